@@ -1,0 +1,385 @@
+"""A real Kafka broker, or a small cluster, on loopback: for the demo, the tests and the benches.
+
+KRaft, broker and controller in one process. Each broker has a listener for clients (``PLAINTEXT``), which may advertise another
+address than it is bound to, so that a tap can stand before it; and a direct one (``INTERNAL``) for the mirror topic, for admin
+requests and for the other brokers.
+
+The trap: a JVM outlives the Python process that started it. So each broker has a guard process that ends it when its parent is
+gone, however that came about; and the broker leads its own session, so that Ctrl-C on a terminal reaches only the parent, which
+then stops its children in the order it wants.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import logging
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streaming import jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+HOST: Final = "127.0.0.1"
+START_TIMEOUT_S: Final = 120.0
+STOP_TIMEOUT_S: Final = 30.0
+
+# Below the range that Linux and macOS give to outgoing connections: none of those takes a port between its choice and its use.
+_PORTS: Final = range(20_000, 32_000)
+
+_LOG4J: Final = """\
+<Configuration status="WARN" shutdownHook="disable">
+  <Appenders><Console name="out"><PatternLayout pattern="%d{ISO8601} %p %m (%c{1})%n%throwable"/></Console></Appenders>
+  <Loggers>
+    <Root level="WARN"><AppenderRef ref="out"/></Root>
+    <Logger name="kafka.server.KafkaRaftServer" level="INFO"/>
+    <Logger name="kafka.server.KafkaConfig" level="ERROR"/>
+    <Logger name="org.apache.kafka.coordinator.group" level="INFO"/>
+  </Loggers>
+</Configuration>
+"""
+
+_silent: Final = logging.getLogger(f"{__name__}.probe")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class BrokerError(RuntimeError):
+    """The broker does not start or has died; the message says why and ends with what the broker logged last."""
+
+
+class Broker:
+    """One broker; a context manager that starts it and leaves nothing behind.
+
+    :param data: where it keeps its data and its log; a temporary directory that is removed at the end when not given.
+    :param advertised: ``host:port`` to advertise, by listener name, for the listeners that something else stands before.
+    :param listeners: further listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), configured by ``properties``.
+    :param properties: broker properties that override what is set here.
+    :param offsets_partitions: partitions of ``__consumer_offsets``, that is, shards of the group coordinator.
+    :param initial_rebalance_delay_ms: how long an empty group waits for more members before its first generation.
+    """
+
+    def __init__(
+        self,
+        *,
+        data: Path | None = None,
+        advertised: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | int] | None = None,
+        offsets_partitions: int = 4,
+        initial_rebalance_delay_ms: int = 0,
+        heap_mib: int = 512,
+        node_id: int = 1,
+    ) -> None:
+        self.node_id = node_id
+        self.controller_port = free_port()
+        self._temporary = data is None
+        self.data = data or Path(tempfile.mkdtemp(prefix="rebalance-monitor-broker-"))
+        self.log = self.data / "broker.log"
+        self._protocols = {"PLAINTEXT": "PLAINTEXT", "INTERNAL": "PLAINTEXT", **(listeners or {})}
+        self._ports = {name: free_port() for name in self._protocols}
+        self._advertised = dict(advertised or {})
+        self._properties = dict(properties or {})
+        self._offsets_partitions = offsets_partitions
+        self._initial_rebalance_delay_ms = initial_rebalance_delay_ms
+        self._heap_mib = heap_mib
+        self._cluster_id = new_cluster_id()
+        self._quorum: Sequence[Broker] = (self,)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def join(self, cluster_id: str, quorum: Sequence[Broker]) -> None:
+        """Make it one of several; to be called before the first start."""
+        self._cluster_id = cluster_id
+        self._quorum = quorum
+
+    def address(self, listener: str = "PLAINTEXT") -> str:
+        """The ``host:port`` that a listener is bound to, known before the start."""
+        return f"{HOST}:{self._ports[listener]}"
+
+    @property
+    def internal(self) -> str:
+        """The ``host:port`` of the direct listener, which nothing stands before."""
+        return self.address("INTERNAL")
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id while it runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start it and wait until it answers.
+
+        :raises BrokerError: when it does not come up.
+        :raises streaming.jvm.JvmError: when Java or a jar is missing.
+        """
+        self.launch()
+        self.wait_until_ready()
+        return self
+
+    def launch(self) -> None:
+        """Start the process without waiting for it."""
+        if self.pid is not None:
+            return
+        self.data.mkdir(parents=True, exist_ok=True)
+        config = self.data / "server.properties"
+        config.write_text("".join(f"{name}={value}\n" for name, value in self._server_properties().items()))
+        (self.data / "log4j2.xml").write_text(_LOG4J)
+        if not (self.data / "kafka" / "meta.properties").exists():
+            self._format(config)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java(), "kafka.Kafka", str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._guard = guard(self._process.pid)
+
+    def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until it answers requests and knows of all brokers of its cluster."""
+        deadline = time.monotonic() + timeout_s
+        admin = AdminClient({"bootstrap.servers": self.internal, "reconnect.backoff.max.ms": 200}, logger=_silent)
+        while True:
+            if self._process is None or self._process.poll() is not None:
+                raise BrokerError(f"Kafka broker {self.node_id} ended while starting{self._last_words()}")
+            with contextlib.suppress(KafkaException):
+                known = {node.id for node in admin.describe_cluster(request_timeout=2).result().nodes}
+                if known >= {broker.node_id for broker in self._quorum}:
+                    return
+            if time.monotonic() > deadline:
+                raise BrokerError(f"Kafka broker {self.node_id} does not answer after {timeout_s:.0f} s{self._last_words()}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Shut it down in good order: it hands its groups over and flushes its logs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_TIMEOUT_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        for process in (self._process, self._guard):
+            if process is not None:
+                process.kill()
+                process.wait()
+                if process.stdin is not None:
+                    process.stdin.close()
+        self._process = self._guard = None
+
+    def restart(self) -> None:
+        """Stop it in good order and start it again on the same data and ports."""
+        self.stop()
+        self.start()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+        self.close()
+
+    def close(self) -> None:
+        """End it, and remove its data if they are temporary."""
+        self.kill()
+        if self._temporary:
+            shutil.rmtree(self.data, ignore_errors=True)
+
+    # --- use -----------------------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int = 1, *, replicas: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic and wait until its partitions have leaders.
+
+        :raises confluent_kafka.KafkaException: when it exists already, or the broker refuses.
+        """
+        admin = AdminClient({"bootstrap.servers": self.internal})
+        admin.create_topics([NewTopic(name, partitions, replicas, config=dict(config or {}))])[name].result(30)
+        deadline = time.monotonic() + 30
+        while True:
+            found = admin.list_topics(name, timeout=10).topics[name].partitions
+            if len(found) == partitions and all(partition.leader >= 0 for partition in found.values()):
+                return
+            if time.monotonic() > deadline:
+                raise BrokerError(f"topic {name!r} has no leaders after 30 s")
+            time.sleep(0.05)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _java(self) -> list[str]:
+        return [
+            jvm.java_command(),
+            f"-Xmx{self._heap_mib}m",
+            "-Djava.awt.headless=true",
+            f"-Dlog4j2.configurationFile={self.data / 'log4j2.xml'}",
+            *("-cp", ":".join(str(jar) for jar in jvm.jars("broker"))),
+        ]
+
+    def _format(self, config: Path) -> None:
+        done = subprocess.run(
+            [*self._java(), "kafka.tools.StorageTool", "format", "-t", self._cluster_id, "-c", str(config)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            said = (done.stderr + done.stdout).strip()
+            raise BrokerError(f"Kafka's StorageTool cannot format {self.data / 'kafka'}:\n{said}")
+
+    def _server_properties(self) -> dict[str, str | int]:
+        replicas = min(3, len(self._quorum))
+        return {
+            "process.roles": "broker,controller",
+            "node.id": self.node_id,
+            "controller.quorum.voters": ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in self._quorum),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(
+                [f"CONTROLLER://{HOST}:{self.controller_port}"] + [f"{name}://{self.address(name)}" for name in self._protocols]
+            ),
+            "advertised.listeners": ",".join(
+                f"{name}://{self._advertised.get(name, self.address(name))}" for name in self._protocols
+            ),
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{protocol}" for name, protocol in (("CONTROLLER", "PLAINTEXT"), *self._protocols.items())
+            ),
+            "inter.broker.listener.name": "INTERNAL",
+            "log.dirs": str(self.data / "kafka"),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.num.partitions": self._offsets_partitions,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.num.partitions": 1,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.num.partitions": 1,
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": self._initial_rebalance_delay_ms,
+            "group.min.session.timeout.ms": 1000,
+            "num.network.threads": 2,
+            "num.io.threads": 4,
+            "log.cleaner.dedupe.buffer.size": 8 * 2**20,
+            **self._properties,
+        }
+
+    def _last_words(self, lines: int = 12) -> str:
+        try:
+            last = self.log.read_text(errors="replace").splitlines()[-lines:]
+        except OSError:
+            last = []
+        return ":\n" + "\n".join(last) if last else f"; it logged nothing to {self.log}"
+
+
+class Cluster:
+    """Several brokers that replicate the internal topics among them, for failover of the coordinator.
+
+    :param advertised: for each broker what :class:`Broker` takes.
+    :param options: as for :class:`Broker`.
+    """
+
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        advertised: Sequence[Mapping[str, str]] | None = None,
+        properties: Mapping[str, str | int] | None = None,
+        offsets_partitions: int = 4,
+        initial_rebalance_delay_ms: int = 0,
+        heap_mib: int = 384,
+    ) -> None:
+        self.brokers = [
+            Broker(
+                node_id=node_id,
+                advertised=advertised[node_id - 1] if advertised else None,
+                properties=properties,
+                offsets_partitions=offsets_partitions,
+                initial_rebalance_delay_ms=initial_rebalance_delay_ms,
+                heap_mib=heap_mib,
+            )
+            for node_id in range(1, size + 1)
+        ]
+        cluster_id = new_cluster_id()
+        for broker in self.brokers:
+            broker.join(cluster_id, self.brokers)
+
+    @property
+    def internal(self) -> str:
+        """Bootstrap servers of the direct listeners."""
+        return ",".join(broker.internal for broker in self.brokers)
+
+    @property
+    def bootstrap(self) -> str:
+        """Bootstrap servers of the clients' listeners, as they are bound."""
+        return ",".join(broker.address() for broker in self.brokers)
+
+    def __enter__(self) -> Self:
+        try:
+            for broker in self.brokers:
+                broker.launch()
+            for broker in self.brokers:
+                broker.wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End them all at once: a controlled shutdown of a whole cluster waits for a quorum that is going away too."""
+        for broker in self.brokers:
+            broker.close()
+
+
+def free_port() -> int:
+    """A loopback port that nothing is bound to."""
+    for port in random.sample(_PORTS, 200):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((HOST, port))
+            return port
+    raise BrokerError(f"no free port found on {HOST} between {_PORTS.start} and {_PORTS.stop}")
+
+
+def new_cluster_id() -> str:
+    """A random id in Kafka's own form: the URL-safe base64 of a UUID, which must not begin with a dash."""
+    while (written := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return written
+
+
+def guard(pid: int) -> subprocess.Popen[bytes]:
+    """A process that kills ``pid`` as soon as this process is gone. Kill it first when ``pid`` has ended by itself.
+
+    It waits for the end of a pipe that only this process holds open, so it needs no polling, works wherever there is a shell, and
+    unlike Linux's parent-death signal does not mistake the end of the starting *thread* for the end of the process.
+    """
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _; kill -9 "$1"', "guard", str(pid)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
