@@ -1,0 +1,265 @@
+"""What an operator may set: one TOML file, every key overridable by environment, everything checked before anything starts.
+
+``deploy/rebalance-monitor.toml`` is the commented reference; a test holds it against the defaults here. Precedence: environment,
+file, default. The trap: the monitor talks to Kafka through two clients, Spark's (Java) and librdkafka, which name the same setting
+differently. So security is set once, in neutral words, and translated here; what has no neutral word goes to one of the two
+pass-through tables.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from coordinator_model.settings import Settings
+
+ENVIRONMENT_PREFIX: Final = "REBALANCE_MONITOR_"
+_NESTING: Final = "__"
+
+MAX_PARTITIONS: Final = 1024
+"""Mirror partitions that a job can serve; a bound of the table that spreads them, see ``streaming.job``."""
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used; the message names the file or variable, the key and the remedy, a line for each."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _existing_file(path: Path) -> Path:
+    if not path.expanduser().is_file():
+        raise ValueError(f"there is no file {path}")
+    return path.expanduser()
+
+
+ExistingFile = Annotated[Path, AfterValidator(_existing_file)]
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+
+class Kafka(_Section):
+    """The Kafka that holds the mirror topic and takes the results. It need not be the one that is watched."""
+
+    bootstrap_servers: str = Field(min_length=1)
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    sasl_password_file: ExistingFile | None = None
+    ssl_ca_file: ExistingFile | None = None
+    ssl_certificate_file: ExistingFile | None = None
+    ssl_key_file: ExistingFile | None = None
+    ssl_key_password: SecretStr | None = None
+    ssl_key_password_file: ExistingFile | None = None
+    reach_timeout_s: float = Field(default=10.0, gt=0, le=600)
+    spark_options: dict[str, str] = Field(default_factory=dict)
+    librdkafka_options: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.security_protocol.startswith("SASL") and not self._handed_over("sasl.mechanism"):
+            for key in ("sasl_mechanism", "sasl_username"):
+                if getattr(self, key) is None:
+                    raise ValueError(f"{self.security_protocol} needs {key}")
+            if self.password() is None:
+                raise ValueError(f"{self.security_protocol} needs sasl_password or sasl_password_file")
+        if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
+            raise ValueError("ssl_certificate_file and ssl_key_file go together")
+        return self
+
+    def _handed_over(self, option: str) -> bool:
+        """A mechanism that we have no words for (Kerberos, OAuth) is set in both pass-through tables."""
+        return option in self.spark_options and option in self.librdkafka_options
+
+    def password(self) -> str | None:
+        return _secret(self.sasl_password, self.sasl_password_file)
+
+    def key_password(self) -> str | None:
+        return _secret(self.ssl_key_password, self.ssl_key_password_file)
+
+    def for_librdkafka(self) -> dict[str, str]:
+        """Client properties of confluent-kafka."""
+        known = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "security.protocol": self.security_protocol,
+            "sasl.mechanism": self.sasl_mechanism,
+            "sasl.username": self.sasl_username,
+            "sasl.password": self.password() if self.sasl_mechanism else None,
+            "ssl.ca.location": self.ssl_ca_file,
+            "ssl.certificate.location": self.ssl_certificate_file,
+            "ssl.key.location": self.ssl_key_file,
+            "ssl.key.password": self.key_password(),
+        }
+        return {name: str(value) for name, value in known.items() if value is not None} | self.librdkafka_options
+
+    def for_spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka source and sink, with their ``kafka.`` prefix."""
+        known = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "security.protocol": self.security_protocol,
+            "sasl.mechanism": self.sasl_mechanism,
+            "sasl.jaas.config": self._jaas(),
+            **self._pem(),
+        }
+        options = {name: value for name, value in known.items() if value is not None} | self.spark_options
+        return {f"kafka.{name}": value for name, value in options.items()}
+
+    def _jaas(self) -> str | None:
+        if self.sasl_mechanism is None:
+            return None
+        module = "plain.PlainLoginModule" if self.sasl_mechanism == "PLAIN" else "scram.ScramLoginModule"
+        user, password = _quoted(self.sasl_username or ""), _quoted(self.password() or "")
+        return f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+
+    def _pem(self) -> dict[str, str | None]:
+        """Java reads PEM too (KIP-651), so that one set of files serves both clients."""
+        options: dict[str, str | None] = {}
+        if self.ssl_ca_file:
+            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.ssl_ca_file)}
+        if self.ssl_certificate_file and self.ssl_key_file:
+            options |= {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": self.ssl_certificate_file.read_text(),
+                "ssl.keystore.key": self.ssl_key_file.read_text(),
+                "ssl.key.password": self.key_password(),
+            }
+        return options
+
+
+class Topics(_Section):
+    """Names of the topics, all on the same Kafka."""
+
+    mirror: TopicName = "rebalance-mirror"
+    findings: TopicName = "rebalance-findings"
+    groups: TopicName = "rebalance-groups"
+    status: TopicName = "rebalance-status"
+    dead_letters: TopicName = "rebalance-dead-letters"
+    quality: TopicName = "rebalance-quality"
+    create: bool = True
+    partitions: int = Field(default=1, ge=1, le=MAX_PARTITIONS)
+    replication_factor: int = Field(default=-1, ge=-1, le=100)
+    history_days: float = Field(default=7.0, gt=0)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [self.mirror, self.findings, self.groups, self.status, self.dead_letters, self.quality]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two topics have the name {name!r}")
+        return self
+
+
+class Job(_Section):
+    """The Spark application."""
+
+    checkpoint: Path = Path("checkpoints/monitor")
+    log_file: Path = Path("checkpoints/monitor.log")
+    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    trigger_ms: int = Field(default=250, ge=0, le=60_000)
+    max_records_per_batch: int = Field(default=100_000, ge=100)
+    shuffle_partitions: int = Field(default=1, ge=1, le=64)
+    cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
+    driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$")
+    restart_wait_s: float = Field(default=1.0, gt=0)
+    restart_wait_max_s: float = Field(default=60.0, gt=0)
+    stop_wait_s: float = Field(default=20.0, gt=0)
+
+
+class Quality(_Section):
+    """The Great Expectations query."""
+
+    enabled: bool = True
+    suite: ExistingFile | None = None
+    trigger_s: float = Field(default=10.0, ge=0.1)
+    max_records_per_batch: int = Field(default=100_000, ge=100)
+    docs: Path = Path("checkpoints/data-docs")
+    docs_every_s: float = Field(default=60.0, ge=0)
+    docs_history: int = Field(default=20, ge=1, le=1000)
+
+
+class MonitorConfig(BaseSettings):
+    """Everything ``rebalance-monitor run`` needs."""
+
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter=_NESTING, extra="forbid", frozen=True)
+
+    cluster: str = ""
+    kafka: Kafka
+    topics: Topics = Topics()
+    job: Job = Field(default_factory=Job)
+    quality: Quality = Quality()
+    model: Settings = Settings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings
+
+
+def load(file: Path) -> MonitorConfig:
+    """Read and check a configuration file, with the environment over it.
+
+    :raises ConfigError: when the file cannot be read or a key is unknown, missing or out of range.
+    """
+    try:
+        values = tomllib.loads(file.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"there is no configuration file {file}; copy deploy/rebalance-monitor.toml to begin with") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not TOML: {error}") from None
+    try:
+        return MonitorConfig(**values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_sentence(file, problem) for problem in error.errors())) from None
+    except ValueError as error:  # pydantic-settings: an environment variable that should hold JSON does not
+        raise ConfigError(f"the environment: {error}") from None
+
+
+def _sentence(file: Path, problem: Any) -> str:
+    path = [str(part) for part in problem["loc"]]
+    key = ".".join(path)
+    variable = ENVIRONMENT_PREFIX + _NESTING.join(path).upper()
+    where = f"environment variable {variable}" if variable in os.environ else str(file)
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: unknown key {key}{_suggestion(path)}"
+    if problem["type"] == "missing":
+        return f"{where}: {key} is missing; set it there or in {variable}"
+    reason = str(problem["msg"]).removeprefix("Value error, ")
+    given = problem.get("input")
+    shown = f" (it is {given!r})" if isinstance(given, str | int | float) and "password" not in key else ""
+    return f"{where}: {key}: {reason[:1].lower()}{reason[1:]}{shown}"
+
+
+def _suggestion(path: list[str]) -> str:
+    section: type[BaseModel] | None = MonitorConfig
+    for part in path[:-1]:
+        field = section.model_fields.get(part) if section else None
+        kind = field.annotation if field else None
+        section = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    near = difflib.get_close_matches(path[-1], list(section.model_fields), n=1) if section else []
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _secret(value: SecretStr | None, file: Path | None) -> str | None:
+    if value is not None:
+        return value.get_secret_value()
+    return file.read_text().strip() if file else None
+
+
+def _quoted(text: str) -> str:
+    """A string of a JAAS configuration."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

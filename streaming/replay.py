@@ -1,0 +1,212 @@
+"""What runs in Spark's Python workers: all new rows of one mirror partition in, rows for the result topics out.
+
+State is one snapshot blob per partition. The trap: a Python worker outlives batches, so it can keep the live model and spare itself
+the decoding of the blob. But a task may fail half-way and be retried, here or in another worker, and a restart begins at the last
+commit. So a kept model counts only if the committed state carries the stamp that this very worker wrote when it finished with it;
+else the blob is the truth.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+
+import pandas as pd
+
+from coordinator_model.wire.record import RecordError, unpack_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql.streaming.state import GroupState
+
+    from coordinator_model.findings import Finding
+    from coordinator_model.settings import Settings
+    from coordinator_model.wire.record import MirrorRecord
+
+INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
+STATE_SCHEMA: Final = "partition int, stamp binary, snapshot binary"
+OUTPUT_SCHEMA: Final = "topic string, key string, value string"
+
+
+class GroupSnapshot(Protocol):
+    """What is known of a group, for the groups topic."""
+
+    @property
+    def key(self) -> str: ...
+
+    def as_json(self) -> dict[str, Any] | None: ...
+
+
+class Model(Protocol):
+    """What the job asks of a model: ``coordinator_model.coordinator.Coordinator`` is one, the bench's empty model another."""
+
+    @property
+    def next_offset(self) -> int | None: ...
+
+    @property
+    def counters(self) -> Mapping[str, int]: ...
+
+    def __init__(self, *, topic: str, partition: int, settings: Settings) -> None: ...
+
+    @classmethod
+    def restore(cls, blob: bytes, *, settings: Settings) -> Self: ...
+
+    def receive(self, record: MirrorRecord) -> list[Finding]: ...
+
+    def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
+
+    def silent(self, wall_us: int) -> list[Finding]: ...
+
+    def changed_groups(self) -> Sequence[GroupSnapshot]: ...
+
+    def snapshot(self) -> bytes: ...
+
+
+class Outputs(NamedTuple):
+    """Names of the topics that the query writes."""
+
+    findings: str
+    groups: str
+    status: str
+    dead_letters: str
+
+
+class Row(NamedTuple):
+    """One row for the Kafka sink; a value of None is a tombstone."""
+
+    topic: str
+    key: str
+    value: str | None
+
+
+class _Kept(NamedTuple):
+    stamp: bytes
+    model: Model
+
+
+_kept: dict[tuple[str, int], _Kept] = {}
+"""Live models of this worker process by (run id, partition)."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The stateful function: called with all new rows of one partition, or with none when the partition has gone silent."""
+
+    topic: str
+    outputs: Outputs
+    model: type[Model]
+    settings: Settings
+    silence_ms: int
+    run_id: str
+
+    def __call__(self, _key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        started = time.perf_counter()
+        if state.hasTimedOut:
+            rows: list[tuple[Any, ...]] = []
+            partition: int = state.get[0]
+            model = self._model(partition, state)
+            out = self._findings(model.silent(state.getCurrentProcessingTimeMs() * 1000))
+        else:
+            rows = in_offset_order(frames)
+            partition = rows[0][0]
+            model = self._model(partition, state)
+            out = self._replay(model, rows)
+            state.setTimeoutDuration(self.silence_ms)
+        for group in model.changed_groups():
+            snapshot = group.as_json()
+            out.append(Row(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot)))
+        blob = model.snapshot()
+        took_ms = (time.perf_counter() - started) * 1000
+        out.append(self._status(partition, model, rows, took_ms, len(blob)))
+        self._keep(partition, model, blob, state)
+        yield pd.DataFrame(out, columns=Row._fields)
+
+    def _replay(self, model: Model, rows: list[tuple[Any, ...]]) -> list[Row]:
+        out: list[Row] = []
+        receive = model.receive
+        for row in rows:
+            partition, offset, _timestamp_ms, key, value, envelope = row
+            try:
+                found = receive(unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope))
+            except RecordError as error:
+                found = self._set_aside(model, row, str(error), out)
+            except Exception as error:  # one bad record must not stop the query, nor every restart of it
+                found = self._set_aside(model, row, f"the model raised {type(error).__name__}: {error}", out)
+            if found:
+                out += self._findings(found)
+        return out
+
+    def _set_aside(self, model: Model, row: tuple[Any, ...], reason: str, out: list[Row]) -> list[Finding]:
+        partition, offset, timestamp_ms, key, value, envelope = row
+        letter = {
+            "topic": self.topic,
+            "partition": partition,
+            "offset": offset,
+            "timestamp_ms": timestamp_ms,
+            "reason": reason,
+            "key": _base64(key),
+            "value": _base64(value),
+            "mirror": _base64(envelope),
+        }
+        out.append(Row(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter)))
+        group = None if key is None else key.decode(errors="replace")
+        return model.receive_unreadable(offset, timestamp_ms * 1000, group, reason)
+
+    def _findings(self, findings: list[Finding]) -> list[Row]:
+        return [Row(self.outputs.findings, finding.id, _dumps(finding.as_json())) for finding in findings]
+
+    def _status(self, partition: int, model: Model, rows: list[tuple[Any, ...]], took_ms: float, snapshot_bytes: int) -> Row:
+        status = {
+            "topic": self.topic,
+            "partition": partition,
+            "next_offset": model.next_offset,
+            "newest_record_ms": rows[-1][2] if rows else None,
+            "written_ms": time.time_ns() // 1_000_000,
+            "records": len(rows),
+            "took_ms": round(took_ms, 1),
+            "snapshot_bytes": snapshot_bytes,
+            "counters": dict(model.counters),
+        }
+        return Row(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
+
+    def _model(self, partition: int, state: GroupState) -> Model:
+        """The model as the committed state has it. A kept one is taken out: a failure from here on leaves nothing half-advanced."""
+        if _kept and next(iter(_kept))[0] != self.run_id:
+            _kept.clear()
+        kept = _kept.pop((self.run_id, partition), None)
+        if not state.exists:
+            return self.model(topic=self.topic, partition=partition, settings=self.settings)
+        _, stamp, blob = state.get
+        if kept is not None and kept.stamp == stamp:
+            return kept.model
+        return self.model.restore(bytes(blob), settings=self.settings)
+
+    def _keep(self, partition: int, model: Model, blob: bytes, state: GroupState) -> None:
+        stamp = os.urandom(16)
+        state.update((partition, stamp, blob))
+        _kept[self.run_id, partition] = _Kept(stamp, model)
+
+
+def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[tuple[Any, ...]]:
+    """All rows of one key as tuples of :data:`INPUT_COLUMNS` in offset order: Spark promises none."""
+    rows: list[tuple[Any, ...]] = []
+    for frame in frames:
+        rows += zip(*(frame[name].tolist() for name in INPUT_COLUMNS), strict=True)
+    offsets = [row[1] for row in rows]
+    if any(after < before for before, after in itertools.pairwise(offsets)):
+        rows.sort(key=lambda row: row[1])
+    return rows
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()

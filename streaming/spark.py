@@ -1,0 +1,107 @@
+"""The JVM and the Spark session in it.
+
+The traps: Spark's launcher reads a dozen environment variables of whatever other Spark the operator has; its workers take the first
+``python3`` on PATH; its log goes to the terminal; and a JVM whose Python was killed lives on for a moment, with its hands still on
+the checkpoint. So the environment is set here, the log has a file, and the JVM inherits the lock of the checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from streaming import jvm
+from streaming.job import SPARK_SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from streaming.config import Job
+
+LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+
+_FOREIGN: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+
+
+def open_session(job: Job, *, log_file: Path, inherited: Iterable[int] = ()) -> SparkSession:
+    """Start a JVM with a Spark session in it.
+
+    :param log_file: takes Spark's log, rotated; what the JVM itself prints goes beside it, to ``<log_file>.jvm``.
+    :param inherited: file descriptors that the JVM holds open as long as it lives.
+    :raises streaming.jvm.JvmError: when Java or a jar is missing.
+    """
+    _prepare_environment()
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    conf = SparkConf(loadDefaults=False).setAppName("rebalance-monitor").setMaster(f"local[{job.cores},4]")
+    conf.setAll([(name, value) for name, value, _ in SPARK_SETTINGS])
+    conf.set("spark.sql.shuffle.partitions", str(job.shuffle_partitions))
+    conf.set("spark.driver.memory", job.driver_memory)
+    conf.set("spark.driver.extraClassPath", os.pathsep.join(map(str, connector_jars())))
+    conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file.resolve()}")
+    with Path(f"{log_file}.jvm").open("wb") as printed:
+        launch: Callable[..., Any] = launch_gateway
+        gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
+    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+def close_session(spark: SparkSession, *, wait_s: float = 10.0) -> None:
+    """Stop Spark and its JVM, whatever state they are in."""
+    gateway, process = _gateway(spark), _process(spark)
+    with contextlib.suppress(Exception):  # a JVM that is gone answers with a dozen kinds of error
+        spark.stop()
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()  # what the JVM waits for
+    try:
+        process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = None  # noqa: SLF001 - else a second session in this process would call a JVM that is gone
+    SparkContext._jvm = None  # noqa: SLF001
+
+
+def jvm_is_alive(spark: SparkSession) -> bool:
+    """Whether the process of the session's JVM runs."""
+    return _process(spark).poll() is None
+
+
+def _gateway(spark: SparkSession) -> Any:
+    return spark.sparkContext._gateway  # noqa: SLF001 - the only way to the process that Spark started
+
+
+def _process(spark: SparkSession) -> subprocess.Popen[bytes]:
+    return _gateway(spark).proc  # type: ignore[no-any-return]
+
+
+def connector_jars() -> list[Path]:
+    """What the Kafka source needs beyond the jars that pyspark brings.
+
+    :raises streaming.jvm.JvmError: when they cannot be had.
+    """
+    brought = {_artifact(path) for path in Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar")}
+    return [path for path in jvm.jars("spark") if _artifact(path) not in brought]
+
+
+def _artifact(jar: Path) -> str:
+    return re.sub(r"-\d[\w.]*$", "", jar.stem)
+
+
+def _prepare_environment() -> None:
+    for name in _FOREIGN:
+        os.environ.pop(name, None)
+    os.environ["JAVA_HOME"] = str(Path(jvm.java_command()).resolve().parent.parent)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
