@@ -150,7 +150,7 @@ class Broker:
                 stderr=log,
                 start_new_session=True,
             )
-        self._guard = guard(self._process.pid)
+        self._guard = guard(self._process.pid, *([self.data] if self._temporary else []))
 
     def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until it answers requests and knows of all brokers of its cluster."""
@@ -214,7 +214,7 @@ class Broker:
 
         :raises confluent_kafka.KafkaException: when it exists already, or the broker refuses.
         """
-        admin = AdminClient({"bootstrap.servers": self.internal})
+        admin = AdminClient({"bootstrap.servers": self.internal}, logger=_silent)
         admin.create_topics([NewTopic(name, partitions, replicas, config=dict(config or {}))])[name].result(30)
         deadline = time.monotonic() + 30
         while True:
@@ -370,14 +370,14 @@ def new_cluster_id() -> str:
     return written
 
 
-def guard(pid: int) -> subprocess.Popen[bytes]:
-    """A process that kills ``pid`` as soon as this process is gone. Kill it first when ``pid`` has ended by itself.
+def guard(pid: int, *leftovers: Path) -> subprocess.Popen[bytes]:
+    """A process that kills ``pid`` and removes ``leftovers`` once this process is gone; end it first if ``pid`` ends by itself.
 
     It waits for the end of a pipe that only this process holds open, so it needs no polling, works wherever there is a shell, and
     unlike Linux's parent-death signal does not mistake the end of the starting *thread* for the end of the process.
     """
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; kill -9 "$1"', "guard", str(pid)],
+        ["/bin/sh", "-c", 'read -r _; kill -9 "$1"; shift; rm -rf -- "$@"', "guard", str(pid), *map(str, leftovers)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
