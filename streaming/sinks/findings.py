@@ -1,0 +1,161 @@
+"""The findings topic as its readers and the driver see it: the newest state of each finding, and what changed since.
+
+The trap: the topic is compacted, at-least-once and holds findings of earlier runs. Who only listens from now on never learns what
+is open; who takes each record for news rings twice. So everything is read from the beginning, and only a change of status is news.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status
+from streaming.sinks.topics import SILENT_LOGGER, SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from streaming.config import Kafka
+
+_BATCH: Final = 1000
+
+
+class News(NamedTuple):
+    """A finding that opened or was resolved."""
+
+    finding: dict[str, Any]  #: the published object
+    opened: bool  #: else resolved
+
+
+class FindingsReader:
+    """Follows the findings topic from its beginning; ``open`` holds the open findings by id."""
+
+    def __init__(self, kafka: Kafka, topic: str) -> None:
+        self.open: dict[str, dict[str, Any]] = {}
+        self.unreadable = 0  #: records that are no finding
+        self._read_to_end: set[int] = set()
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                **kafka.for_librdkafka(),
+                "group.id": "rebalance-monitor-reader",  # required by the library; no offset is ever committed
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+                "enable.partition.eof": True,
+            },
+            logger=SILENT_LOGGER,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._consumer.close()
+
+    def catch_up(self, timeout_s: float) -> None:
+        """Read what is there already; none of it is news.
+
+        :raises SetupError: when the topic cannot be read to its end in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            listed = self._consumer.list_topics(self._topic, timeout=timeout_s).topics[self._topic].partitions
+            self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in listed])
+        except KafkaException as error:
+            raise SetupError(f"cannot read the findings topic {self._topic}: {error.args[0].str()}") from None
+        while not self._read_to_end >= set(listed):
+            self.poll(0.1)
+            if time.monotonic() > deadline:
+                raise SetupError(f"the findings topic {self._topic} could not be read to its end within {timeout_s:.0f} s")
+
+    def poll(self, timeout_s: float) -> list[News]:
+        """What changed, waiting up to ``timeout_s`` for something."""
+        news: list[News] = []
+        for message in self._consumer.consume(_BATCH, timeout_s):
+            problem = message.error()
+            if problem is None:
+                news += self._apply(message.key(), message.value())
+            elif problem.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
+                self._read_to_end.add(message.partition())
+            # Other errors are librdkafka's own to mend; that Kafka is away is said by the queries.
+        return news
+
+    def _apply(self, key: bytes | None, value: bytes | None) -> list[News]:
+        try:
+            finding, name = json.loads(value or b""), (key or b"").decode()
+            resolved = Status(finding["status"]) is Status.RESOLVED
+        except (ValueError, LookupError, TypeError):
+            self.unreadable += 1
+            return []
+        known = self.open.get(name)
+        if resolved:
+            if known is None:
+                return []
+            del self.open[name]
+            return [News(finding, opened=False)]
+        self.open[name] = finding
+        return [News(finding, opened=True)] if known is None else []
+
+
+class FindingsWriter:
+    """Publishes findings of the driver itself; what the model finds is written by the query."""
+
+    def __init__(self, kafka: Kafka, topic: str) -> None:
+        self._topic = topic
+        self._producer = Producer({**kafka.for_librdkafka(), "enable.idempotence": True, "linger.ms": 0}, logger=SILENT_LOGGER)
+
+    def publish(self, findings: Iterable[Finding]) -> None:
+        """Queue findings; :meth:`flush` waits for them."""
+        for finding in findings:
+            self.publish_json(self._topic, finding.id, finding.as_json())
+
+    def publish_json(self, topic: str, key: str, value: dict[str, Any]) -> None:
+        """Queue one record of any topic."""
+        self._producer.produce(topic, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), key.encode())
+        self._producer.poll(0)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything is written; False when time ran out."""
+        return bool(self._producer.flush(timeout_s) == 0)
+
+
+def from_json(published: dict[str, Any]) -> Finding:
+    """The finding that :meth:`Finding.as_json` published.
+
+    :raises KeyError: when a field is missing.
+    :raises ValueError: when a field does not hold what it should.
+    """
+    times = {name: published[name] for name in ("opened_at", "updated_at", "resolved_at")}
+    plain = {name: value for name, value in published.items() if name not in times and name != "evidence"}
+    return Finding(
+        **plain
+        | {
+            "severity": Severity(published["severity"]),
+            "certainty": Certainty(published["certainty"]),
+            "blame": Blame(published["blame"]),
+            "status": Status(published["status"]),
+            "evidence": tuple(
+                Evidence(
+                    partition=frame["partition"],
+                    offset=frame["offset"],
+                    connection=frame["connection"],
+                    exchange=frame["exchange"],
+                    at_us=microseconds(frame["at"]),
+                    frame=frame["frame"],
+                )
+                for frame in published["evidence"]
+            ),
+            **{f"{name}_us": None if at is None else microseconds(at) for name, at in times.items()},
+        }
+    )
+
+
+def microseconds(moment: str) -> int:
+    """Microseconds since the epoch of an ISO 8601 time, exactly: a float would round the last digit."""
+    parsed = datetime.fromisoformat(moment)
+    return int(parsed.replace(microsecond=0).timestamp()) * 1_000_000 + parsed.microsecond

@@ -1,0 +1,117 @@
+"""What must be there before the job starts: a Kafka that answers, the mirror topic, and the topics that take the results.
+
+The trap: Kafka's automatic topic creation would make a result topic that is not compacted, and findings would vanish with its
+retention. So they are created here, or their absence is said with the command that creates them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streaming.config import MAX_PARTITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streaming.config import MonitorConfig, Topics
+
+SILENT_LOGGER: Final = logging.getLogger("rebalance-monitor.librdkafka")
+"""librdkafka repeats on the terminal what its calls raise anyway."""
+SILENT_LOGGER.addHandler(logging.NullHandler())
+SILENT_LOGGER.propagate = False
+
+_DAY_MS: Final = 86_400_000
+
+
+class SetupError(RuntimeError):
+    """The monitor cannot start; the message is a sentence that names what is wrong and the remedy."""
+
+
+class Mirror(NamedTuple):
+    """Which topic it is, beyond its name: a topic that was deleted and made anew has another id."""
+
+    topic: str
+    topic_id: str
+    cluster_id: str
+    partitions: int
+
+
+def prepare(config: MonitorConfig) -> Mirror:
+    """Check that Kafka answers and has the mirror topic; create the result topics that are missing.
+
+    :raises SetupError: when Kafka cannot be reached, the mirror topic is missing, or a result topic is and may not be created.
+    """
+    admin = AdminClient(config.kafka.for_librdkafka(), logger=SILENT_LOGGER)
+    existing = _existing(admin, config)
+    mirror = config.topics.mirror
+    if mirror not in existing:
+        raise SetupError(
+            f"the mirror topic {mirror} does not exist on {config.kafka.bootstrap_servers}; start the tap, or create it: "
+            f"{_command(config, mirror, partitions=4, topic_config={})}"
+        )
+    if existing[mirror] > MAX_PARTITIONS:
+        raise SetupError(f"the mirror topic {mirror} has {existing[mirror]} partitions; the monitor serves up to {MAX_PARTITIONS}")
+    _create_missing(admin, config, existing)
+    try:
+        described = admin.describe_topics(TopicCollection([mirror]))[mirror].result(config.kafka.reach_timeout_s)
+        cluster = admin.describe_cluster().result(config.kafka.reach_timeout_s)
+    except KafkaException as error:
+        raise SetupError(f"cannot describe topic {mirror}: {_reason(error)}") from None
+    return Mirror(mirror, str(described.topic_id), str(cluster.cluster_id), existing[mirror])
+
+
+def result_topics(topics: Topics) -> dict[str, dict[str, str]]:
+    """The topics that the monitor writes, each with the configuration it is created with."""
+    compacted = {"cleanup.policy": "compact"}
+    history = {"cleanup.policy": "delete", "retention.ms": str(int(topics.history_days * _DAY_MS))}
+    return {
+        topics.findings: compacted,
+        topics.groups: compacted,
+        topics.status: compacted,
+        topics.dead_letters: history,
+        topics.quality: history,
+    }
+
+
+def _existing(admin: AdminClient, config: MonitorConfig) -> dict[str, int]:
+    """Topic names with their number of partitions."""
+    try:
+        listed = admin.list_topics(timeout=config.kafka.reach_timeout_s).topics
+    except KafkaException as error:
+        raise SetupError(
+            f"no Kafka broker answers at {config.kafka.bootstrap_servers} ({_reason(error)}); "
+            "start it, or set kafka.bootstrap_servers and the security settings under [kafka]"
+        ) from None
+    return {name: len(topic.partitions) for name, topic in listed.items()}
+
+
+def _create_missing(admin: AdminClient, config: MonitorConfig, existing: Mapping[str, int]) -> None:
+    topics = config.topics
+    missing = {name: wanted for name, wanted in result_topics(topics).items() if name not in existing}
+    if missing and not topics.create:
+        commands = "; ".join(
+            _command(config, name, partitions=topics.partitions, topic_config=wanted) for name, wanted in missing.items()
+        )
+        raise SetupError(f"missing topics, and topics.create is false; set it to true, or create them: {commands}")
+    for name, wanted in missing.items():
+        new = NewTopic(name, topics.partitions, topics.replication_factor, config=wanted)
+        try:
+            admin.create_topics([new], operation_timeout=config.kafka.reach_timeout_s)[name].result(config.kafka.reach_timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another monitor was quicker
+                command = _command(config, name, partitions=topics.partitions, topic_config=wanted)
+                raise SetupError(f"cannot create topic {name}: {_reason(error)}; create it yourself: {command}") from None
+
+
+def _command(config: MonitorConfig, topic: str, *, partitions: int, topic_config: Mapping[str, str]) -> str:
+    settings = "".join(f" --config {key}={value}" for key, value in topic_config.items())
+    servers = config.kafka.bootstrap_servers
+    return f"kafka-topics.sh --bootstrap-server {servers} --create --topic {topic} --partitions {partitions}{settings}"
+
+
+def _reason(error: KafkaException) -> str:
+    return str(error.args[0].str())
