@@ -1,0 +1,419 @@
+"""The model of one mirror partition: records in, findings out.
+
+A group lives wholly in one partition of the mirror, as it does in one partition of ``__consumer_offsets``, so each partition has a
+model of its own that shares nothing with the others.
+
+The traps. *The clock is in the data*: now is the newest capture time in this partition, and every deadline is judged on it, so a
+backlog is replayed as it happened. *Offsets are contiguous*: a record seen twice is skipped, and a missing one is seen. *Nothing here
+may depend on batches*: whoever calls :meth:`Coordinator.receive` may stop after any record, take a snapshot and go on elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any, Final, Self
+
+from coordinator_model.findings import Finding
+from coordinator_model.groups.classic import LOADING, MODELLED_API_KEYS, ClassicGroup
+from coordinator_model.ledger import Ledger
+from coordinator_model.overview import GroupSnapshot, overview
+from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
+from coordinator_model.rules.base import FrameRule, TimerRule
+from coordinator_model.rules.sessions import session_end_us
+from coordinator_model.settings import Settings
+from coordinator_model.snapshots import SnapshotError, pack_group, pack_partition, unpack_group, unpack_partition
+from coordinator_model.wire import API_NAMES, DecodeError, decode
+from coordinator_model.wire.record import Kind, MirrorRecord, RecordError, unpack_loss
+
+GroupKey = tuple[str, str]
+"""(cluster, group)"""
+
+CHECK_DELAY_US: Final = 100_000
+"""A burst of frames is looked at by the timer rules once, this long after its first."""
+
+# Requests of the newer protocols name the type of their group; it is shown, and not modelled yet.
+_KIND_BY_API: Final = {68: "consumer", 76: "share", 88: "streams"}
+
+
+class _Tracked:
+    """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
+
+    __slots__ = ("due_us", "group", "ledger", "packed")
+
+    def __init__(
+        self, group: ClassicGroup | None, ledger: Ledger | None, *, due_us: int | None = None, packed: bytes = b""
+    ) -> None:
+        self.group = group
+        self.ledger = ledger
+        self.due_us = due_us
+        self.packed = packed  #: as of the last snapshot
+
+
+class Coordinator:
+    """The model of one partition of the mirror topic."""
+
+    def __init__(self, *, topic: str, partition: int, settings: Settings | None = None) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.settings = settings or Settings()
+        self.next_offset: int | None = None  #: offset expected next; None before the first record
+        self.now_us = 0  #: newest capture time seen
+        self.counters: Counter[str] = Counter()
+        self._loading: dict[str, int] = {}
+        self._groups: dict[GroupKey, _Tracked] = {}
+        self._dirty: set[GroupKey] = set()
+        self._changed: dict[GroupKey, None] = {}
+        self._deadlines: list[tuple[int, GroupKey]] = []
+        self._view = Ledger("", "")
+        self._view_due_us: int | None = None
+
+    # ------------------------------------------------------------------------------------------------ records in
+
+    def receive(self, record: MirrorRecord) -> list[Finding]:
+        """Take in the record at the next offset of the partition.
+
+        A record below :attr:`next_offset` was seen before and changes nothing. One above it means that records are missing: every
+        group goes back to learning, and the hole is a finding.
+        """
+        found: list[Finding] = []
+        if not self._in_order(record.offset, record.at_us, found):
+            return found
+        if record.at_us > self.now_us:
+            self._move_clock(record.at_us, found)
+        kind = record.kind
+        if kind is Kind.REQUEST or kind is Kind.RESPONSE:
+            self._frame(record, found)
+        elif kind is Kind.CLOSE:
+            self._closed(record)
+        elif kind is Kind.GAP:
+            self._gap(record, found)
+        else:
+            self.counters[kind.value] += 1
+        return found
+
+    def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
+        """Take in that the record at ``offset`` could not be read at all.
+
+        :param at_us: the record's timestamp, in microseconds; the envelope's is not known.
+        """
+        found: list[Finding] = []
+        if not self._in_order(offset, at_us, found):
+            return found
+        if at_us > self.now_us:
+            self._move_clock(at_us, found)
+        self.counters["unreadable records"] += 1
+        for key in [key for key in self._groups if key[1] == group]:
+            self._forget_membership(key, at_us, "a record could not be read")
+        where = f"offset {offset} of partition {self.partition} of {self.topic}"
+        self._report_view("V-02", f"The record at {where} cannot be read: {reason}.", reason, at_us, found)
+        return found
+
+    def advance(self, now_us: int) -> list[Finding]:
+        """Let the clock reach ``now_us`` (capture time, microseconds) without a record. Going back is ignored."""
+        found: list[Finding] = []
+        if now_us > self.now_us:
+            self._move_clock(now_us, found)
+        return found
+
+    def next_deadline(self) -> int | None:
+        """The capture time at which something is due if nothing arrives before, in microseconds; it may prove to be nothing."""
+        due = [self._deadlines[0][0]] if self._deadlines else []
+        if self._view_due_us is not None:
+            due.append(self._view_due_us)
+        return min(due, default=None)
+
+    def silent(self, wall_us: int) -> list[Finding]:
+        """Nothing at all has arrived for longer than the settings allow, by the caller's clock: the mirror is dead, and we are blind."""
+        found: list[Finding] = []
+        quiet_s = max(0, wall_us - self.now_us) / 1_000_000
+        summary = f"Nothing has arrived in partition {self.partition} of {self.topic} for {quiet_s:.0f} s, not even a tick."
+        if not any(rule == "V-03" for rule, _ in self._view.open):
+            self._report_view("V-03", summary, f"no record for {quiet_s:.0f} s", self.now_us, found)
+        return found
+
+    def changed_groups(self) -> list[GroupSnapshot]:
+        """The groups that something happened to since the last call; a forgotten one has no content."""
+        changed = []
+        for cluster, name in self._changed:
+            if (cluster, name) in self._groups:
+                group, ledger = self._opened((cluster, name))
+                changed.append(overview(group, len(ledger.open), self.now_us))
+            else:
+                changed.append(GroupSnapshot(cluster, name, None))
+        self._changed.clear()
+        return changed
+
+    # ------------------------------------------------------------------------------------------------ snapshot
+
+    def snapshot(self) -> bytes:
+        """Everything that is known, as bytes for :meth:`restore`. Only groups touched since the last call are packed anew."""
+        for key in self._dirty:
+            tracked = self._groups.get(key)
+            if tracked is not None and tracked.group is not None and tracked.ledger is not None:
+                tracked.packed = pack_group(tracked.group, tracked.ledger)
+        self._dirty.clear()
+        return pack_partition(
+            {
+                "topic": self.topic,
+                "partition": self.partition,
+                "next_offset": self.next_offset,
+                "now_us": self.now_us,
+                "counters": dict(self.counters),
+                "loading": self._loading,
+                "view": [self._view.cluster, self._view_due_us, list(self._view.open.values())],
+                "groups": [[*key, tracked.due_us, tracked.packed] for key, tracked in self._groups.items()],
+                "changed": [list(key) for key in self._changed],
+            }
+        )
+
+    @classmethod
+    def restore(cls, blob: bytes, *, settings: Settings | None = None) -> Self:
+        """The model as it was when :meth:`snapshot` was called.
+
+        :raises SnapshotError: when the bytes are no snapshot, or one of a newer release.
+        """
+        content = unpack_partition(blob)
+        try:
+            model = cls(topic=content["topic"], partition=content["partition"], settings=settings)
+            model._fill(content)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SnapshotError(f"not a snapshot of the model: {error!r}") from None
+        return model
+
+    def _fill(self, content: dict[str, Any]) -> None:
+        self.next_offset = content["next_offset"]
+        self.now_us = content["now_us"]
+        self.counters.update(content["counters"])
+        self._loading.update(content["loading"])
+        cluster, self._view_due_us, view = content["view"]
+        self._view = Ledger(cluster, "")
+        for known in view:
+            self._view.open[known.rule, known.subject] = known
+        for cluster, name, due_us, packed in content["groups"]:
+            self._groups[cluster, name] = _Tracked(None, None, due_us=due_us, packed=packed)
+            if due_us is not None:
+                heappush(self._deadlines, (due_us, (cluster, name)))
+        self._changed = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
+
+    # ------------------------------------------------------------------------------------------------ within
+
+    def _in_order(self, offset: int, at_us: int, found: list[Finding]) -> bool:
+        """Whether the record at ``offset`` is new; says so if some before it are missing."""
+        expected = self.next_offset
+        if expected is not None:
+            if offset < expected:
+                self.counters["repeated records"] += 1
+                return False
+            if offset > expected:
+                self._hole(expected, offset, at_us, found)
+        self.next_offset = offset + 1
+        return True
+
+    def _hole(self, expected: int, offset: int, at_us: int, found: list[Finding]) -> None:
+        missing = offset - expected
+        self.counters["missing records"] += missing
+        for key in list(self._groups):
+            self._forget_membership(key, at_us, "records of the mirror are missing")
+        summary = (
+            f"{missing} records of partition {self.partition} of {self.topic} are missing (offsets {expected} to {offset - 1}): "
+            f"its {len(self._groups)} groups are back to learning."
+        )
+        self._report_view("V-01", summary, f"offset {offset} where {expected} was expected", at_us, found)
+
+    def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
+        api_key = record.api_key
+        is_request = record.kind is Kind.REQUEST
+        if api_key not in MODELLED_API_KEYS or not record.group:
+            self._unmodelled(record)
+            return
+        if record.cut_bytes:
+            self._undecodable(record, f"{record.cut_bytes} bytes of it were not captured", found)
+            return
+        try:
+            body = decode(record.frame, request=is_request, api_key=api_key, api_version=record.api_version).body
+        except DecodeError as error:
+            self._undecodable(record, str(error), found)
+            return
+        key = (record.cluster, record.group)
+        group, ledger = self._opened(key)
+        group.last_record_us = record.at_us
+        self._dirty.add(key)
+        if is_request:
+            happenings = group.request(record, body)
+        else:
+            happenings = group.response(record, body)
+            self._note_loading(record, body)
+        for happening in happenings:
+            for rule in RULES_FOR.get(type(happening), ()):
+                breach = rule.checks[type(happening)](group, happening)
+                if breach is not None:
+                    found.extend(self._report(group, ledger, rule, breach, record.at_us))
+                    group.changed = True
+        if group.changed:
+            self._after(key, record.at_us)
+
+    def _note_loading(self, record: MirrorRecord, body: Any) -> None:
+        if getattr(body, "error_code", 0) == LOADING:
+            self._loading[record.broker] = record.at_us
+
+    def _unmodelled(self, record: MirrorRecord) -> None:
+        self.counters[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1
+        kind = _KIND_BY_API.get(record.api_key)
+        if kind is not None and record.group:
+            group, _ = self._opened((record.cluster, record.group))
+            if group.kind != kind:
+                group.kind = kind
+                group.lost_sight(record.at_us, f"is of the {kind} type, which is not modelled yet")
+                self._after((record.cluster, record.group), record.at_us)
+
+    def _undecodable(self, record: MirrorRecord, reason: str, found: list[Finding]) -> None:
+        self.counters["undecodable frames"] += 1
+        assert record.group is not None
+        key = (record.cluster, record.group)
+        group, ledger = self._opened(key)
+        group.abandon(record)
+        self._forget_membership(key, record.at_us, "a frame could not be read")
+        what = f"{API_NAMES.get(record.api_key, record.api_key)} v{record.api_version} {record.kind.name.lower()}"
+        breach = Breach(
+            "",
+            f"A {what} of group {record.group} on connection {record.connection} cannot be read: {reason}.",
+            reason,
+            (),
+        )
+        found.extend(self._report(group, ledger, CATALOGUE["V-02"], breach, record.at_us))
+        self._after(key, record.at_us)
+
+    def _closed(self, record: MirrorRecord) -> None:
+        self.counters[record.kind.value] += 1
+        key = (record.cluster, record.group or "")
+        if key in self._groups:
+            group, _ = self._opened(key)
+            group.connection_closed(record.connection, record.at_us)
+            self._after(key, record.at_us)
+
+    def _gap(self, record: MirrorRecord, found: list[Finding]) -> None:
+        try:
+            lost = unpack_loss(record.frame)
+        except RecordError:
+            words = "an unknown number of records"
+        else:
+            self.counters["records lost by the capture"] += lost.records
+            words = f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
+        concerned = [(record.cluster, record.group)] if record.group else list(self._groups)
+        for key in concerned:
+            if key in self._groups:
+                self._forget_membership(key, record.at_us, "the capture lost frames")
+        whose = f"group {record.group}" if record.group else f"all {len(self._groups)} groups of partition {self.partition}"
+        self._report_view(
+            "V-04", f"The capture lost {words}: {whose} back to learning.", f"a gap record: {words}", record.at_us, found
+        )
+
+    def _opened(self, key: GroupKey) -> tuple[ClassicGroup, Ledger]:
+        """The group and its ledger, made or unpacked as needed."""
+        tracked = self._groups.get(key)
+        if tracked is None:
+            tracked = self._groups[key] = _Tracked(None, None)
+        if tracked.group is None or tracked.ledger is None:
+            cluster, name = key
+            tracked.group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading)
+            tracked.ledger = Ledger(cluster, name)
+            if tracked.packed:
+                tracked.ledger = unpack_group(tracked.packed, tracked.group)
+        return tracked.group, tracked.ledger
+
+    def _forget_membership(self, key: GroupKey, at_us: int, because: str) -> None:
+        group, _ = self._opened(key)
+        group.lost_sight(at_us, because)
+        self._after(key, at_us)
+
+    def _after(self, key: GroupKey, at_us: int) -> None:
+        """Something other than steady traffic happened: show it, store it, and let the timer rules look soon."""
+        tracked = self._groups[key]
+        assert tracked.group is not None
+        tracked.group.changed = False
+        self._dirty.add(key)
+        self._changed[key] = None
+        self._schedule(key, tracked, at_us + CHECK_DELAY_US)
+
+    def _schedule(self, key: GroupKey, tracked: _Tracked, due_us: int) -> None:
+        if tracked.due_us is None or due_us < tracked.due_us:
+            tracked.due_us = due_us
+            heappush(self._deadlines, (due_us, key))
+
+    def _move_clock(self, now_us: int, found: list[Finding]) -> None:
+        self.now_us = now_us
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now_us:
+            due_us, key = heappop(deadlines)
+            tracked = self._groups.get(key)
+            if tracked is not None and tracked.due_us == due_us:  # else it was brought forward or is gone
+                tracked.due_us = None
+                self._check(key, tracked, found)
+        if self._view.open:
+            self._settle_view(found)
+
+    def _check(self, key: GroupKey, tracked: _Tracked, found: list[Finding]) -> None:
+        """Let time act on a group: sessions run out, timers fall due, findings are published and resolved."""
+        group, ledger = self._opened(key)
+        now_us, quiet_us = self.now_us, self.settings.quiet_ms * 1_000
+        coming = [group.last_record_us + self.settings.forget_group_ms * 1_000]
+        for member in list(group.members.values()):
+            end_us = session_end_us(group, member)
+            if end_us is not None and end_us <= now_us:
+                group.fell_silent(member, end_us)
+            elif end_us is not None:
+                coming.append(end_us)
+        standing = set()
+        for rule in TIMER_RULES:
+            for due in rule.due(group):
+                standing.add((rule.id, due.subject))
+                if due.at_us > now_us:
+                    coming.append(due.at_us)
+                elif ledger.worsen(rule, due.subject, due.severity):
+                    found.extend(self._report(group, ledger, rule, due.describe(), due.at_us))
+        before = len(ledger.open)
+        over = [
+            (known.rule, known.subject)
+            for known in ledger.open.values()
+            if self._is_over(group, known.rule, known.subject, standing)
+        ]
+        found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, over, group.kind))
+        if group.changed or len(ledger.open) != before:
+            group.changed = False
+            self._changed[key] = None
+            self._dirty.add(key)
+        if coming[0] <= now_us and not ledger.open:
+            del self._groups[key]
+            self._changed[key] = None
+            return
+        coming[0] = max(coming[0], now_us + 1_000_000)
+        next_us = ledger.next_due_us(CATALOGUE, quiet_us)
+        if next_us is not None:
+            coming.append(next_us)
+        self._schedule(key, tracked, min(coming))
+
+    @staticmethod
+    def _is_over(group: ClassicGroup, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
+        rule = CATALOGUE[rule_id]
+        if isinstance(rule, FrameRule):
+            return rule.over is not None and rule.over(group, subject)
+        return isinstance(rule, TimerRule) and (rule_id, subject) not in standing
+
+    def _report(self, group: ClassicGroup, ledger: Ledger, rule: Any, breach: Breach, at_us: int) -> Iterable[Finding]:
+        hold_us = self.settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
+        return list(ledger.report(rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind))
+
+    def _report_view(self, rule_id: str, summary: str, observed: str, at_us: int, found: list[Finding]) -> None:
+        subject = f"{self.topic}/{self.partition}"
+        breach = Breach(subject, summary, observed, ())
+        rule = CATALOGUE[rule_id]
+        found.extend(self._view.report(rule, breach, at_us=at_us, hold_us=0, incarnation=0, group_type=""))
+        self._view_due_us = self._view.next_due_us(CATALOGUE, self.settings.quiet_ms * 1_000)
+
+    def _settle_view(self, found: list[Finding]) -> None:
+        quiet_us = self.settings.quiet_ms * 1_000
+        heard_again = [key for key in self._view.open if key[0] == "V-03"]
+        found.extend(self._view.settle(CATALOGUE, self.now_us, quiet_us, heard_again, ""))
+        self._view_due_us = self._view.next_due_us(CATALOGUE, quiet_us)

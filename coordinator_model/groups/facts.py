@@ -1,0 +1,180 @@
+"""What is known of a group, its members, its rounds and its open requests: plain records, no behaviour beyond keeping themselves straight.
+
+The trap is time. ``inv`` is when a request was captured, ``res`` when its answer was; the coordinator acted somewhere between. A
+fact therefore carries both ends where a rule compares it, and a comparison is sound only as "the earlier one's end before the later
+one's beginning".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from coordinator_model.findings import Evidence
+
+ExchangeKey = tuple[str, int]
+"""(connection, exchange number): the identity of one request and its answer."""
+
+MAX_INT32: Final = 2**31 - 1
+
+
+class Actor(NamedTuple):
+    """The process behind a connection, as far as frames name it."""
+
+    client_id: str | None
+    address: str
+    software: str
+    connection: str
+
+
+NOBODY: Final = Actor(None, "", "", "")
+
+
+class JoinAsk(NamedTuple):
+    """What a JoinGroup request asked for."""
+
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[str, ...]
+    digest: bytes  #: of the ordered (name, metadata) pairs: equal digests are what the coordinator calls unchanged
+    reason: str
+
+
+class SyncAsk(NamedTuple):
+    """What a SyncGroup request brought."""
+
+    assigned: int  #: entries in its assignments; 0 from a follower
+
+
+class LeaveAsk(NamedTuple):
+    """Who a LeaveGroup request names, in order."""
+
+    members: tuple[tuple[str, str | None], ...]  #: (member id, group instance id)
+    reasons: tuple[str, ...]
+
+
+Ask = JoinAsk | SyncAsk | LeaveAsk | None
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request, and the time of its answer once there is one."""
+
+    key: ExchangeKey
+    api_key: int
+    api_version: int
+    member_id: str
+    generation: int
+    instance_id: str | None
+    ask: Ask
+    actor: Actor
+    broker: str
+    partition: int
+    offset: int
+    inv_us: int
+    queued_behind: int
+    gap_free: bool = True  #: no loss of records since it was seen, so "no answer captured" means "no answer"
+    connection_closed_us: int | None = None
+    superseded: bool = False  #: a later JoinGroup of the same member: this one is lawfully never answered
+    starts_phase: bool = False
+    # Filled in with the answer:
+    response_offset: int = -1
+    effective_us: int = 0  #: earliest instant at which the coordinator can have acted on it
+    res_us: int = 0
+    error: int = 0
+
+
+@dataclass(slots=True)
+class Refusals:
+    """Consecutive refusals of one member with one error at one generation, since its last JoinGroup."""
+
+    error: int
+    generation: int
+    count: int
+    first_us: int
+    last_us: int
+    evidence: list[Evidence] = field(default_factory=list)  #: the first two and the latest
+
+    def add(self, at_us: int, frame: Evidence) -> None:
+        self.count += 1
+        self.last_us = at_us
+        self.evidence = [*self.evidence[:2], frame]
+
+
+@dataclass(slots=True)
+class Member:
+    """One member id, from when it is first named until it is forgotten."""
+
+    id: str
+    actor: Actor = NOBODY
+    instance_id: str | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    digest: bytes = b""
+    protocols: tuple[str, ...] = ()
+    reason: str = ""
+    joined: int | None = None  #: generation of the last JoinGroup success delivered to it
+    joined_us: int = 0
+    joined_frame: Evidence | None = None
+    synced: int | None = None  #: generation of its last SyncGroup request
+    synced_us: int = 0
+    in_sync: int | None = None  #: generation of its last SyncGroup success
+    proven_us: int | None = None  #: answer time of the last frame that proved it a member
+    last_frame_us: int = 0
+    last_frame: str = ""
+    parked_join: ExchangeKey | None = None
+    parked_sync: ExchangeKey | None = None
+    heartbeat_us: int = 0  #: capture time of its last Heartbeat request
+    heartbeat_interval_us: int = 0
+    refusals: Refusals | None = None
+    rejoin_asked_us: int | None = None  #: first REBALANCE_IN_PROGRESS to a heartbeat since its last JoinGroup
+    rejoin_asked_last_us: int = 0
+    rejoin_frames: list[Evidence] = field(default_factory=list)
+    fenced_us: int | None = None  #: answer time of a FENCED_INSTANCE_ID to it
+    frames_after_fence: int = 0
+    fence_frames: list[Evidence] = field(default_factory=list)
+    leaving: bool = False  #: a LeaveGroup of its own is under way or done
+    gone: str | None = None  #: why it is no member any more: left, replaced, dropped, silent, refused
+    gone_us: int = 0
+
+    @property
+    def present(self) -> bool:
+        """Whether frames proved it a member and nothing since says otherwise."""
+        return self.gone is None and self.proven_us is not None
+
+
+@dataclass(slots=True)
+class Round:
+    """One generation: a completed join phase and what followed."""
+
+    generation: int
+    proven_us: int  #: earliest captured success that carried it; from then on the group is at this generation or beyond
+    proof: Evidence
+    leader: str
+    protocol: str | None
+    roster: dict[str, str | None] | None = None  #: member id → instance id, from the leader's answer; None until it is seen
+    leader_synced_us: int | None = None
+    sync_done_us: int | None = None
+
+
+@dataclass(slots=True)
+class Instance:
+    """Who holds a group.instance.id, and how often it changed hands."""
+
+    id: str
+    member_id: str
+    replacements: list[tuple[int, str, str]] = field(default_factory=list)  #: (answer time, client address, new member id)
+    fenced: list[tuple[int, str, str | None, str]] = field(default_factory=list)
+    #: (time, connection, client id, address) of those told FENCED_INSTANCE_ID while another held it
+    returns: int = 0  #: times that a fenced one came back with an empty member id and took the instance again
+    frames: list[Evidence] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class IssuedId:
+    """A member id handed out with MEMBER_ID_REQUIRED (KIP-394) and not used yet."""
+
+    issued_us: int
+    session_timeout_ms: int
+    actor: Actor

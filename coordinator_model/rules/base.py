@@ -1,0 +1,105 @@
+"""What a rule is: its text for operators, when it looks, and what it has to say.
+
+Two kinds. A :class:`FrameRule` looks at one kind of happening, at the moment it is captured. A :class:`TimerRule` looks at the group and
+tells what will be due when, if nothing happens until then; what is due no longer is over.
+
+The trap: a rule must not speak on facts that are not known yet. Each condition below asks for its facts and says nothing when one of
+them is missing; it never assumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from coordinator_model.findings import Blame, Certainty, Evidence, Severity
+from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.facts import Actor, Member
+
+
+class Breach(NamedTuple):
+    """One occurrence: what a rule saw."""
+
+    subject: str  #: with group and rule, the identity of the finding: a member id, an instance id, or "" for the whole group
+    summary: str
+    observed: str
+    evidence: tuple[Evidence, ...]
+    actor: Actor | None = None
+    member_id: str | None = None
+    instance_id: str | None = None
+    generation: int | None = None
+    severity: Severity | None = None  #: where it differs from the rule's own
+    certainty: Certainty | None = None
+
+
+class Due(NamedTuple):
+    """What a timer rule will say at ``at_us`` unless something happens before."""
+
+    at_us: int
+    subject: str
+    severity: Severity
+    describe: Callable[[], Breach]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule as an operator reads it."""
+
+    id: str
+    name: str
+    severity: Severity
+    certainty: Certainty
+    blame: Blame
+    meaning: str
+    condition: str
+    expected: str
+    action: str
+    false_alarms: str
+    folds_under: tuple[
+        str, ...
+    ] = ()  #: rules whose open finding on the same subject, or on the whole group, is the cause of this one
+
+    @property
+    def family(self) -> str:
+        return self.id.partition("-")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameRule(Rule):
+    """Looks at each happening of the types in ``checks``. Its finding is over when it has not recurred for a while, or sooner."""
+
+    checks: Mapping[type[Any], Callable[[ClassicGroup, Any], Breach | None]]
+    over: Callable[[ClassicGroup, str], bool] | None = None  #: given group and subject: whether it is over already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerRule(Rule):
+    """Tells what is due, and when."""
+
+    due: Callable[[ClassicGroup], Iterable[Due]]
+
+
+def who(member: Member) -> str:
+    """``member M (client C at A, software S)``, as far as it is known."""
+    return f"member {member.id} {whom(member.actor)}"
+
+
+def whom(actor: Actor) -> str:
+    """``(client C at A, software S)``."""
+    parts = [f"client {actor.client_id or 'without a client id'}"]
+    if actor.address:
+        parts[0] += f" at {actor.address}"
+    if actor.software:
+        parts.append(actor.software)
+    return f"({', '.join(parts)})"
+
+
+def seconds(us: int) -> str:
+    """``12.3 s`` for microseconds."""
+    return f"{us / 1_000_000:.1f} s"
+
+
+def about(member: Member) -> dict[str, Any]:
+    """The fields of a breach that name a member."""
+    return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}

@@ -1,0 +1,60 @@
+"""Family V: the monitor's own view. What it could not see or read, said in the same breath as what it found.
+
+The trap: silence of the monitor reads as health. Whatever the model had to skip is therefore a finding of its own, blamed on the capture.
+"""
+
+from __future__ import annotations
+
+from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.rules.base import Rule
+
+V_01 = Rule(
+    id="V-01",
+    name="hole in the mirror",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="Records of this mirror partition were never read: all its groups are back to learning.",
+    condition="The next record's offset is higher than the one expected.",
+    expected="Offsets without holes.",
+    action="Check the mirror topic's retention against how long the job was down.",
+    false_alarms="A mirror topic written with transactions or compacted has holes by design: it must be neither.",
+)
+V_02 = Rule(
+    id="V-02",
+    name="unreadable record",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="A record of the mirror could not be read; the group it belongs to is back to learning.",
+    condition="The envelope is not the documented one, or the frame does not decode as what it is labelled.",
+    expected="A record as documented in docs/mirror-format.md, holding a whole frame.",
+    action="Look at the record at the offset named: who writes to the mirror topic besides the tap?",
+    false_alarms="An API version newer than this release knows.",
+)
+V_03 = Rule(
+    id="V-03",
+    name="mirror silent",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="Nothing arrives from the capture, not even its ticks: the monitor is blind for the groups of this partition.",
+    condition="No record at all for longer than the configured silence.",
+    expected="A tick in every partition each second.",
+    action="Check that the tap runs and reaches the mirror topic.",
+    false_alarms="A mirror that is fed by hand, without ticks.",
+)
+V_04 = Rule(
+    id="V-04",
+    name="capture lost frames",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="The capturer could not deliver everything it saw; the groups concerned are back to learning.",
+    condition="A gap record.",
+    expected="No gap records.",
+    action="Check the link between the tap and the mirror topic, and the tap's buffer.",
+    false_alarms="None known.",
+)
+
+RULES = (V_01, V_02, V_03, V_04)

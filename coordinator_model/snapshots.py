@@ -1,0 +1,143 @@
+"""The model's state as bytes: versioned, compact, and readable group by group.
+
+The trap: a snapshot outlives the code that wrote it. Fields are stored by position, so they may only be appended, each new one with a
+default; anything else needs a new format version and a reader for the old one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Final
+
+import msgpack
+
+from coordinator_model.findings import Evidence
+from coordinator_model.groups.classic import ClassicGroup, Line
+from coordinator_model.groups.facts import (
+    Actor,
+    Exchange,
+    Instance,
+    IssuedId,
+    JoinAsk,
+    LeaveAsk,
+    Member,
+    Refusals,
+    Round,
+    SyncAsk,
+)
+from coordinator_model.groups.state import State
+from coordinator_model.ledger import Ledger, OpenFinding
+
+FORMAT_VERSION: Final = 1
+
+
+class SnapshotError(ValueError):
+    """A snapshot cannot be read; the message says why."""
+
+
+# Ext code → type. A code is never reused.
+_TYPES: Final[dict[int, type[Any]]] = {
+    1: Evidence,
+    2: Actor,
+    3: JoinAsk,
+    4: SyncAsk,
+    5: LeaveAsk,
+    6: Exchange,
+    7: Refusals,
+    8: Member,
+    9: Round,
+    10: Instance,
+    11: IssuedId,
+    12: OpenFinding,
+}
+_CODES: Final = {type_: code for code, type_ in _TYPES.items()}
+_FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
+    type_: getattr(type_, "_fields", None) or tuple(field.name for field in fields(type_)) for type_ in _CODES
+}
+
+
+def _default(value: Any) -> Any:
+    type_ = type(value)
+    code = _CODES.get(type_)
+    if code is not None:
+        return msgpack.ExtType(code, _pack([getattr(value, name) for name in _FIELDS[type_]]))
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return list(value)
+    raise TypeError(f"{type_.__name__} has no place in a snapshot")
+
+
+def _ext_hook(code: int, packed: bytes) -> Any:
+    type_ = _TYPES.get(code)
+    if type_ is None:
+        raise SnapshotError(f"unknown record type {code}: the snapshot was written by a newer release")
+    return type_(*_unpack(packed))
+
+
+def _pack(value: Any) -> bytes:
+    return msgpack.packb(value, default=_default, strict_types=True)  # type: ignore[no-any-return]
+
+
+def _unpack(packed: bytes) -> Any:
+    return msgpack.unpackb(packed, ext_hook=_ext_hook, use_list=False, strict_map_key=False)
+
+
+# Attributes of a group that are stored as they are, in this order; the containers that need care follow them.
+_PLAIN: Final = (
+    "name", "cluster", "kind", "broker", "incarnation", "settled", "learning_because", "generation_seen", "state_since_us",
+    "protocol_type", "members", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us", "last_record_us",
+)  # fmt: skip
+
+
+def pack_group(group: ClassicGroup, ledger: Ledger) -> bytes:
+    """One group and its open findings."""
+    return _pack(
+        [
+            [getattr(group, name) for name in _PLAIN],
+            group.state.value,
+            group.rounds,
+            list(group.open.values()),
+            {connection: [line.outstanding, line.last_response_us] for connection, line in group.lines.items()},
+            list(ledger.open.values()),
+        ]
+    )
+
+
+def unpack_group(packed: bytes, group: ClassicGroup) -> Ledger:
+    """Fill ``group`` from what :func:`pack_group` wrote, and give its ledger."""
+    plain, state, rounds, open_, lines, findings = _unpack(packed)
+    for name, value in zip(_PLAIN, plain, strict=False):
+        setattr(group, name, value)
+    group.state = State(state)
+    group.rounds = list(rounds)
+    group.open = {exchange.key: exchange for exchange in open_}
+    group.lines = {connection: Line(*line) for connection, line in lines.items()}
+    ledger = Ledger(group.cluster, group.name)
+    for known in findings:
+        ledger.open[known.rule, known.subject] = known
+    return ledger
+
+
+def pack_partition(content: dict[str, Any]) -> bytes:
+    """The whole model of a partition; ``content`` holds plain values and packed groups."""
+    return _pack([FORMAT_VERSION, content])
+
+
+def unpack_partition(blob: bytes) -> dict[str, Any]:
+    """What :func:`pack_partition` was given.
+
+    :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
+    """
+    try:
+        version, content = _unpack(blob)
+    except SnapshotError:
+        raise
+    except Exception as error:  # msgpack raises half a dozen unrelated types on bad bytes
+        raise SnapshotError(f"not a snapshot of the model: {error}") from None
+    if version != FORMAT_VERSION:
+        raise SnapshotError(f"snapshot format {version} is newer than {FORMAT_VERSION}, the newest that this release reads")
+    if not isinstance(content, dict):
+        raise SnapshotError("not a snapshot of the model: no map")
+    return content
