@@ -154,7 +154,7 @@ class TestCache:
 
     def test_a_second_process_waits_for_the_first(self, cache):
         (cache / "manifest.json").rename(cache / "manifest")
-        script = f"from streaming import jvm; print(jvm.jars('spark', report=lambda said: print(said, flush=True))[0])"
+        script = "from streaming import jvm; print(jvm.jars('spark', report=lambda said: print(said, flush=True))[0])"
         with jvm._locked(cache.parent / "lock", print):
             second = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
             assert second.stdout is not None
