@@ -1,0 +1,398 @@
+"""The tap: a TCP proxy before each broker that passes every byte on as it came and mirrors the frames of group coordination.
+
+The broker advertises the tap's address, so no response has to be rewritten. Bytes are sent on first and looked at afterwards;
+nothing that happens while looking at them, nor a mirror topic that is away, holds the clients up.
+
+The traps: a slow reader on one side must slow the other side down, or the tap's memory fills; and either side may close one
+direction only, with its last frames still to be answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self, cast
+
+from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.mirror.conversation import FRAME_CAP, Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from streaming.mirror.producer import MirrorSink
+
+TICK_S: Final = 1.0
+DIAL_TIMEOUT_S: Final = 10.0
+
+# A clock set back by less than this stands still until it has caught up; a bigger step is believed.
+_STEP_BACK_US: Final = 5_000_000
+
+log = logging.getLogger(__name__)
+
+
+class TapError(Exception):
+    """The tap cannot start; the message is one sentence that names the address and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where clients connect, and the broker that stands behind."""
+
+    host: str
+    port: int  #: 0 lets the system choose
+    broker_host: str
+    broker_port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``HOST:PORT=BROKER_HOST:PORT``; IPv6 addresses stand in brackets.
+
+        :raises TapError: when it is written otherwise.
+        """
+        here, _, broker = text.partition("=")
+        try:
+            return cls(*_address(here, least_port=0), *_address(broker, least_port=1))
+        except ValueError:
+            raise TapError(
+                f"{text!r} is not a listener: write HOST:PORT=BROKER_HOST:PORT, as in 0.0.0.0:9092=broker1:9092"
+            ) from None
+
+    @property
+    def broker(self) -> str:
+        """The broker's ``host:port``."""
+        return _written(self.broker_host, self.broker_port)
+
+
+@dataclass(slots=True)
+class TapStats:
+    """What a tap has seen since its start."""
+
+    open_connections: int = 0
+    connections: int = 0
+    unreachable: int = 0  #: connections that ended at once because their broker could not be reached
+    opaque: int = 0  #: connections that could not be followed (TLS, not Kafka)
+    frames: int = 0  #: requests and responses mirrored
+
+
+class Tap:
+    """Listens for clients and mirrors what they say with their brokers. A context manager, or ``start`` and ``stop``.
+
+    :param sink: takes the mirror records.
+    :param cluster: the cluster's name in the records.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[Listener],
+        sink: MirrorSink,
+        *,
+        cluster: str = "",
+        frame_cap: int = FRAME_CAP,
+        tick_s: float = TICK_S,
+    ) -> None:
+        self.stats = TapStats()
+        self._listeners = tuple(listeners)
+        self._sink = sink
+        self._cluster = cluster
+        self._frame_cap = frame_cap
+        self._tick_s = tick_s
+        self._name = f"{int(time.time()):x}{os.urandom(3).hex()}"
+        self._last_us = 0
+        self._servers: list[asyncio.Server] = []
+        self._bridges: set[_Bridge] = set()
+        self._ticker: asyncio.Handle | None = None
+        self._all_ended: asyncio.Future[None] | None = None
+
+    @property
+    def addresses(self) -> list[str]:
+        """The ``host:port`` of each listener, as bound."""
+        return [_written(*server.sockets[0].getsockname()[:2]) for server in self._servers]
+
+    async def start(self) -> Self:
+        """Listen.
+
+        :raises TapError: when an address is taken or not of this machine, or a broker's name cannot be resolved.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            for listener in self._listeners:
+                await self._check_broker(listener)
+                self._servers.append(await self._listen(listener))
+        except BaseException:
+            await self.stop()
+            raise
+        self._ticker = loop.call_soon(self._tick)
+        return self
+
+    async def stop(self) -> None:
+        """Stop listening, end the connections and wait until each has said so in the mirror."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        for server in self._servers:
+            server.close()
+        for bridge in tuple(self._bridges):
+            bridge.end()
+        if self._bridges:
+            self._all_ended = asyncio.get_running_loop().create_future()
+            await self._all_ended
+        self._servers.clear()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.stop()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _check_broker(self, listener: Listener) -> None:
+        try:
+            await asyncio.get_running_loop().getaddrinfo(listener.broker_host, listener.broker_port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise TapError(f"cannot resolve broker {listener.broker}: {error.strerror}; check --listen") from None
+
+    async def _listen(self, listener: Listener) -> asyncio.Server:
+        try:
+            return await asyncio.get_running_loop().create_server(
+                lambda: _ClientSide(_Bridge(self, listener)), listener.host, listener.port, backlog=512
+            )
+        except OSError as error:
+            why = os.strerror(error.errno).lower() if error.errno else error.strerror
+            where = _written(listener.host, listener.port)
+            raise TapError(f"cannot listen on {where}: {why}; end what uses it or choose another address with --listen") from None
+
+    def _tick(self) -> None:
+        self._ticker = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
+        self._sink.write(
+            MirrorRecord(
+                partition=-1,
+                offset=-1,
+                group=None,
+                kind=Kind.TICK,
+                at_us=self.now_us(),
+                cluster=self._cluster,
+                broker="",
+                connection=self._name,
+                exchange=-1,
+                api_key=-1,
+                api_version=-1,
+                correlation_id=0,
+                client_id=None,
+                client_address="",
+                client_software="",
+                cut_bytes=0,
+                queued_behind=0,
+                frame=b"",
+            )
+        )
+
+    def now_us(self) -> int:
+        """Capture time, microseconds since the epoch; does not run backwards for a clock that is being adjusted."""
+        now = time.time_ns() // 1000
+        if self._last_us - _STEP_BACK_US < now < self._last_us:
+            now = self._last_us
+        self._last_us = now
+        return now
+
+    def opened(self, bridge: _Bridge, listener: Listener, client_address: str) -> Conversation:
+        """A client has connected."""
+        self._bridges.add(bridge)
+        self.stats.open_connections += 1
+        self.stats.connections += 1
+        name = f"{self._name}-{self.stats.connections}"
+
+        def opaque(reason: str) -> None:
+            self.stats.opaque += 1
+            log.warning("connection %s of %s to %s is passed on unread: %s", name, client_address, listener.broker, reason)
+
+        return Conversation(
+            self._write,
+            cluster=self._cluster,
+            broker=listener.broker,
+            connection=name,
+            client_address=client_address,
+            at_us=self.now_us(),
+            frame_cap=self._frame_cap,
+            on_opaque=opaque,
+        )
+
+    def ended(self, bridge: _Bridge) -> None:
+        """Both sides of a connection are gone."""
+        if bridge not in self._bridges:
+            return  # the broker's side came up just when the client left
+        self._bridges.discard(bridge)
+        self.stats.open_connections -= 1
+        if self._all_ended is not None and not self._bridges:
+            self._all_ended.set_result(None)
+
+    def _write(self, record: MirrorRecord) -> None:
+        if record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE:
+            self.stats.frames += 1
+        self._sink.write(record)
+
+
+class _Bridge:
+    """A client's connection and the tap's own to the broker, tied together."""
+
+    def __init__(self, tap: Tap, listener: Listener) -> None:
+        self._tap = tap
+        self._listener = listener
+        self._conversation: Conversation | None = None
+        self._dialling: asyncio.Task[None] | None = None
+        self._half_closed = 0
+        self.client: asyncio.Transport | None = None
+        self.broker: asyncio.Transport | None = None
+
+    def client_connected(self, transport: asyncio.Transport) -> None:
+        self.client = transport
+        _keep_alive(transport)
+        transport.pause_reading()  # until there is somewhere to send it to
+        peer = transport.get_extra_info("peername")
+        self._conversation = self._tap.opened(self, self._listener, peer[0] if peer else "")
+        self._dialling = asyncio.get_running_loop().create_task(self._dial())
+
+    async def _dial(self) -> None:
+        try:
+            async with asyncio.timeout(DIAL_TIMEOUT_S):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: _BrokerSide(self), self._listener.broker_host, self._listener.broker_port
+                )
+        except (OSError, TimeoutError) as error:
+            self._tap.stats.unreachable += 1
+            log.warning("broker %s cannot be reached: %s", self._listener.broker, str(error) or "timed out")
+            self.end()
+
+    def broker_connected(self, transport: asyncio.Transport) -> None:
+        self.broker = transport
+        _keep_alive(transport)
+        if self.client is None:
+            transport.abort()
+        else:
+            self.client.resume_reading()
+
+    def client_sent(self, data: bytes) -> None:
+        at_us = self._tap.now_us()
+        if self.broker is not None:
+            self.broker.write(data)
+        if self._conversation is not None:
+            self._conversation.client_sent(data, at_us)
+
+    def broker_sent(self, data: bytes) -> None:
+        at_us = self._tap.now_us()
+        if self.client is not None:
+            self.client.write(data)
+        if self._conversation is not None:
+            self._conversation.broker_sent(data, at_us)
+
+    def client_gone(self) -> None:
+        self.client = None
+        self._side_gone(self.broker)
+
+    def broker_gone(self) -> None:
+        self.broker = None
+        self._side_gone(self.client)
+
+    def _side_gone(self, other: asyncio.Transport | None) -> None:
+        if self._conversation is not None:
+            self._conversation.closed(self._tap.now_us())
+            self._conversation = None
+        if other is not None:
+            other.close()  # after what is still buffered for it
+            return
+        if self._dialling is not None:
+            self._dialling.cancel()
+        self._tap.ended(self)
+
+    def half_closed(self, other: asyncio.Transport | None) -> None:
+        """One side sends no more; once neither does, the connection is over."""
+        self._half_closed += 1
+        if self._half_closed == 1:
+            if other is not None:
+                with contextlib.suppress(OSError):
+                    other.write_eof()
+            return
+        for transport in (self.client, self.broker):
+            if transport is not None:
+                transport.close()  # after what is still buffered for it
+
+    def end(self) -> None:
+        for transport in (self.client, self.broker):
+            if transport is not None:
+                transport.abort()
+
+
+class _Side(asyncio.Protocol):
+    """What both ends of a bridge have in common: back-pressure and half-close are handed to the other end."""
+
+    def __init__(self, bridge: _Bridge) -> None:
+        self.bridge = bridge
+
+    @property
+    def other(self) -> asyncio.Transport | None:
+        raise NotImplementedError
+
+    def pause_writing(self) -> None:
+        if self.other is not None:
+            self.other.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other is not None and not self.other.is_closing():
+            self.other.resume_reading()
+
+    def eof_received(self) -> bool:
+        self.bridge.half_closed(self.other)
+        return True
+
+
+class _ClientSide(_Side):
+    @property
+    def other(self) -> asyncio.Transport | None:
+        return self.bridge.broker
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.bridge.client_connected(cast("asyncio.Transport", transport))
+
+    def data_received(self, data: bytes) -> None:
+        self.bridge.client_sent(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it ended makes no difference
+        self.bridge.client_gone()
+
+
+class _BrokerSide(_Side):
+    @property
+    def other(self) -> asyncio.Transport | None:
+        return self.bridge.client
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.bridge.broker_connected(cast("asyncio.Transport", transport))
+
+    def data_received(self, data: bytes) -> None:
+        self.bridge.broker_sent(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it ended makes no difference
+        self.bridge.broker_gone()
+
+
+def _keep_alive(transport: asyncio.Transport) -> None:
+    """A peer whose host has died is noticed, as it would be without a tap: brokers and clients both ask for it."""
+    with contextlib.suppress(OSError):
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def _address(text: str, *, least_port: int) -> tuple[str, int]:
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.%\w]+)\]|([^\[\]:=]+)):(\d{1,5})", text.strip())
+    if not found or not least_port <= int(found[3]) <= 65535:
+        raise ValueError(text)
+    return found[1] or found[2], int(found[3])
+
+
+def _written(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
