@@ -372,7 +372,8 @@ class Coordinator:
                 if due.at_us > now_us:
                     coming.append(due.at_us)
                 elif ledger.worsen(rule, due.subject, due.severity):
-                    found.extend(self._report(group, ledger, rule, due.describe(), due.at_us))
+                    breach = due.describe()._replace(severity=due.severity)
+                    found.extend(self._report(group, ledger, rule, breach, due.at_us))
         before = len(ledger.open)
         over = [
             (known.rule, known.subject)

@@ -232,7 +232,7 @@ class ClassicGroup:
             member.last_frame = API_NAMES[api_key]
             if member.gone == "silent":
                 self._speaks_again(member)
-            if member.fenced_us is not None and record.at_us > member.fenced_us and api_key != LEAVE_GROUP:
+            if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
                 member.frames_after_fence += 1
                 member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
                 happenings = (*happenings, WentOnFenced(exchange, member))
@@ -428,7 +428,7 @@ class ClassicGroup:
     def _was_fenced(self, instance: Instance, exchange: Exchange) -> bool:
         actor = exchange.actor
         return any(
-            at_us < exchange.inv_us
+            at_us <= exchange.inv_us
             and (connection == actor.connection or (client_id == actor.client_id and host_of(address) == host_of(actor.address)))
             for at_us, connection, client_id, address in instance.fenced
         )
@@ -776,13 +776,11 @@ class ClassicGroup:
     def _delete_answered(self, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         for result in body.results:
             if result.group_id == self.name and result.error_code == NONE:
-                self.lost_sight(exchange.res_us, "was deleted")
-                self.deleted_us = exchange.res_us
+                self.deleted_us = exchange.res_us  # the rounds stay: the next one is explained by it
                 self.members.clear()
                 self.instances.clear()
-                self.incarnation += 1
-                self.state = State.DEAD
-                self.state_since_us = exchange.res_us
+                self.issued.clear()
+                self._saw(Seen.DELETED, exchange.res_us)
         return NOTHING
 
     def _ignored(self, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002

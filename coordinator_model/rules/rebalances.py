@@ -69,7 +69,6 @@ def _join_breach(
         f"{waiting} unanswered JoinGroup requests, the oldest since before {'the timeout' if severity is Severity.ERROR else 'half time'}",
         (request_evidence(oldest),),
         generation=group.generation,
-        severity=severity,
         certainty=None if known else Certainty.HEURISTIC,
         **({} if culprit is None else about(culprit)),
     )

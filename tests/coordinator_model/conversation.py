@@ -1,0 +1,294 @@
+"""Frames that clients and a coordinator exchange, for tests: encoded for real, fed to the model, findings collected.
+
+Time is explicit: every step says how much passes. ``ask`` sends a request and leaves it open, ``answer`` ends it, ``call`` does both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Finding, Status
+from coordinator_model.settings import Settings
+from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
+
+START_US = 1_700_000_000_000_000
+MS = 1_000
+VERSIONS = {8: 8, 11: 9, 12: 4, 13: 5, 14: 5, 42: 2}
+
+
+class Client:
+    """One connection of one process."""
+
+    def __init__(self, talk: Conversation, name: str, broker: str = "1") -> None:
+        self.talk = talk
+        self.name = name
+        self.broker = broker
+        self.connection = f"{name}#{talk.connections}"
+        talk.connections += 1
+        self.port = 40_000 + talk.connections
+        self.exchange = 0
+        self.outstanding = 0
+        self.member_id = ""
+        self.instance_id: str | None = None
+        self.generation = -1
+
+    def reconnected(self, broker: str | None = None) -> Client:
+        """The same process on a new connection."""
+        other = Client(self.talk, self.name, broker or self.broker)
+        other.member_id, other.instance_id, other.generation = self.member_id, self.instance_id, self.generation
+        return other
+
+
+class Asked:
+    def __init__(self, client: Client, api_key: int, api_version: int, exchange: int) -> None:
+        self.client = client
+        self.api_key = api_key
+        self.api_version = api_version
+        self.exchange = exchange
+
+
+class Conversation:
+    """A group, its clients, and the model that listens."""
+
+    def __init__(self, group: str = "g", **settings: Any) -> None:
+        self.group = group
+        self.now_us = START_US
+        self.offset = 0
+        self.connections = 0
+        self.records: list[MirrorRecord] = []
+        self.findings: list[Finding] = []
+        self.settings = Settings(**settings)
+        self.model = Coordinator(topic="mirror", partition=0, settings=self.settings)
+
+    # -------------------------------------------------------------------------------------------- time and records
+
+    def wait(self, ms: float) -> None:
+        """Let time pass, ticks included, as the tap writes them."""
+        end_us = self.now_us + int(ms * 1_000)
+        while self.now_us + 1_000_000 <= end_us:
+            self.now_us += 1_000_000
+            self.tick()
+        self.now_us = end_us
+
+    def tick(self) -> None:
+        self._feed(Kind.TICK, None, b"")
+
+    def settle(self) -> None:
+        """Long enough for held findings to come out, short enough for no timer."""
+        self.wait(600)
+        self.tick()
+
+    def client(self, name: str, broker: str = "1") -> Client:
+        return Client(self, name, broker)
+
+    def ask(self, client: Client, body: Any, *, version: int | None = None, group: str | None = None) -> Asked:
+        api_key = body.API_KEY
+        version = VERSIONS[api_key] if version is None else version
+        frame = wire.encode_request(body, api_version=version, correlation_id=client.exchange, client_id=client.name)
+        asked = Asked(client, api_key, version, client.exchange)
+        self._feed(Kind.REQUEST, asked, frame, queued_behind=client.outstanding, group=group)
+        client.exchange += 1
+        client.outstanding += 1
+        return asked
+
+    def answer(self, asked: Asked, body: Any, *, after_ms: float = 1) -> None:
+        self.now_us += int(after_ms * 1_000)
+        frame = wire.encode_response(body, api_version=asked.api_version, correlation_id=asked.exchange)
+        asked.client.outstanding -= 1
+        self._feed(Kind.RESPONSE, asked, frame)
+
+    def call(self, client: Client, body: Any, reply: Any, *, version: int | None = None) -> None:
+        self.answer(self.ask(client, body, version=version), reply)
+
+    def close(self, client: Client) -> None:
+        self._feed(Kind.CLOSE, Asked(client, -1, -1, -1), b"")
+
+    def lose(self, records: int = 1) -> None:
+        """Records that never reach the model."""
+        self.offset += records
+
+    def gap(self, records: int = 3) -> None:
+        loss = Loss(records, 100 * records, self.now_us - 1_000_000, self.now_us)
+        self._feed(Kind.GAP, None, pack_loss(loss))
+
+    def raw(self, client: Client, frame: bytes, *, api_key: int = 12, version: int = 4, cut_bytes: int = 0) -> None:
+        asked = Asked(client, api_key, version, client.exchange)
+        client.exchange += 1
+        self._feed(Kind.REQUEST, asked, frame, cut_bytes=cut_bytes)
+
+    def _feed(
+        self,
+        kind: Kind,
+        asked: Asked | None,
+        frame: bytes,
+        *,
+        queued_behind: int = 0,
+        cut_bytes: int = 0,
+        group: str | None = None,
+    ) -> None:
+        client = asked.client if asked is not None else None
+        record = MirrorRecord(
+            partition=0,
+            offset=self.offset,
+            group=(group or self.group) if client is not None else None,
+            kind=kind,
+            at_us=self.now_us,
+            cluster="c1",
+            broker=client.broker if client is not None else "",
+            connection=client.connection if client is not None else "",
+            exchange=asked.exchange if asked is not None else -1,
+            api_key=asked.api_key if asked is not None else -1,
+            api_version=asked.api_version if asked is not None else -1,
+            correlation_id=asked.exchange if asked is not None else 0,
+            client_id=client.name if client is not None else None,
+            client_address=f"10.0.0.1:{client.port}" if client is not None else "",
+            client_software="test 1.0" if client is not None else "",
+            cut_bytes=cut_bytes,
+            queued_behind=queued_behind,
+            frame=frame,
+        )
+        self.offset += 1
+        self.records.append(record)
+        self.findings.extend(self.model.receive(record))
+
+    # -------------------------------------------------------------------------------------------- the protocol's moves
+
+    def join_request(self, client: Client, **fields: Any) -> wire.JoinGroupRequest:
+        values: dict[str, Any] = {
+            "group_id": self.group,
+            "session_timeout_ms": 10_000,
+            "rebalance_timeout_ms": 20_000,
+            "member_id": client.member_id,
+            "group_instance_id": client.instance_id,
+            "protocol_type": "consumer",
+            "protocols": (wire.JoinGroupRequestProtocol(name="range", metadata=b"t"),),
+        }
+        return wire.JoinGroupRequest(**{**values, **fields})
+
+    def ask_join(self, client: Client, **fields: Any) -> Asked:
+        return self.ask(client, self.join_request(client, **fields))
+
+    def joined(self, asked: Asked, *, generation: int, leader: Client, roster: list[Client], member_id: str | None = None) -> None:
+        """The coordinator's answer at the end of a join phase."""
+        client = asked.client
+        client.member_id = member_id or client.member_id
+        client.generation = generation
+        members = tuple(
+            wire.JoinGroupResponseMember(member_id=one.member_id, group_instance_id=one.instance_id, metadata=b"t")
+            for one in roster
+        )
+        self.answer(
+            asked,
+            wire.JoinGroupResponse(
+                error_code=0,
+                generation_id=generation,
+                protocol_type="consumer",
+                protocol_name="range",
+                leader=leader.member_id,
+                member_id=client.member_id,
+                members=members if client is leader else (),
+            ),
+        )
+
+    def refuse_join(self, asked: Asked, error: int, member_id: str = "") -> None:
+        reply = wire.JoinGroupResponse(error_code=error, generation_id=-1, leader="", member_id=member_id)
+        self.answer(asked, reply)
+
+    def hand_out_id(self, client: Client, member_id: str | None = None) -> None:
+        """The first step of a dynamic join: MEMBER_ID_REQUIRED (KIP-394)."""
+        asked = self.ask_join(client)
+        client.member_id = member_id or f"{client.name}-{client.connection}"
+        self.refuse_join(asked, 79, client.member_id)
+
+    def join_all(self, clients: list[Client], generation: int, *, leader: Client | None = None) -> None:
+        """One lawful join phase of these members; new ones take both steps."""
+        for client in clients:
+            if not client.member_id and client.instance_id is None:
+                self.hand_out_id(client)
+        asked = [self.ask_join(client) for client in clients]
+        for client in clients:
+            client.member_id = client.member_id or f"{client.instance_id}-{client.connection}"
+        for one in asked:
+            self.joined(one, generation=generation, leader=leader or clients[0], roster=clients)
+
+    def sync_request(self, client: Client, roster: list[Client], **fields: Any) -> wire.SyncGroupRequest:
+        values: dict[str, Any] = {
+            "group_id": self.group,
+            "generation_id": client.generation,
+            "member_id": client.member_id,
+            "group_instance_id": client.instance_id,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "assignments": tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=b"a") for one in roster),
+        }
+        return wire.SyncGroupRequest(**{**values, **fields})
+
+    def sync_all(self, clients: list[Client], *, leader: Client | None = None) -> None:
+        leader = leader or clients[0]
+        asked = [self.ask(one, self.sync_request(one, clients if one is leader else [])) for one in clients]
+        for one in asked:
+            self.answer(one, self.synced())
+
+    def synced(self, error: int = 0) -> wire.SyncGroupResponse:
+        if error:
+            return wire.SyncGroupResponse(error_code=error)
+        return wire.SyncGroupResponse(error_code=0, protocol_type="consumer", protocol_name="range", assignment=b"a")
+
+    def round(self, clients: list[Client], generation: int, *, leader: Client | None = None) -> None:
+        """Join and sync, lawfully."""
+        self.join_all(clients, generation, leader=leader)
+        self.sync_all(clients, leader=leader)
+
+    def heartbeat(self, client: Client, error: int = 0, *, version: int = 4, generation: int | None = None) -> None:
+        body = wire.HeartbeatRequest(
+            group_id=self.group,
+            generation_id=client.generation if generation is None else generation,
+            member_id=client.member_id,
+            group_instance_id=client.instance_id if version >= 3 else None,
+        )
+        self.call(client, body, wire.HeartbeatResponse(error_code=error), version=version)
+
+    def commit(self, client: Client, error: int = 0, **fields: Any) -> None:
+        partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        values: dict[str, Any] = {
+            "group_id": self.group,
+            "generation_id_or_member_epoch": client.generation,
+            "member_id": client.member_id,
+            "group_instance_id": client.instance_id,
+            "topics": (wire.OffsetCommitRequestTopic(name="t", partitions=(partition,)),),
+        }
+        done = wire.OffsetCommitResponsePartition(partition_index=0, error_code=error)
+        reply = wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(name="t", partitions=(done,)),))
+        self.call(client, wire.OffsetCommitRequest(**{**values, **fields}), reply)
+
+    def leave(self, client: Client, error: int = 0) -> None:
+        identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id, group_instance_id=client.instance_id)
+        outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id, error_code=error)
+        self.call(
+            client, wire.LeaveGroupRequest(group_id=self.group, members=(identity,)), wire.LeaveGroupResponse(members=(outcome,))
+        )
+
+    # -------------------------------------------------------------------------------------------- what came out
+
+    def opened(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.status is Status.OPEN]
+
+    def rules(self) -> list[str]:
+        """The rules that spoke, once each, in order."""
+        return list(dict.fromkeys(finding.rule for finding in self.opened()))
+
+    def the(self, rule: str) -> Finding:
+        """The newest event of the only finding of this rule."""
+        events = [finding for finding in self.findings if finding.rule == rule]
+        assert len({event.id for event in events}) == 1, f"{rule}: {[event.summary for event in events]}"
+        return events[-1]
+
+    def group_json(self) -> dict[str, Any]:
+        from coordinator_model.overview import overview
+
+        group, ledger = self.model._opened(("c1", self.group))
+        content = overview(group, len(ledger.open), self.now_us).content
+        assert content is not None
+        return content

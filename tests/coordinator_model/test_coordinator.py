@@ -1,0 +1,248 @@
+"""The model of a partition: offsets, the clock, what cannot be read, snapshots, and independence of how records are cut into batches."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Finding, Status
+from coordinator_model.snapshots import SnapshotError
+from tests.coordinator_model import test_rules
+from tests.coordinator_model.conversation import START_US, Conversation
+from tests.coordinator_model.test_rules import live, settled, zombie
+
+
+def troubled() -> Conversation:
+    """A conversation with several kinds of trouble in it."""
+    talk = Conversation()
+    leader, first = test_rules.static_group(talk)
+    second = test_rules.replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    test_rules.replace(talk, leader, "one")
+    talk.heartbeat(second, 82)
+    talk.heartbeat(second, 82)
+    live(talk, [leader], 5)
+    talk.lose(2)
+    third = talk.client("three")
+    talk.round([leader, third], 4)
+    old = third.reconnected()
+    old.generation = 3
+    talk.round([leader, third], 5)
+    zombie(talk, old, 22)
+    talk.heartbeat(old)
+    talk.ask_join(leader)
+    test_rules.told_to_rejoin(talk, third, 12)
+    talk.raw(third, b"\x00\x01garbage")
+    talk.wait(120_000)
+    return talk
+
+
+TROUBLED = troubled()
+
+
+def test_the_troubled_conversation_is_troubled() -> None:
+    assert {"S-01", "V-01", "G-01", "G-02", "R-08", "V-02"} <= set(TROUBLED.rules())
+
+
+@given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
+def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
+    model = Coordinator(topic="mirror", partition=0, settings=TROUBLED.settings)
+    found: list[Finding] = []
+    for index, record in enumerate(TROUBLED.records):
+        if index in cuts:
+            model = Coordinator.restore(model.snapshot(), settings=TROUBLED.settings)
+        found.extend(model.receive(record))
+    assert found == TROUBLED.findings
+
+
+@given(st.integers(0, len(TROUBLED.records) - 1), st.integers(1, 40))
+def test_records_applied_twice_change_nothing(start: int, length: int) -> None:
+    model = Coordinator(topic="mirror", partition=0, settings=TROUBLED.settings)
+    found: list[Finding] = []
+    for index, record in enumerate(TROUBLED.records):
+        found.extend(model.receive(record))
+        if index == start:
+            for again in TROUBLED.records[max(0, start - length) : start + 1]:
+                assert model.receive(again) == []
+    assert found == TROUBLED.findings
+
+
+@given(st.integers(0, len(TROUBLED.records)))
+def test_starting_in_the_middle_makes_no_finding_that_the_whole_does_not_have(start: int) -> None:
+    model = Coordinator(topic="mirror", partition=0, settings=TROUBLED.settings)
+    rules = {finding.rule for record in TROUBLED.records[start:] for finding in model.receive(record)}
+    assert rules <= {finding.rule for finding in TROUBLED.findings}
+
+
+def test_every_finding_is_opened_once_and_resolved_once() -> None:
+    for id_ in {finding.id for finding in TROUBLED.findings}:
+        events = [finding.status for finding in TROUBLED.findings if finding.id == id_]
+        assert events[0] is Status.OPEN
+        assert events.count(Status.OPEN) == 1
+        assert events.count(Status.RESOLVED) <= 1
+        assert Status.RESOLVED not in events[:-1]
+
+
+def test_a_missing_offset_is_a_finding_and_sends_groups_back_to_learning() -> None:
+    talk = Conversation()
+    settled(talk)
+    assert talk.group_json()["learning"] is None
+    talk.lose(7)
+    talk.tick()
+    finding = talk.the("V-01")
+    assert "7 records" in finding.summary
+    assert finding.blame.value == "capture"
+    assert talk.model.counters["missing records"] == 7
+    assert talk.group_json()["learning"] == "records of the mirror are missing"
+
+
+def test_the_first_record_may_have_any_offset() -> None:
+    talk = Conversation()
+    talk.offset = 500
+    talk.tick()
+    assert talk.findings == []
+    assert talk.model.next_offset == 501
+
+
+def test_a_gap_record_is_a_finding_and_sends_groups_back_to_learning() -> None:
+    talk = Conversation()
+    settled(talk)
+    talk.gap(3)
+    assert "3 records" in talk.the("V-04").summary
+    assert talk.group_json()["learning"] == "the capture lost frames"
+    assert talk.model.counters["records lost by the capture"] == 3
+
+
+@pytest.mark.parametrize("cut_bytes", [0, 17])
+def test_an_unreadable_frame_is_a_finding_and_counted(cut_bytes: int) -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    talk.raw(a, b"\xff\xff\xff", cut_bytes=cut_bytes)
+    assert talk.the("V-02").group == "g"
+    assert talk.model.counters["undecodable frames"] == 1
+    assert talk.group_json()["learning"] == "a frame could not be read"
+
+
+def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_is_expected() -> None:
+    talk = Conversation()
+    settled(talk)
+    found = talk.model.receive_unreadable(talk.offset, talk.now_us, "g", "record header 'mirror' is missing")
+    talk.offset += 1
+    assert [finding.rule for finding in found] == ["V-02"]
+    assert talk.group_json()["learning"] == "a record could not be read"
+    talk.tick()
+    assert talk.model.counters["missing records"] == 0
+
+
+def test_unmodelled_apis_are_counted_and_name_the_kind_of_group() -> None:
+    talk = Conversation()
+    talk.raw(talk.client("a"), b"", api_key=68, version=0)
+    assert talk.model.counters["ConsumerGroupHeartbeat req not modelled"] == 1
+    assert talk.group_json()["group_type"] == "consumer"
+    assert talk.findings == []
+
+
+def test_a_silent_partition_is_said_once_and_resolved_by_the_next_record() -> None:
+    talk = Conversation()
+    settled(talk)
+    first = talk.model.silent(talk.now_us + 30_000_000)
+    assert [finding.rule for finding in first] == ["V-03"]
+    assert "30 s" in first[0].summary
+    assert talk.model.silent(talk.now_us + 60_000_000) == []
+    talk.wait(1_000)
+    assert [finding.status for finding in talk.findings if finding.rule == "V-03"] == [Status.RESOLVED]
+
+
+def test_a_backlog_raises_nothing_that_live_reading_does_not() -> None:
+    """Deadlines are judged on capture time: reading an hour of records in one go is the same as reading them as they came."""
+    talk = Conversation()
+    a, b = settled(talk)
+    live(talk, [a, b], 3_600)
+    assert talk.findings == []
+
+
+def test_an_old_record_does_not_turn_the_clock_back() -> None:
+    talk = Conversation()
+    talk.tick()
+    talk.now_us -= 5_000_000
+    talk.tick()
+    assert talk.model.now_us == START_US
+    assert talk.model.advance(START_US - 1) == []
+
+
+def test_a_group_is_forgotten_a_day_after_its_last_frame() -> None:
+    talk = Conversation(forget_group_ms=600_000)
+    a, b = settled(talk)
+    talk.leave(a)
+    talk.leave(b)
+    talk.model.changed_groups()
+    talk.wait(700_000)
+    gone = talk.model.changed_groups()
+    assert [(snapshot.key, snapshot.as_json()) for snapshot in gone] == [("c1/g", None)]
+
+
+def test_changed_groups_are_told_once_and_heartbeats_change_nothing() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    talk.settle()
+    (snapshot,) = talk.model.changed_groups()
+    content = snapshot.as_json()
+    assert content is not None
+    assert content["state"] == "Stable"
+    assert content["generation"] == 3
+    assert {member["client_id"] for member in content["members"]} == {"a", "b"}
+    assert talk.model.changed_groups() == []
+    live(talk, [a, b], 5)
+    assert talk.model.changed_groups() == []
+
+
+def test_the_next_deadline_is_when_something_falls_due() -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    talk.ask_join(a)
+    talk.settle()
+    due = talk.model.next_deadline()
+    assert due is not None
+    assert due > talk.now_us
+
+
+@pytest.mark.parametrize("blob", [b"", b"\x00", b"\xc1", b"nonsense", b"\x92\x01\x80", b"\x92\x09\x80", b"\x92\x01\x01"])
+def test_a_snapshot_that_is_none_is_refused(blob: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        Coordinator.restore(blob)
+
+
+def steady() -> Conversation:
+    talk = Conversation()
+    clients = [talk.client(f"worker-{index}") for index in range(10)]
+    talk.round(clients, 5)
+    live(talk, clients, 3)
+    return talk
+
+
+def truncated(blob: bytes) -> list[bytes]:
+    return [blob[:length] for length in range(0, len(blob), 97)]
+
+
+def test_a_truncated_snapshot_is_refused_or_refused_group_by_group() -> None:
+    blob = steady().model.snapshot()
+    for part in truncated(blob):
+        with pytest.raises(SnapshotError):
+            Coordinator.restore(part)
+
+
+def test_two_groups_do_not_disturb_each_other() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    other = Conversation("other")
+    other.model = talk.model
+    talk_offset = talk.offset
+    other.offset, other.now_us = talk_offset, talk.now_us
+    settled(other, names=("x", "y"), generation=9)
+    talk.offset, talk.now_us = other.offset, other.now_us
+    live(talk, [a, b], 2)
+    assert talk.group_json()["generation"] == 3
+    assert talk.findings == []
+    assert other.findings == []
