@@ -1,0 +1,283 @@
+"""The proxy itself, without Kafka: every byte goes through, whatever it is, and neither side is held up or overrun."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_model.wire.record import Kind
+from streaming.mirror.tap import Listener, Tap, TapError
+
+HOST = "127.0.0.1"
+TIMEOUT_S = 30
+
+
+class Sink(list):
+    def write(self, record) -> None:
+        self.append(record)
+
+
+def run(scenario) -> None:
+    asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
+
+
+@contextlib.asynccontextmanager
+async def tapped(broker, **options):
+    """A tap before a server that handles each connection with ``broker(reader, writer)``."""
+    server = await asyncio.start_server(broker, HOST, 0, limit=2**16)
+    port = server.sockets[0].getsockname()[1]
+    sink = Sink()
+    async with Tap([Listener(HOST, 0, HOST, port)], sink, **options) as tap:
+        tap.sink = sink
+        yield tap
+    server.close()
+
+
+async def connect(tap: Tap):
+    host, _, port = tap.addresses[0].rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def echo(reader, writer) -> None:
+    while data := await reader.read(2**16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def until(condition) -> None:
+    while not condition():  # noqa: ASYNC110 - it waits for whatever, not for one event
+        await asyncio.sleep(0.005)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=3000), max_size=8))
+def test_whatever_the_bytes_they_go_through_both_ways(portions):
+    async def scenario():
+        async with tapped(echo) as tap:
+            reader, writer = await connect(tap)
+            for portion in portions:
+                writer.write(portion)
+                await writer.drain()
+            writer.write_eof()
+            assert await reader.read() == b"".join(portions)
+            writer.close()
+            await until(lambda: tap.stats.open_connections == 0)
+
+    run(scenario())
+
+
+def test_twenty_megabytes_go_through_while_frames_are_followed():
+    payload = bytes(range(256)) * 80_000
+    frame = (len(payload) + 8).to_bytes(4, "big") + b"\0\x07\0\1\0\0\0\1" + payload
+
+    async def scenario():
+        async with tapped(echo) as tap:
+            reader, writer = await connect(tap)
+            writer.write(frame)
+            writer.write_eof()
+            assert await reader.read() == frame
+            writer.close()
+
+    run(scenario())
+
+
+def test_a_half_closed_connection_still_gets_its_answer():
+    async def answer_at_the_end(reader, writer):
+        everything = await reader.read()
+        writer.write(everything[::-1])
+        writer.close()
+
+    async def scenario():
+        async with tapped(answer_at_the_end) as tap:
+            reader, writer = await connect(tap)
+            writer.write(b"abc")
+            writer.write_eof()
+            assert await reader.read() == b"cba"
+            await until(lambda: tap.stats.open_connections == 0)
+            writer.close()
+
+    run(scenario())
+
+
+def test_a_broker_that_closes_first_closes_the_client():
+    async def hang_up(reader, writer):
+        await reader.readexactly(1)
+        writer.write(b"bye")
+        writer.close()
+
+    async def scenario():
+        async with tapped(hang_up) as tap:
+            reader, writer = await connect(tap)
+            writer.write(b"x")
+            assert await reader.read() == b"bye"
+            writer.close()
+            await until(lambda: tap.stats.open_connections == 0)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("slow", ["broker", "client"])
+def test_a_slow_reader_slows_its_peer_down_instead_of_filling_memory(slow):
+    total = 64 * 2**20
+    go_on = asyncio.Event()
+    received = 0
+
+    async def pour(writer) -> int:
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < total:
+                writer.write(bytes(2**16))
+                await writer.drain()
+                sent += 2**16
+                pour.sent = sent
+        writer.close()
+        return sent
+
+    async def drink(reader) -> None:
+        nonlocal received
+        await go_on.wait()
+        while data := await reader.read(2**18):
+            received += len(data)
+
+    async def broker(reader, writer):
+        if slow == "broker":
+            await drink(reader)
+        else:
+            await pour(writer)
+        writer.close()
+
+    async def scenario():
+        pour.sent = 0
+        async with tapped(broker) as tap:
+            reader, writer = await connect(tap)
+            work = asyncio.create_task(pour(writer) if slow == "broker" else drink(reader))
+            before = -1
+            while before != pour.sent or pour.sent == 0:  # until nothing moves any more
+                before = pour.sent
+                await asyncio.sleep(0.2)
+            assert pour.sent < total / 2, "kernel buffers and the tap's own, no more"
+            for bridge in tap._bridges:
+                assert bridge.client.get_write_buffer_size() + bridge.broker.get_write_buffer_size() < 2**20
+            go_on.set()
+            await work
+            await until(lambda: received == total)
+
+    run(scenario())
+
+
+def test_a_broker_that_is_away_ends_the_connection_and_is_counted(caplog):
+    async def scenario():
+        with socket.socket() as taken:
+            taken.bind((HOST, 0))  # bound, but nobody listens
+            async with Tap([Listener(HOST, 0, HOST, taken.getsockname()[1])], Sink()) as tap:
+                reader, _ = await connect(tap)
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+                await until(lambda: tap.stats.open_connections == 0)
+                assert tap.stats.unreachable == 1
+
+    run(scenario())
+    assert "cannot be reached" in caplog.text
+
+
+def test_stopping_ends_the_connections():
+    async def scenario():
+        async with tapped(echo) as tap:
+            reader, writer = await connect(tap)
+            writer.write(b"x")
+            await reader.readexactly(1)
+            await tap.stop()
+            assert tap.stats.open_connections == 0
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+
+    run(scenario())
+
+
+def test_a_client_that_leaves_while_the_broker_is_dialled_leaves_nothing_behind(monkeypatch):
+    async def scenario():
+        async with tapped(echo) as tap:
+            loop = asyncio.get_running_loop()
+            dial, arrived, hold = loop.create_connection, asyncio.Event(), asyncio.Event()
+
+            async def slowly(*args, **options):
+                arrived.set()
+                await hold.wait()
+                return await dial(*args, **options)
+
+            host, _, port = tap.addresses[0].rpartition(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            await until(lambda: all(bridge.broker for bridge in tap._bridges) and tap.stats.open_connections == 1)
+            monkeypatch.setattr(loop, "create_connection", slowly)
+            with socket.create_connection((host, int(port))) as leaving:
+                await arrived.wait()
+                leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            hold.set()
+            await until(lambda: tap.stats.open_connections == 1)
+            writer.close()
+            await until(lambda: tap.stats.open_connections == 0)
+
+    run(scenario())
+
+
+def test_ticks_come_at_their_pace_and_in_order():
+    async def scenario():
+        async with tapped(echo, tick_s=0.01, cluster="c1") as tap:
+            await until(lambda: len(tap.sink) >= 5)
+        ticks = tap.sink
+        assert {(tick.kind, tick.group, tick.cluster, tick.frame) for tick in ticks} == {(Kind.TICK, None, "c1", b"")}
+        times = [tick.at_us for tick in ticks]
+        assert times == sorted(set(times))
+
+    run(scenario())
+
+
+def test_a_clock_that_is_set_back_a_little_stands_still(monkeypatch):
+    tap = Tap([], Sink())
+    for now_ns, expected_us in [(10_000_000_000, 10_000_000), (9_000_000_000, 10_000_000), (1_000_000_000, 1_000_000)]:
+        monkeypatch.setattr("streaming.mirror.tap.time.time_ns", lambda now_ns=now_ns: now_ns)
+        assert tap.now_us() == expected_us
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "text", ["", "9092", "a:1", "a:1=b", "a:1=b:0", "a:1=b:65536", "a:x=b:1", ":1=b:1", "a:1=b:1=c:1", "::1:1=b:1", "a:1=:1"]
+    )
+    def test_a_listener_that_cannot_be_read(self, text):
+        with pytest.raises(TapError, match=r"is not a listener: write HOST:PORT=BROKER_HOST:PORT"):
+            Listener.parse(text)
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("0.0.0.0:9092=broker-1.example:9093", Listener("0.0.0.0", 9092, "broker-1.example", 9093)),
+            ("[::1]:0=[fe80::1%eth0]:9093", Listener("::1", 0, "fe80::1%eth0", 9093)),
+        ],
+    )
+    def test_a_listener_that_can(self, text, expected):
+        assert Listener.parse(text) == expected
+
+    def test_an_address_in_use_is_named(self):
+        async def scenario():
+            with socket.socket() as taken:
+                taken.bind((HOST, 0))
+                taken.listen()
+                port = taken.getsockname()[1]
+                with pytest.raises(TapError, match=f"cannot listen on {HOST}:{port}: address already in use"):
+                    await Tap([Listener(HOST, port, HOST, 1)], Sink()).start()
+
+        run(scenario())
+
+    def test_an_address_of_another_machine_is_named(self):
+        with pytest.raises(TapError, match=r"cannot listen on 192\.0\.2\.1:9092: .*assign"):
+            run(Tap([Listener("192.0.2.1", 9092, HOST, 1)], Sink()).start())
+
+    def test_a_broker_that_cannot_be_resolved_is_named(self):
+        with pytest.raises(TapError, match=r"cannot resolve broker broker\.invalid:9093"):
+            run(Tap([Listener(HOST, 0, "broker.invalid", 9093)], Sink()).start())
