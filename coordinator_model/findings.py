@@ -45,7 +45,6 @@ class Blame(StrEnum):
     CONFIG = "config"
     OPERATOR = "operator"
     CAPTURE = "capture"
-    NONE = "none"  #: a state of affairs with no single culprit
 
 
 class Status(StrEnum):

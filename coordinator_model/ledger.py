@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from coordinator_model.findings import Certainty, Evidence, Finding, Severity, Status, finding_id
+from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.facts import NOBODY, Actor
 from coordinator_model.rules.base import Breach, Rule, TimerRule
 
@@ -35,6 +35,7 @@ class OpenFinding:
     summary: str
     observed: str
     evidence: tuple[Evidence, ...]
+    blame: Blame
     count: int = 1
     published: bool = False
 
@@ -42,6 +43,7 @@ class OpenFinding:
         # A snapshot brings these back as plain strings.
         self.severity = Severity(self.severity)
         self.certainty = Certainty(self.certainty)
+        self.blame = Blame(self.blame)
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class Ledger:
                 breach.summary,
                 breach.observed,
                 breach.evidence,
+                breach.blame or rule.blame,
             )
             if known.publish_us <= at_us:
                 yield self._publish(rule, known, group_type)
@@ -88,6 +91,7 @@ class Ledger:
         known.updated_us = at_us
         known.summary, known.observed, known.generation = breach.summary, breach.observed, breach.generation
         known.evidence = _merge(known.evidence, breach.evidence)
+        known.blame = breach.blame or rule.blame
         if worse:
             known.severity = severity
         if known.published and (worse or known.count.bit_count() == 1):  # doubled: a flood is told in ever longer steps
@@ -145,7 +149,7 @@ class Ledger:
             family=rule.family,
             severity=known.severity,
             certainty=known.certainty,
-            blame=rule.blame,
+            blame=known.blame,
             status=status,
             cluster=self.cluster,
             group=self.group,

@@ -31,6 +31,7 @@ class Breach(NamedTuple):
     generation: int | None = None
     severity: Severity | None = None  #: where it differs from the rule's own
     certainty: Certainty | None = None
+    blame: Blame | None = None
 
 
 class Due(NamedTuple):

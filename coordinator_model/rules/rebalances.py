@@ -69,6 +69,7 @@ def _join_breach(
         f"{waiting} unanswered JoinGroup requests, the oldest since before {'the timeout' if severity is Severity.ERROR else 'half time'}",
         (request_evidence(oldest),),
         generation=group.generation,
+        blame=Blame.CLIENT if missing or group.issued else Blame.BROKER,
         certainty=None if known else Certainty.HEURISTIC,
         **({} if culprit is None else about(culprit)),
     )
@@ -193,7 +194,7 @@ R_01 = TimerRule(
     name="join phase overdue",
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,
-    blame=Blame.NONE,
+    blame=Blame.CLIENT,
     meaning="The whole group is idle: everybody has stopped consuming and waits for the join phase to end.",
     condition="A JoinGroup waits for longer than the largest rebalance timeout of the members, plus 2 s and a tenth. A warning at half "
     "of that time names who is missing.",
