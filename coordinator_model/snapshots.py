@@ -13,7 +13,9 @@ from typing import Any, Final
 import msgpack
 
 from coordinator_model.findings import Evidence
+from coordinator_model.groups.assignments import Assignments
 from coordinator_model.groups.classic import ClassicGroup, Line
+from coordinator_model.groups.coordination import Coordination
 from coordinator_model.groups.facts import (
     Actor,
     Exchange,
@@ -26,7 +28,9 @@ from coordinator_model.groups.facts import (
     Round,
     SyncAsk,
 )
+from coordinator_model.groups.offsets import Offsets
 from coordinator_model.groups.state import State
+from coordinator_model.groups.timeline import Timeline
 from coordinator_model.ledger import Ledger, OpenFinding
 
 FORMAT_VERSION: Final = 1
@@ -50,6 +54,11 @@ _TYPES: Final[dict[int, type[Any]]] = {
     10: Instance,
     11: IssuedId,
     12: OpenFinding,
+    # One decade for each watch and the records that it keeps.
+    20: Assignments,
+    30: Offsets,
+    40: Coordination,
+    50: Timeline,
 }
 _CODES: Final = {type_: code for code, type_ in _TYPES.items()}
 _FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
@@ -88,6 +97,7 @@ def _unpack(packed: bytes) -> Any:
 _PLAIN: Final = (
     "name", "cluster", "kind", "broker", "incarnation", "settled", "learning_because", "generation_seen", "state_since_us",
     "protocol_type", "members", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us", "last_record_us",
+    "assignments", "offsets", "coordination", "timeline",
 )  # fmt: skip
 
 

@@ -20,6 +20,9 @@ from hashlib import blake2s
 from typing import Any, Final
 
 from coordinator_model.findings import Evidence
+from coordinator_model.groups import assignments, coordination, offsets, timeline
+from coordinator_model.groups.assignments import Assignments
+from coordinator_model.groups.coordination import Coordination
 from coordinator_model.groups.facts import (
     Actor,
     Exchange,
@@ -36,7 +39,6 @@ from coordinator_model.groups.facts import (
 from coordinator_model.groups.happenings import (
     Accepted,
     Answered,
-    Happening,
     Refused,
     Regressed,
     Replaced,
@@ -44,7 +46,10 @@ from coordinator_model.groups.happenings import (
     ToldToRejoin,
     WentOnFenced,
 )
+from coordinator_model.groups.offsets import Offsets
 from coordinator_model.groups.state import TRANSITIONS, Seen, State
+from coordinator_model.groups.timeline import Timeline
+from coordinator_model.groups.watch import NOTHING, Happening, Watch
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.record import MirrorRecord
@@ -54,13 +59,21 @@ ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 22, 25, 27
 MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED, FENCED_INSTANCE_ID = 79, 81, 82
 COORDINATOR_MOVES: Final = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
 
-OFFSET_COMMIT, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS = 8, 10, 11, 12, 13, 14, 42
+OFFSET_COMMIT, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 8, 10, 11, 12, 13, 14
+TXN_OFFSET_COMMIT, DELETE_GROUPS = 28, 42
+
+#: attribute of the group → the APIs whose frames it is shown
+WATCHES: Final[tuple[tuple[str, frozenset[int]], ...]] = (
+    ("assignments", assignments.API_KEYS),
+    ("offsets", offsets.API_KEYS),
+    ("coordination", coordination.API_KEYS),
+    ("timeline", timeline.API_KEYS),
+)
 
 ROUNDS_KEPT: Final = 6
 GONE_MEMBERS_KEPT: Final = 32
 REPLACEMENTS_KEPT: Final = 12
 HEARTBEAT_VALIDATES_SINCE: Final = 3  #: Heartbeat v3 exists since brokers 2.3, which check member and generation before the state
-NOTHING: Final[tuple[Happening, ...]] = ()
 
 # A commit's per-partition codes that the request layer gives without asking the coordinator.
 _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
@@ -80,10 +93,12 @@ class ClassicGroup:
     """What is known of one group."""
 
     __slots__ = (
+        "assignments",
         "broker",
         "causes",
         "changed",
         "cluster",
+        "coordination",
         "deleted_us",
         "generation_seen",
         "incarnation",
@@ -97,6 +112,7 @@ class ClassicGroup:
         "loading",
         "members",
         "name",
+        "offsets",
         "open",
         "protocol_type",
         "rounds",
@@ -105,6 +121,7 @@ class ClassicGroup:
         "state",
         "state_since_us",
         "sync_took_us",
+        "timeline",
     )
 
     def __init__(self, name: str, cluster: str, *, settings: Settings, loading: Mapping[str, int]) -> None:
@@ -133,6 +150,10 @@ class ClassicGroup:
         self.deleted_us: int | None = None
         self.last_record_us = 0
         self.changed = True
+        self.assignments = Assignments()
+        self.offsets = Offsets()
+        self.coordination = Coordination()
+        self.timeline = Timeline()
 
     # ------------------------------------------------------------------------------------------------ what is known
 
@@ -236,6 +257,9 @@ class ClassicGroup:
                 member.frames_after_fence += 1
                 member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
                 happenings = (*happenings, WentOnFenced(exchange, member))
+        if api_key != HEARTBEAT:
+            for watch in self.watches(api_key):
+                happenings += watch.asked(self, exchange, body)
         return happenings
 
     def response(self, record: MirrorRecord, body: Any) -> tuple[Happening, ...]:
@@ -253,7 +277,15 @@ class ClassicGroup:
             line.last_response_us = record.at_us
         exchange.res_us = record.at_us
         exchange.response_offset = record.offset
-        return _ON_RESPONSE[exchange.api_key](self, exchange, body)
+        happenings = _ON_RESPONSE[exchange.api_key](self, exchange, body)
+        if exchange.api_key != HEARTBEAT or exchange.error:
+            for watch in self.watches(exchange.api_key):
+                happenings += watch.replied(self, exchange, body)
+        return happenings
+
+    def watches(self, api_key: int) -> Iterator[Watch]:
+        """The watches that are shown frames of this API."""
+        return (getattr(self, name) for name, api_keys in WATCHES if api_key in api_keys)
 
     def abandon(self, record: MirrorRecord) -> None:
         """A frame of this exchange cannot be read: nobody will learn how it ended."""
@@ -285,6 +317,8 @@ class ClassicGroup:
             member.joined = member.synced = member.in_sync = None
         for waiting in self.open.values():
             waiting.gap_free = False
+        for name, _ in WATCHES:
+            getattr(self, name).lost_sight(self)
         self._saw(Seen.LOST_SIGHT, at_us)
 
     def new_incarnation(self, at_us: int, because: str) -> None:
@@ -783,7 +817,7 @@ class ClassicGroup:
                 self._saw(Seen.DELETED, exchange.res_us)
         return NOTHING
 
-    def _ignored(self, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+    def _watched_only(self, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
         return NOTHING
 
 
@@ -833,6 +867,12 @@ def _read_commit(exchange: Exchange, body: Any) -> None:
     exchange.instance_id = body.group_instance_id
 
 
+def _read_txn_commit(exchange: Exchange, body: Any) -> None:
+    exchange.member_id = body.member_id
+    exchange.generation = body.generation_id
+    exchange.instance_id = body.group_instance_id
+
+
 def _read_nothing(exchange: Exchange, body: Any) -> None:
     """A request whose answer matters, not what it asks."""
 
@@ -843,6 +883,8 @@ _ASKS: Final = {
     HEARTBEAT: _read_member,
     LEAVE_GROUP: _read_leave,
     OFFSET_COMMIT: _read_commit,
+    TXN_OFFSET_COMMIT: _read_txn_commit,
+    FIND_COORDINATOR: _read_nothing,
     DELETE_GROUPS: _read_nothing,
 }
 MODELLED_API_KEYS: Final = frozenset(_ASKS)
@@ -858,6 +900,8 @@ _ON_RESPONSE: Final = {
     HEARTBEAT: ClassicGroup._heartbeat_answered,  # noqa: SLF001
     LEAVE_GROUP: ClassicGroup._leave_answered,  # noqa: SLF001
     OFFSET_COMMIT: ClassicGroup._commit_answered,  # noqa: SLF001
+    TXN_OFFSET_COMMIT: ClassicGroup._watched_only,  # noqa: SLF001
+    FIND_COORDINATOR: ClassicGroup._watched_only,  # noqa: SLF001
     DELETE_GROUPS: ClassicGroup._delete_answered,  # noqa: SLF001
 }
 

@@ -70,6 +70,3 @@ class ToldToRejoin(NamedTuple):
 
     exchange: Exchange
     member: Member
-
-
-Happening = Accepted | Refused | Regressed | Answered | Replaced | Returned | WentOnFenced | ToldToRejoin
