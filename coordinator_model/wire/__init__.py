@@ -1,0 +1,45 @@
+"""Kafka's group protocol on the wire: frames to messages and back, for every version from Kafka 0.9 to 4.4.
+
+    >>> frame = decode(raw, request=True, api_key=12, api_version=4)
+    >>> frame.header.client_id, frame.body.group_id, frame.body.generation_id
+    ('billing-1', 'billing', 7)
+
+The trap: a response says neither what it answers nor in which version. Whoever captured it must say so, and if that is wrong the bytes
+may still decode, to nonsense; :func:`decode` refuses nearly all such frames because a message must use them up exactly.
+"""
+
+from coordinator_model.wire import messages
+from coordinator_model.wire.decoder import API_NAMES, decode, decode_request_header, supported_versions
+from coordinator_model.wire.embedded import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from coordinator_model.wire.encoder import encode_request, encode_response
+from coordinator_model.wire.error_codes import ERROR_CODES, ErrorCode, error_meaning, error_name
+from coordinator_model.wire.errors import DecodeError
+from coordinator_model.wire.message import Frame, Header, Message, Request, Response, Struct
+from coordinator_model.wire.messages import *  # noqa: F403 - the messages are this package's vocabulary
+from coordinator_model.wire.naming import groups_named
+
+__all__ = [
+    "API_NAMES",
+    "ERROR_CODES",
+    "DecodeError",
+    "ErrorCode",
+    "Frame",
+    "Header",
+    "Message",
+    "Request",
+    "Response",
+    "Struct",
+    "decode",
+    "decode_assignment",
+    "decode_request_header",
+    "decode_subscription",
+    "encode_assignment",
+    "encode_request",
+    "encode_response",
+    "encode_subscription",
+    "error_meaning",
+    "error_name",
+    "groups_named",
+    "supported_versions",
+]
+__all__ += messages.__all__

@@ -1,0 +1,120 @@
+"""From frames to messages: finds the compiled decoder, compiles it on first use, turns every failure into a :class:`DecodeError`.
+
+The trap: a broker that does not speak the version of an ApiVersions request answers in version 0, whatever was asked, and says so by
+error 35 alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from coordinator_model.wire.compiler import Decoder, compile_request, compile_response, explain
+from coordinator_model.wire.errors import DecodeError
+from coordinator_model.wire.layouts import REQUESTS, RESPONSES, Layout
+from coordinator_model.wire.message import Frame, Header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+API_NAMES: Final[Mapping[int, str]] = MappingProxyType(
+    {key: layout.name.removesuffix("Request") for key, layout in REQUESTS.items()}
+)
+"""Names of the APIs that :func:`decode` knows, by API key."""
+
+_API_VERSIONS: Final = 18
+_API_VERSIONS_RESPONSE: Final = RESPONSES[_API_VERSIONS]
+_UNSUPPORTED_VERSION: Final = 35
+_REQUEST_HEADER: Final = struct.Struct(">hhih")
+
+
+def decode(frame: bytes | memoryview, *, request: bool, api_key: int, api_version: int) -> Frame:
+    """Read one frame: header and body, without the 4-byte length.
+
+    :param request: whether it is a request. A response does not say what it answers: key and version are its request's.
+    :raises DecodeError: when API or version is unknown, or the bytes are not exactly one such message. Nothing else is raised on any
+        bytes; time and memory are in proportion to the frame's size.
+    """
+    try:
+        return (_REQUEST_DECODERS if request else _RESPONSE_DECODERS)[api_key][api_version](frame)  # type: ignore[arg-type, no-any-return]
+    except Exception as error:  # whatever generated code raises on bad bytes
+        return _second_look(error, frame, request, api_key, api_version)
+
+
+def supported_versions(api_key: int) -> range:
+    """The versions of an API that :func:`decode` knows; empty for an API that it does not know."""
+    layout = REQUESTS.get(api_key)
+    return range(layout.versions.first, layout.versions.last + 1) if layout else range(0)
+
+
+def decode_request_header(frame: bytes | memoryview) -> Header:
+    """The header of a request of any API, from the frame's first bytes; what follows the client id is not looked at.
+
+    :raises DecodeError: when it is no request header, or the prefix ends within it. ``position`` is then where more bytes are needed.
+    """
+    try:
+        api_key, api_version, correlation_id, length = _REQUEST_HEADER.unpack_from(frame)
+    except struct.error:
+        raise DecodeError("RequestHeader", None, "", len(frame), "runs past the end") from None
+    name = "RequestHeader"
+    if not 0 <= api_key <= _LARGEST_KEY:
+        raise DecodeError(name, None, "api_key", 0, f"is {api_key}")
+    if not 0 <= api_version <= _LARGEST_VERSION:
+        raise DecodeError(name, None, "api_version", 2, f"is {api_version}")
+    if length < -1:
+        raise DecodeError(name, None, "client_id", 8, "has a negative length")
+    raw = bytes(frame[10 : 10 + max(length, 0)])
+    if len(raw) < length:
+        raise DecodeError(name, None, "client_id", 8, "runs past the end")
+    try:
+        client_id = None if length < 0 else raw.decode()
+    except UnicodeDecodeError:
+        raise DecodeError(name, None, "client_id", 8, "is not UTF-8") from None
+    return Header(api_key, api_version, correlation_id, client_id)
+
+
+# Kafka 4.4 has keys up to 93 and versions up to 18: room for decades, and small enough to tell a request from other bytes.
+_LARGEST_KEY: Final = 1023
+_LARGEST_VERSION: Final = 255
+
+
+def _second_look(error: Exception, frame: bytes | memoryview, request: bool, api_key: int, api_version: int) -> Frame:  # noqa: FBT001
+    layout = (REQUESTS if request else RESPONSES).get(api_key)
+    if type(frame) is not bytes:
+        return decode(bytes(frame), request=request, api_key=api_key, api_version=api_version)
+    if layout is _API_VERSIONS_RESPONSE and api_version != 0 and frame[4:6] == _UNSUPPORTED_VERSION.to_bytes(2, "big"):
+        return _as_version_0(frame, api_version)
+    if layout is None:
+        raise DecodeError(f"API {api_key}", api_version, "", 0, "is not an API of the group protocol") from None
+    if api_version not in layout.versions:
+        known = f"{layout.versions.first} to {layout.versions.last}"
+        raise DecodeError(layout.name, api_version, "", 0, f"is not a known version, {known} are") from None
+    raise explain(error, frame) from None
+
+
+def _as_version_0(frame: bytes, api_version: int) -> Frame:
+    answer = decode(frame, request=False, api_key=_API_VERSIONS, api_version=0)
+    answer.api_version = api_version
+    return answer
+
+
+def _on_first_use(layout: Layout, version: int, table: dict[int, Decoder], compile_: Callable[[Layout, int], Decoder]) -> Decoder:
+    def first(frame: bytes) -> Frame:
+        table[version] = decoder = compile_(layout, version)
+        return decoder(frame)  # type: ignore[no-any-return]
+
+    return first
+
+
+def _decoders(layouts: Mapping[int, Layout], compile_: Callable[[Layout, int], Decoder]) -> dict[int, dict[int, Decoder]]:
+    tables: dict[int, dict[int, Decoder]] = {}
+    for key, layout in layouts.items():
+        table = tables[key] = {}
+        for version in range(layout.versions.first, layout.versions.last + 1):
+            table[version] = _on_first_use(layout, version, table, compile_)
+    return tables
+
+
+_REQUEST_DECODERS: Final = _decoders(REQUESTS, compile_request)
+_RESPONSE_DECODERS: Final = _decoders(RESPONSES, compile_response)

@@ -1,0 +1,123 @@
+"""Kafka's message layouts, read from the table: which fields a message has in which version, in wire order.
+
+The table (``layout_table.py``) is written by ``deploy/make_layouts.py`` from Kafka's own message definitions; nothing here knows a
+message by name.
+
+The trap: a field's position and its form depend on the version alone, but "flexible" is a property of the *message* version, and one
+field of the request header (the client id) does not follow it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from coordinator_model.wire.layout_table import TABLE
+
+INTEGERS: Final = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q"}
+"""Types of fixed size that :mod:`struct` reads, with its letters."""
+
+
+class Versions(NamedTuple):
+    """An inclusive range of versions; empty when ``last < first``."""
+
+    first: int
+    last: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+
+NO_VERSIONS: Final = Versions(0, -1)
+_OPEN_END: Final = 32767  # "3+": versions are int16
+
+
+class Field(NamedTuple):
+    """One field of a message or of a struct in it."""
+
+    name: str
+    type: str  #: an integer type, ``string``, ``bytes``, ``uuid``, the name of a struct, or ``[]`` and one of these
+    versions: Versions
+    nullable: Versions
+    default: str | None  #: as the table spells it; None where it spells none
+    ignorable: bool  #: a version without this field may drop a value that is not the default
+    tag: int | None  #: number of a tagged field; such a field stands in the tag section of every version that has it
+
+    @property
+    def is_array(self) -> bool:
+        return self.type.startswith("[]")
+
+    @property
+    def item_type(self) -> str:
+        """The type itself, or what an array holds."""
+        return self.type.removeprefix("[]")
+
+
+class Layout(NamedTuple):
+    """All versions of one message."""
+
+    name: str
+    api_key: int | None  #: None for what is embedded in a message's bytes
+    versions: Versions
+    flexible: Versions
+    structs: dict[str, tuple[Field, ...]]  #: wire order; the message's own fields stand under its own name
+
+    @property
+    def is_request(self) -> bool:
+        return self.name.endswith("Request")
+
+    def fields(self, struct: str, version: int) -> tuple[Field, ...]:
+        """What is on the wire outside the tag section, in order."""
+        return tuple(field for field in self.structs[struct] if version in field.versions and field.tag is None)
+
+    def tagged(self, struct: str, version: int) -> tuple[Field, ...]:
+        """What the tag section may hold, by rising tag."""
+        found = [field for field in self.structs[struct] if version in field.versions and field.tag is not None]
+        return tuple(sorted(found, key=lambda field: field.tag or 0))
+
+
+def parse_table(table: str) -> dict[str, Layout]:
+    """Read the table; layouts by message name, in its order."""
+    layouts: dict[str, Layout] = {}
+    fields: list[Field] = []
+    for line in table.splitlines():
+        words = line.split()
+        match words:
+            case []:
+                pass
+            case ["message", name, "key", key, "versions", versions, "flexible", flexible]:
+                api_key = None if key == "none" else int(key)
+                layouts[name] = Layout(name, api_key, _versions(versions), _versions(flexible), {name: ()})
+                struct, fields = name, []
+            case ["struct", struct]:
+                fields = []
+            case [field, type_, versions, *options]:
+                fields.append(_field(field, type_, versions, options))
+                layouts[name].structs[struct] = tuple(fields)
+    return layouts
+
+
+def _field(name: str, type_: str, versions: str, options: list[str]) -> Field:
+    given = dict(option.partition("=")[::2] for option in options)
+    return Field(
+        name=name,
+        type=type_,
+        versions=_versions(versions),
+        nullable=_versions(given.get("nullable", "none")),
+        default=given.get("default"),
+        ignorable="ignorable" in given,
+        tag=int(given["tag"]) if "tag" in given else None,
+    )
+
+
+def _versions(text: str) -> Versions:
+    if text == "none":
+        return NO_VERSIONS
+    first, dash, last = text.removesuffix("+").partition("-")
+    if text.endswith("+"):
+        return Versions(int(first), _OPEN_END)
+    return Versions(int(first), int(last if dash else first))
+
+
+LAYOUTS: Final = parse_table(TABLE)
+REQUESTS: Final = {layout.api_key: layout for layout in LAYOUTS.values() if layout.api_key is not None and layout.is_request}
+RESPONSES: Final = {layout.api_key: layout for layout in LAYOUTS.values() if layout.api_key is not None and not layout.is_request}

@@ -1,0 +1,98 @@
+"""What decoded frames are made of: the base of the message classes, the header, the frame.
+
+Messages are compared by class and content, built by keyword, and changed with :func:`dataclasses.replace`. Arrays are tuples. A field
+that a version lacks holds the schema's default, so one class serves all versions of a message; which fields were really on the wire
+follows from the version alone.
+
+The trap: a default is not evidence. ``generation_id_or_member_epoch == -1`` may be what the client said or what version 0 cannot say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UnknownTags: TypeAlias = tuple[tuple[int, bytes], ...]
+"""Tagged fields that no known version defines: (tag, bytes) by rising tag (KIP-482)."""
+
+ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""How Kafka writes the id that means "none"."""
+
+
+class Struct:
+    """A message, or a struct inside one."""
+
+    __slots__ = ()
+
+
+class Message(Struct):
+    """A request or response body. Its class knows its API, not its version."""
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int]
+
+
+class Request(Message):
+    """A request body."""
+
+    __slots__ = ()
+
+
+class Response(Message):
+    """A response body."""
+
+    __slots__ = ()
+
+
+class Header(NamedTuple):
+    """Request header v1 or v2, response header v0 or v1. (Request header v0, without a client id, is used by no group API.)
+
+    A response says neither its API nor its version: there they are its request's, as the caller gave them.
+    """
+
+    api_key: int
+    api_version: int
+    correlation_id: int  #: echoed by the response; chosen per connection, may be negative
+    client_id: str | None = None  #: the client's ``client.id``; None in responses. A 2-byte length even in header v2
+    unknown_tags: UnknownTags = ()
+
+
+class Frame:
+    """A decoded frame: ``frame.header`` and ``frame.body``; unpacks as ``header, body = frame``.
+
+    The header is put together when it is asked for: most readers have its content from the capture already.
+    """
+
+    __slots__ = ("_client_id", "_header_tags", "api_key", "api_version", "body", "correlation_id")
+
+    body: Message
+    api_key: int
+    api_version: int
+    correlation_id: int
+    _client_id: str | None
+    _header_tags: UnknownTags
+
+    @property
+    def header(self) -> Header:
+        """The frame's header, newly built."""
+        return Header(self.api_key, self.api_version, self.correlation_id, self._client_id, self._header_tags)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.header, self.body))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        return (self.header, self.body)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frame) and self.header == other.header and self.body == other.body
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Frame(header={self.header!r}, body={self.body!r})"
