@@ -160,8 +160,8 @@ class Broker:
             if self._process is None or self._process.poll() is not None:
                 raise BrokerError(f"Kafka broker {self.node_id} ended while starting{self._last_words()}")
             with contextlib.suppress(KafkaException):
-                known = {node.id for node in admin.describe_cluster(request_timeout=2).result().nodes}
-                if known >= {broker.node_id for broker in self._quorum}:
+                # Not describe_cluster(): librdkafka aborts the process when the broker goes away while that is under way.
+                if admin.list_topics(timeout=1).brokers.keys() >= {broker.node_id for broker in self._quorum}:
                     return
             if time.monotonic() > deadline:
                 raise BrokerError(f"Kafka broker {self.node_id} does not answer after {timeout_s:.0f} s{self._last_words()}")

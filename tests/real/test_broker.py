@@ -1,0 +1,99 @@
+"""The embedded broker: up when it says so, gone when its parent is, and clear about why it does not start."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from harness import WAIT_S, wait_for
+
+from streaming.demo.broker import HOST, Broker, BrokerError, Cluster
+
+pytestmark = pytest.mark.real
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _produce(bootstrap: str, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0})
+    producer.produce(topic, value)
+    assert producer.flush(WAIT_S) == 0
+
+
+def test_it_keeps_its_data_over_a_restart_and_leaves_nothing_behind():
+    with Broker() as broker:
+        broker.create_topic("t", 2)
+        _produce(broker.address(), "t", b"before")
+        first = broker.pid
+        broker.restart()
+        assert broker.pid != first
+        reader = Consumer({"bootstrap.servers": broker.address(), "group.id": "g", "auto.offset.reset": "earliest"})
+        reader.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
+        assert wait_for(lambda: reader.poll(1), "the record is still there").value() == b"before"
+        reader.close()
+        pid, data = broker.pid, broker.data
+    assert not _alive(pid)
+    assert not data.exists()
+
+
+def test_it_advertises_another_address_where_it_is_told_to():
+    with Broker(advertised={"PLAINTEXT": "broker.example:9092"}) as broker:
+        for listener, advertised in (("PLAINTEXT", "broker.example:9092"), ("INTERNAL", broker.internal)):
+            admin = AdminClient({"bootstrap.servers": broker.address(listener), "log_level": 0})
+            (node,) = admin.list_topics(timeout=WAIT_S).brokers.values()
+            assert f"{node.host}:{node.port}" == advertised
+
+
+def test_it_ends_with_a_parent_that_is_killed():
+    script = (
+        "import os, signal\n"
+        "from streaming.demo.broker import Broker\n"
+        "broker = Broker().start()\n"
+        "print(broker.pid, broker.data, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    pid, data = done.stdout.split()
+    wait_for(lambda: not _alive(int(pid)), "the broker ends")
+    wait_for(lambda: not Path(data).exists(), "its data are removed")
+
+
+def test_a_property_that_makes_no_sense_is_answered_with_what_kafka_says(tmp_path):
+    with pytest.raises(BrokerError, match=r"(?s)StorageTool cannot format.*offsets\.topic\.num\.partitions"):
+        Broker(data=tmp_path, properties={"offsets.topic.num.partitions": "many"}).start()
+
+
+def test_a_port_that_is_taken_is_said(tmp_path):
+    broker = Broker(data=tmp_path)
+    with socket.socket() as taken:
+        taken.bind((HOST, int(broker.address().rpartition(":")[2])))
+        taken.listen()
+        with pytest.raises(BrokerError, match=r"(?s)broker 1 ended while starting.*in use"):
+            broker.start()
+    broker.close()
+    assert broker.pid is None
+
+
+def test_a_cluster_survives_one_of_its_brokers():
+    with Cluster(3) as cluster:
+        cluster.brokers[0].create_topic("t", 1, replicas=3, config={"min.insync.replicas": "2"})
+        admin = AdminClient({"bootstrap.servers": cluster.internal, "log_level": 0})
+        leader = admin.list_topics("t", timeout=WAIT_S).topics["t"].partitions[0].leader
+        next(broker for broker in cluster.brokers if broker.node_id == leader).kill()
+        _produce(cluster.bootstrap, "t", b"after")
+        assert admin.list_topics("t", timeout=WAIT_S).topics["t"].partitions[0].leader != leader
+        pids = [broker.pid for broker in cluster.brokers if broker.pid]
+        assert len(pids) == 2
+    assert not any(_alive(pid) for pid in pids)
