@@ -23,7 +23,7 @@ from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
 from coordinator_model.rules.base import FrameRule, TimerRule
 from coordinator_model.rules.sessions import session_end_us
 from coordinator_model.settings import Settings
-from coordinator_model.snapshots import SnapshotError, pack_group, pack_partition, unpack_group, unpack_partition
+from coordinator_model.snapshots import SnapshotError, pack_cold, pack_hot, pack_partition, unpack_group, unpack_partition
 from coordinator_model.wire import API_NAMES, DecodeError, decode
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError, unpack_loss
 
@@ -40,15 +40,14 @@ _KIND_BY_API: Final = {68: "consumer", 76: "share", 88: "streams"}
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("due_us", "group", "ledger", "packed")
+    __slots__ = ("cold", "due_us", "group", "hot", "ledger")
 
-    def __init__(
-        self, group: ClassicGroup | None, ledger: Ledger | None, *, due_us: int | None = None, packed: bytes = b""
-    ) -> None:
-        self.group = group
-        self.ledger = ledger
+    def __init__(self, *, due_us: int | None = None, cold: bytes = b"", hot: bytes = b"") -> None:
+        self.group: ClassicGroup | None = None
+        self.ledger: Ledger | None = None
         self.due_us = due_us
-        self.packed = packed  #: as of the last snapshot
+        self.cold = cold  #: as of the last snapshot, and likewise
+        self.hot = hot
 
 
 class Coordinator:
@@ -60,6 +59,7 @@ class Coordinator:
         self.settings = settings or Settings()
         self.next_offset: int | None = None  #: offset expected next; None before the first record
         self.now_us = 0  #: newest capture time seen
+        self._in_hand: int | None = None  # offset of the record that receive() has not finished with: it raised
         self.counters: Counter[str] = Counter()
         self._loading: dict[str, int] = {}
         self._groups: dict[GroupKey, _Tracked] = {}
@@ -80,6 +80,7 @@ class Coordinator:
         found: list[Finding] = []
         if not self._in_order(record.offset, record.at_us, found):
             return found
+        self._in_hand = record.offset
         if record.at_us > self.now_us:
             self._move_clock(record.at_us, found)
         kind = record.kind
@@ -91,16 +92,18 @@ class Coordinator:
             self._gap(record, found)
         else:
             self.counters[kind.value] += 1
+        self._in_hand = None
         return found
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
-        """Take in that the record at ``offset`` could not be read at all.
+        """Take in that the record at ``offset`` could not be read at all, or that :meth:`receive` raised on it.
 
         :param at_us: the record's timestamp, in microseconds; the envelope's is not known.
         """
         found: list[Finding] = []
-        if not self._in_order(offset, at_us, found):
+        if offset != self._in_hand and not self._in_order(offset, at_us, found):
             return found
+        self._in_hand = None
         if at_us > self.now_us:
             self._move_clock(at_us, found)
         self.counters["unreadable records"] += 1
@@ -152,7 +155,10 @@ class Coordinator:
         for key in self._dirty:
             tracked = self._groups.get(key)
             if tracked is not None and tracked.group is not None and tracked.ledger is not None:
-                tracked.packed = pack_group(tracked.group, tracked.ledger)
+                if tracked.group.cold_changed or not tracked.cold:
+                    tracked.cold = pack_cold(tracked.group, tracked.ledger)
+                    tracked.group.cold_changed = False
+                tracked.hot = pack_hot(tracked.group)
         self._dirty.clear()
         return pack_partition(
             {
@@ -163,7 +169,7 @@ class Coordinator:
                 "counters": dict(self.counters),
                 "loading": self._loading,
                 "view": [self._view.cluster, self._view_due_us, list(self._view.open.values())],
-                "groups": [[*key, tracked.due_us, tracked.packed] for key, tracked in self._groups.items()],
+                "groups": [[*key, tracked.due_us, tracked.cold, tracked.hot] for key, tracked in self._groups.items()],
                 "changed": [list(key) for key in self._changed],
             }
         )
@@ -191,8 +197,8 @@ class Coordinator:
         self._view = Ledger(cluster, "")
         for known in view:
             self._view.open[known.rule, known.subject] = known
-        for cluster, name, due_us, packed in content["groups"]:
-            self._groups[cluster, name] = _Tracked(None, None, due_us=due_us, packed=packed)
+        for cluster, name, due_us, cold, hot in content["groups"]:
+            self._groups[cluster, name] = _Tracked(due_us=due_us, cold=cold, hot=hot)
             if due_us is not None:
                 heappush(self._deadlines, (due_us, (cluster, name)))
         self._changed = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
@@ -314,13 +320,13 @@ class Coordinator:
         """The group and its ledger, made or unpacked as needed."""
         tracked = self._groups.get(key)
         if tracked is None:
-            tracked = self._groups[key] = _Tracked(None, None)
+            tracked = self._groups[key] = _Tracked()
         if tracked.group is None or tracked.ledger is None:
             cluster, name = key
             tracked.group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading)
             tracked.ledger = Ledger(cluster, name)
-            if tracked.packed:
-                tracked.ledger = unpack_group(tracked.packed, tracked.group)
+            if tracked.cold:
+                tracked.ledger = unpack_group(tracked.cold, tracked.hot, tracked.group)
         return tracked.group, tracked.ledger
 
     def _forget_membership(self, key: GroupKey, at_us: int, because: str) -> None:
@@ -333,6 +339,7 @@ class Coordinator:
         tracked = self._groups[key]
         assert tracked.group is not None
         tracked.group.changed = False
+        tracked.group.cold_changed = True
         self._dirty.add(key)
         self._changed[key] = None
         self._schedule(key, tracked, at_us + CHECK_DELAY_US)
@@ -384,7 +391,8 @@ class Coordinator:
         if group.changed or len(ledger.open) != before:
             group.changed = False
             self._changed[key] = None
-            self._dirty.add(key)
+        group.cold_changed = True  # a finding may have been published, though none came or went
+        self._dirty.add(key)
         if coming[0] <= now_us and not ledger.open:
             del self._groups[key]
             self._changed[key] = None

@@ -6,8 +6,10 @@ default; anything else needs a new format version and a reader for the old one.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import fields
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Final
 
 import msgpack
@@ -96,34 +98,59 @@ def _unpack(packed: bytes) -> Any:
 # Attributes of a group that are stored as they are, in this order; the containers that need care follow them.
 _PLAIN: Final = (
     "name", "cluster", "kind", "broker", "incarnation", "settled", "learning_because", "generation_seen", "state_since_us",
-    "protocol_type", "members", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us", "last_record_us",
+    "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
     "assignments", "offsets", "coordination", "timeline",
 )  # fmt: skip
 
+# What steady traffic changes in a member. It is stored apart, as bare numbers, so that a group in which nothing but heartbeats
+# happens costs next to nothing to store.
+_MEMBER_HOT: Final = ("last_frame_us", "last_frame", "heartbeat_us", "heartbeat_interval_us", "proven_us")
+_read_hot = attrgetter(*_MEMBER_HOT)
 
-def pack_group(group: ClassicGroup, ledger: Ledger) -> bytes:
-    """One group and its open findings."""
+
+def pack_cold(group: ClassicGroup, ledger: Ledger) -> bytes:
+    """What of a group and its open findings changes only when something happens."""
+    return zlib.compress(
+        _pack(
+            [
+                [getattr(group, name) for name in _PLAIN],
+                group.state.value,
+                list(group.members.values()),
+                group.rounds,
+                list(ledger.open.values()),
+            ]
+        ),
+        level=1,
+    )
+
+
+def pack_hot(group: ClassicGroup) -> bytes:
+    """What of a group changes with every frame. Its members stand in the order of :func:`pack_cold`."""
     return _pack(
         [
-            [getattr(group, name) for name in _PLAIN],
-            group.state.value,
-            group.rounds,
+            group.last_record_us,
+            [list(_read_hot(member)) for member in group.members.values()],
+            [[connection, line.outstanding, line.last_response_us] for connection, line in group.lines.items()],
             list(group.open.values()),
-            {connection: [line.outstanding, line.last_response_us] for connection, line in group.lines.items()},
-            list(ledger.open.values()),
         ]
     )
 
 
-def unpack_group(packed: bytes, group: ClassicGroup) -> Ledger:
-    """Fill ``group`` from what :func:`pack_group` wrote, and give its ledger."""
-    plain, state, rounds, open_, lines, findings = _unpack(packed)
+def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
+    """Fill ``group`` from what :func:`pack_cold` and :func:`pack_hot` wrote, and give its ledger."""
+    plain, state, members, rounds, findings = _unpack(zlib.decompress(cold))
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
     group.state = State(state)
     group.rounds = list(rounds)
+    group.last_record_us, members_hot, lines, open_ = _unpack(hot)
+    for member, values in zip(members, members_hot, strict=True):
+        for name, value in zip(_MEMBER_HOT, values, strict=True):
+            setattr(member, name, value)
+    group.members = {member.id: member for member in members}
     group.open = {exchange.key: exchange for exchange in open_}
-    group.lines = {connection: Line(*line) for connection, line in lines.items()}
+    group.lines = {connection: Line(outstanding, last_us) for connection, outstanding, last_us in lines}
+    group.cold_changed = group.changed = False
     ledger = Ledger(group.cluster, group.name)
     for known in findings:
         ledger.open[known.rule, known.subject] = known

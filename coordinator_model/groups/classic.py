@@ -97,6 +97,7 @@ class ClassicGroup:
         "broker",
         "causes",
         "changed",
+        "cold_changed",
         "cluster",
         "coordination",
         "deleted_us",
@@ -149,7 +150,8 @@ class ClassicGroup:
         self.sync_took_us: int | None = None
         self.deleted_us: int | None = None
         self.last_record_us = 0
-        self.changed = True
+        self.changed = True  #: something that an overview shows
+        self.cold_changed = True  #: something other than what every heartbeat changes
         self.assignments = Assignments()
         self.offsets = Offsets()
         self.coordination = Coordination()
@@ -257,7 +259,9 @@ class ClassicGroup:
                 member.frames_after_fence += 1
                 member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
                 happenings = (*happenings, WentOnFenced(exchange, member))
+                self.cold_changed = True
         if api_key != HEARTBEAT:
+            self.cold_changed = True
             for watch in self.watches(api_key):
                 happenings += watch.asked(self, exchange, body)
         return happenings
@@ -279,6 +283,7 @@ class ClassicGroup:
         exchange.response_offset = record.offset
         happenings = _ON_RESPONSE[exchange.api_key](self, exchange, body)
         if exchange.api_key != HEARTBEAT or exchange.error:
+            self.cold_changed = True
             for watch in self.watches(exchange.api_key):
                 happenings += watch.replied(self, exchange, body)
         return happenings
@@ -713,7 +718,7 @@ class ClassicGroup:
                 member.proven_us = exchange.res_us
                 if member.rejoin_asked_us is not None:
                     member.rejoin_asked_us = None
-                    self.changed = True
+                    self.changed = self.cold_changed = True
                 return NOTHING
             return self._heartbeat_accepted(exchange)
         if error in COORDINATOR_MOVES:
@@ -725,6 +730,7 @@ class ClassicGroup:
         return NOTHING
 
     def _heartbeat_accepted(self, exchange: Exchange) -> tuple[Happening, ...]:
+        self.cold_changed = True
         if self.loading_near(exchange.broker, exchange.res_us) or not exchange.member_id:
             return NOTHING
         self._accepted(exchange)

@@ -136,6 +136,26 @@ def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_i
     assert talk.model.counters["missing records"] == 0
 
 
+def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back_to_learning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken_model:
+        broken_model.setattr("coordinator_model.coordinator.decode", broken)
+        with pytest.raises(ZeroDivisionError):
+            talk.heartbeat(a)
+    found = talk.model.receive_unreadable(talk.offset - 1, talk.now_us, "g", "the model raised ZeroDivisionError")
+    assert [finding.rule for finding in found] == ["V-02"]
+    assert talk.group_json()["learning"] == "a record could not be read"
+    talk.tick()
+    assert talk.model.counters["missing records"] == 0
+
+
 def test_unmodelled_apis_are_counted_and_name_the_kind_of_group() -> None:
     talk = Conversation()
     talk.raw(talk.client("a"), b"", api_key=68, version=0)
