@@ -142,7 +142,7 @@ def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back
     talk = Conversation()
     a, _ = settled(talk)
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken_model:
