@@ -1,0 +1,160 @@
+"""A child process of the demo: one ordinary consumer, confluent-kafka or kafka-python, that works until it is told to stop.
+
+Run as ``python -m streaming.demo.consumer JSON`` with the fields of :class:`Consumer`. It tells its parent what happens to it as JSON
+lines on standard output. The trap: a static member that is fenced must end, as a pod would, and leave its restart to whoever
+supervises it; a library that goes on after FENCED_INSTANCE_ID is another trouble than the one shown here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+Kind = Literal["confluent-kafka", "kafka-python"]
+
+FENCED_STATUS: Final = 3
+"""Exit status after FENCED_INSTANCE_ID."""
+
+_POLL_S: Final = 0.25
+_COMMIT_INTERVAL_MS: Final = 2_000
+_ASSIGNOR: Final = "range"  # the one that both libraries have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """What a consumer is told; times in milliseconds."""
+
+    kind: Kind
+    bootstrap: str
+    topic: str
+    group: str
+    client_id: str
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    rebalance_timeout_ms: int  #: both libraries send their ``max.poll.interval.ms``
+    instance_id: str | None = None
+
+    def command(self) -> list[str]:
+        """The command line of its process."""
+        return [sys.executable, "-m", "streaming.demo.consumer", json.dumps(asdict(self))]
+
+
+class FencedError(Exception):
+    """Another process has taken the group instance id."""
+
+
+def tell(event: str, **details: Any) -> None:
+    """One JSON line to the parent."""
+    print(json.dumps({"at_us": time.time_ns() // 1000, "event": event, **details}), flush=True)
+
+
+def main() -> None:
+    options = Consumer(**json.loads(sys.argv[1]))
+    stopping = _stop_on_sigterm()
+    consume = _with_confluent_kafka if options.kind == "confluent-kafka" else _with_kafka_python
+    tell("started")
+    try:
+        consumed = 0
+        for count in consume(options):
+            consumed += count
+            if stopping:
+                break
+        tell("stopped", consumed=consumed)
+    except FencedError:
+        tell("fenced")
+        raise SystemExit(FENCED_STATUS) from None
+
+
+def _stop_on_sigterm() -> list[int]:
+    """A list that is empty until SIGTERM came."""
+    received: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: received.append(number))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    return received
+
+
+def _with_confluent_kafka(options: Consumer) -> Iterator[int]:
+    import confluent_kafka  # noqa: PLC0415 - each process loads the one library that it uses
+
+    silent = logging.getLogger("silent")
+    silent.addHandler(logging.NullHandler())
+    silent.propagate = False
+    settings = {
+        "bootstrap.servers": options.bootstrap,
+        "client.id": options.client_id,
+        "group.id": options.group,
+        "session.timeout.ms": options.session_timeout_ms,
+        "heartbeat.interval.ms": options.heartbeat_interval_ms,
+        "max.poll.interval.ms": options.rebalance_timeout_ms,
+        "partition.assignment.strategy": _ASSIGNOR,
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": _COMMIT_INTERVAL_MS,
+    }
+    if options.instance_id is not None:
+        settings["group.instance.id"] = options.instance_id
+    consumer = confluent_kafka.Consumer(settings, logger=silent)
+    consumer.subscribe([options.topic], on_assign=lambda _, partitions: _tell_assigned(partitions))
+    fatal = confluent_kafka.KafkaError._FATAL  # noqa: SLF001 - its public name; for a consumer it means fenced
+    try:
+        while True:
+            messages = consumer.consume(100, timeout=_POLL_S)
+            for message in messages:
+                error = message.error()
+                if error is not None and error.code() == fatal:
+                    raise FencedError
+            yield sum(message.error() is None for message in messages)
+    finally:
+        with contextlib.suppress(confluent_kafka.KafkaException, RuntimeError):
+            consumer.close()
+
+
+def _with_kafka_python(options: Consumer) -> Iterator[int]:
+    import kafka  # noqa: PLC0415
+    from kafka.coordinator.assignors.range import RangePartitionAssignor  # noqa: PLC0415
+    from kafka.errors import FencedInstanceIdError  # noqa: PLC0415
+
+    class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            pass
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            _tell_assigned(assigned)
+
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=options.bootstrap,
+        client_id=options.client_id,
+        group_id=options.group,
+        group_instance_id=options.instance_id,
+        session_timeout_ms=options.session_timeout_ms,
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        max_poll_interval_ms=options.rebalance_timeout_ms,
+        partition_assignment_strategy=[RangePartitionAssignor],
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=_COMMIT_INTERVAL_MS,
+    )
+    consumer.subscribe([options.topic], listener=Listener())
+    try:
+        while True:
+            batches = consumer.poll(timeout_ms=int(_POLL_S * 1000), max_records=100)
+            yield sum(len(records) for records in batches.values())
+    except FencedInstanceIdError:
+        raise FencedError from None
+    finally:
+        with contextlib.suppress(kafka.errors.KafkaError):
+            consumer.close(timeout_ms=5_000)
+
+
+def _tell_assigned(partitions: Any) -> None:
+    tell("assigned", partitions=sorted(partition.partition for partition in partitions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""A proxy before a broker that lies: it changes, delays or swallows chosen answers, and passes everything else on byte for byte.
+
+What it does is a list of :class:`Tamper` rules; what it did is kept as the truth that findings are held against. It stands between
+the tap and the broker, so that the monitor sees what the clients see.
+
+The trap: an answer says neither what it answers nor in which version, so the proxy remembers the requests of each connection; and a
+client takes answers strictly in order, so a delayed one holds up all that follow on its connection, as a slow broker would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from coordinator_model.wire import (
+    DecodeError,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    Message,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    Response,
+    decode,
+    decode_request_header,
+    encode_response,
+    supported_versions,
+)
+
+_START_TIMEOUT_S: Final = 10.0
+_PIECE: Final = 64 * 1024
+
+
+class Exchange(NamedTuple):
+    """A request and the broker's answer to it."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    request: Any  #: body
+    response: Any  #: body
+
+
+class Swallow(NamedTuple):
+    """The client never gets this answer."""
+
+
+class Forge(NamedTuple):
+    """The client gets this body instead, or the broker's own when it is None, after a while."""
+
+    body: Response | None
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tamper:
+    """One kind of lie.
+
+    :param api_keys: only answers to these are decoded and shown to ``lie``.
+    :param lie: what to do with an answer; None leaves it as it is. It runs in the proxy's thread.
+    """
+
+    name: str
+    api_keys: frozenset[int]
+    lie: Callable[[Exchange], Forge | Swallow | None]
+
+
+class Lie(NamedTuple):
+    """A lie that was told."""
+
+    at_us: int
+    tamper: str
+    exchange: Exchange
+    told: Forge | Swallow
+
+
+class HostileProxy:
+    """Listens on ``host:port`` before ``broker``; a context manager. It runs in a thread of its own.
+
+    :param on_lie: called in the proxy's thread before each lie reaches the client.
+    """
+
+    def __init__(self, *, listen: str, broker: str, tampers: Sequence[Tamper], on_lie: Callable[[Lie], None] | None = None) -> None:
+        self.lies: list[Lie] = []
+        self._listen = _split(listen)
+        self._broker = _split(broker)
+        self._tampers = tuple(tampers)
+        self._interesting: frozenset[int] = frozenset().union(*(tamper.api_keys for tamper in self._tampers))
+        self._on_lie = on_lie
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="hostile proxy", daemon=True)
+        self._started: Future[None] = Future()
+        self._stop = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        """Start.
+
+        :raises OSError: when the address is taken.
+        """
+        self._thread.start()
+        self._started.result(_START_TIMEOUT_S)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with contextlib.suppress(RuntimeError):  # it has ended by itself
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(_START_TIMEOUT_S)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        host, port = self._listen
+        try:
+            server = await asyncio.start_server(self._accept, host, port)
+        except OSError as error:
+            self._started.set_exception(error)
+            return
+        self._started.set_result(None)
+        await self._stop.wait()
+        server.close()  # what is still open is cancelled with the loop
+
+    async def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        try:
+            broker, to_broker = await asyncio.open_connection(*self._broker)
+        except OSError:
+            to_client.close()
+            return
+        asked: dict[int, bytes] = {}
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._requests(client, to_broker, asked))
+                both.create_task(self._responses(broker, to_client, asked))
+        except* (OSError, asyncio.IncompleteReadError):
+            pass  # one side closed
+        finally:
+            to_client.close()
+            to_broker.close()
+
+    async def _requests(self, client: asyncio.StreamReader, to_broker: asyncio.StreamWriter, asked: dict[int, bytes]) -> None:
+        while True:
+            size = await _size(client)
+            head = await client.readexactly(min(size, 8))
+            to_broker.write(struct.pack(">i", size) + head)
+            if len(head) == 8 and int.from_bytes(head[:2], "big", signed=True) in self._interesting:
+                rest = await client.readexactly(size - 8)
+                asked[int.from_bytes(head[4:], "big", signed=True)] = head + rest
+                to_broker.write(rest)
+                await to_broker.drain()
+            else:
+                await _pass_on(client, to_broker, size - len(head))
+
+    async def _responses(self, broker: asyncio.StreamReader, to_client: asyncio.StreamWriter, asked: dict[int, bytes]) -> None:
+        while True:
+            size = await _size(broker)
+            head = await broker.readexactly(min(size, 4))
+            request = asked.pop(int.from_bytes(head, "big", signed=True), None)
+            if request is None:
+                to_client.write(struct.pack(">i", size) + head)
+                await _pass_on(broker, to_client, size - len(head))
+                continue
+            frame = await self._tell(request, head + await broker.readexactly(size - len(head)))
+            if frame is not None:
+                to_client.write(struct.pack(">i", len(frame)) + frame)
+                await to_client.drain()
+
+    async def _tell(self, request: bytes, response: bytes) -> bytes | None:
+        """What the client is told: the frame as it came, another, or nothing."""
+        exchange = _exchange(request, response)
+        for tamper in self._tampers if exchange is not None else ():
+            assert exchange is not None
+            told = tamper.lie(exchange) if exchange.api_key in tamper.api_keys else None
+            if told is None:
+                continue
+            lie = Lie(time.time_ns() // 1000, tamper.name, exchange, told)
+            self.lies.append(lie)
+            if self._on_lie is not None:
+                self._on_lie(lie)
+            if isinstance(told, Swallow):
+                return None
+            await asyncio.sleep(told.delay_s)
+            if told.body is not None:
+                return encode_response(told.body, api_version=exchange.api_version, correlation_id=exchange.correlation_id)
+            break
+        return response
+
+
+def success_for(group: str, error: int) -> Tamper:
+    """Turns one error code into success, in answers to the group's heartbeats and commits: a coordinator that does not fence."""
+
+    def lie(exchange: Exchange) -> Forge | None:
+        if exchange.request.group_id != group:
+            return None
+        response = exchange.response
+        if isinstance(response, HeartbeatResponse) and response.error_code == error:
+            return Forge(replace(response, error_code=0))
+        if isinstance(response, OffsetCommitResponse):
+            topics = tuple(
+                replace(
+                    topic,
+                    partitions=tuple(
+                        replace(partition, error_code=0) if partition.error_code == error else partition
+                        for partition in topic.partitions
+                    ),
+                )
+                for topic in response.topics
+            )
+            if topics != response.topics:
+                return Forge(replace(response, topics=topics))
+        return None
+
+    keys = frozenset({HeartbeatRequest.API_KEY, OffsetCommitRequest.API_KEY})
+    return Tamper(f"error {error} of group {group} becomes success", keys, lie)
+
+
+def _exchange(request: bytes, response: bytes) -> Exchange | None:
+    """Both frames decoded; None when one cannot be, so that it is passed on as it is."""
+    try:
+        header = decode_request_header(request)
+        key, version = header.api_key, header.api_version
+        if version not in supported_versions(key):
+            return None
+        asked: Message = decode(request, request=True, api_key=key, api_version=version).body
+        answered: Message = decode(response, request=False, api_key=key, api_version=version).body
+    except DecodeError:
+        return None
+    return Exchange(key, version, header.correlation_id, header.client_id, asked, answered)
+
+
+async def _size(stream: asyncio.StreamReader) -> int:
+    size = int.from_bytes(await stream.readexactly(4), "big", signed=True)
+    if size < 0:
+        raise OSError("not a Kafka frame")
+    return size
+
+
+async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter, left: int) -> None:
+    """The rest of a frame that nobody looks at, piece by piece."""
+    while left:
+        piece = await source.read(min(left, _PIECE))
+        if not piece:
+            raise asyncio.IncompleteReadError(b"", left)
+        left -= len(piece)
+        target.write(piece)
+        await target.drain()
+    await target.drain()
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,336 @@
+"""A Kafka client that does exactly what it is told, and nothing by itself: for making groups misbehave on purpose.
+
+It speaks the classic group protocol on our own encoder. Each step is one call that sends one request; nothing heartbeats, rejoins,
+retries or gives up in the background, and an error code is handed back, never acted on.
+
+The trap: a JoinGroup or SyncGroup is answered only when the whole group has moved, and a broker answers a connection strictly in order.
+Whoever wants to heartbeat meanwhile needs a second connection, or :meth:`Connection.send` now and :meth:`Connection.receive` later.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version as installed_version
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeVar
+
+from coordinator_model.wire import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+    DecodeError,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupRequestMemberIdentity,
+    LeaveGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    Request,
+    Response,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+    decode,
+    encode_assignment,
+    encode_request,
+    encode_subscription,
+)
+
+SOFTWARE_NAME: Final = "rebalance-monitor-raw-client"
+
+NONE: Final = 0
+COORDINATOR_LOAD_IN_PROGRESS: Final = 14
+COORDINATOR_NOT_AVAILABLE: Final = 15
+NOT_COORDINATOR: Final = 16
+ILLEGAL_GENERATION: Final = 22
+UNKNOWN_MEMBER_ID: Final = 25
+REBALANCE_IN_PROGRESS: Final = 27
+MEMBER_ID_REQUIRED: Final = 79
+
+#: The version that each request is sent in when none is asked for: flexible ones, which brokers since 2.4 to 3.2 know.
+VERSIONS: Final[Mapping[int, int]] = {
+    OffsetCommitRequest.API_KEY: 8,
+    FindCoordinatorRequest.API_KEY: 3,
+    JoinGroupRequest.API_KEY: 9,
+    HeartbeatRequest.API_KEY: 4,
+    LeaveGroupRequest.API_KEY: 5,
+    SyncGroupRequest.API_KEY: 5,
+    ApiVersionsRequest.API_KEY: 3,
+}
+
+_MAX_FRAME: Final = 64 * 2**20
+
+Body = TypeVar("Body", bound=Response)
+
+
+class RawClientError(RuntimeError):
+    """The broker cannot be reached, closed the connection, kept silent, or answered what is no answer; the message names it."""
+
+
+class Connection:
+    """One TCP connection to one broker.
+
+    :param address: ``host:port``.
+    :param timeout_s: how long to wait for the connection, and for an answer unless a call says otherwise.
+    """
+
+    def __init__(self, address: str, *, client_id: str, timeout_s: float = 10.0, versions: Mapping[int, int] = VERSIONS) -> None:
+        self.address = address
+        self.client_id = client_id
+        self._timeout_s = timeout_s
+        self._versions = versions
+        self._next_correlation_id = 0
+        self._asked: dict[int, tuple[int, int]] = {}
+        self._received = bytearray()
+        host, _, port = address.rpartition(":")
+        try:
+            self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_s)
+        except (OSError, ValueError) as error:
+            raise RawClientError(f"cannot connect to {address}: {error}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @property
+    def local_port(self) -> int:
+        """The port that the broker, or a tap before it, sees this connection come from."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def send(self, body: Request, *, api_version: int | None = None) -> int:
+        """Send a request without waiting for its answer; gives its correlation id.
+
+        :raises RawClientError: when the connection is gone.
+        :raises ValueError: when the version cannot say what a field holds.
+        """
+        version = self._versions[body.API_KEY] if api_version is None else api_version
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        frame = encode_request(body, api_version=version, correlation_id=correlation_id, client_id=self.client_id)
+        try:
+            self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+        except OSError as error:
+            raise RawClientError(f"{self.address} closed the connection: {error}") from None
+        self._asked[correlation_id] = (body.API_KEY, version)
+        return correlation_id
+
+    def receive(self, correlation_id: int, expected: type[Body], *, timeout_s: float | None = None) -> Body:
+        """Wait for the answer to a request; answers come in the order of the requests.
+
+        A wait that ran out may be taken up again.
+
+        :raises RawClientError: when it does not come in time, or is not what was asked for.
+        """
+        frame = self._read_frame(time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s))
+        found = int.from_bytes(frame[:4], "big", signed=True)
+        if found != correlation_id:
+            raise RawClientError(f"{self.address} answered request {found} where the answer to {correlation_id} was due")
+        api_key, version = self._asked.pop(correlation_id)
+        try:
+            body = decode(frame, request=False, api_key=api_key, api_version=version).body
+        except DecodeError as error:
+            raise RawClientError(f"{self.address} gave an unreadable answer: {error}") from None
+        if not isinstance(body, expected):
+            raise RawClientError(f"{self.address} gave a {type(body).__name__}, not a {expected.__name__}")
+        return body
+
+    def ask(self, body: Request, expected: type[Body], *, api_version: int | None = None, timeout_s: float | None = None) -> Body:
+        """:meth:`send` and :meth:`receive`."""
+        return self.receive(self.send(body, api_version=api_version), expected, timeout_s=timeout_s)
+
+    def introduce(self) -> ApiVersionsResponse:
+        """Say which software this is (KIP-511) and hear which versions the broker knows; the first request of any client."""
+        ours = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=installed_version("rebalance-monitor")
+        )
+        return self.ask(ours, ApiVersionsResponse)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _read_frame(self, deadline: float) -> bytes:
+        size = int.from_bytes(self._read(4, deadline), "big", signed=True)
+        if not 4 <= size <= _MAX_FRAME:
+            raise RawClientError(f"{self.address} announced a frame of {size} bytes: it does not speak Kafka")
+        frame = bytes(self._read(4 + size, deadline)[4:])
+        del self._received[: 4 + size]
+        return frame
+
+    def _read(self, count: int, deadline: float) -> bytearray:
+        """The first ``count`` bytes received and not yet used, which stay so until a whole frame is there."""
+        while len(self._received) < count:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                received = self._socket.recv(65_536)
+            except TimeoutError:
+                raise RawClientError(f"{self.address} does not answer") from None
+            except OSError as error:
+                raise RawClientError(f"{self.address} closed the connection: {error}") from None
+            finally:
+                self._socket.settimeout(self._timeout_s)
+            if not received:
+                raise RawClientError(f"{self.address} closed the connection")
+            self._received += received
+        return self._received[:count]
+
+
+def find_coordinator(bootstrap: str, group: str, *, client_id: str, timeout_s: float = 30.0) -> str:
+    """``host:port`` of the group's coordinator, waiting until there is one.
+
+    :raises RawClientError: when there is none in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    with Connection(bootstrap, client_id=client_id) as connection:
+        connection.introduce()
+        while True:
+            answer = connection.ask(FindCoordinatorRequest(key=group), FindCoordinatorResponse)
+            if answer.error_code == NONE:
+                return f"{answer.host}:{answer.port}"
+            if answer.error_code not in {COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS} or time.monotonic() > deadline:
+                raise RawClientError(f"{bootstrap} names no coordinator for group {group}: error {answer.error_code}")
+            time.sleep(0.1)  # the broker is creating the offsets topic; Kafka has no way to wait for it
+
+
+class Joined(NamedTuple):
+    """A JoinGroup answered with success."""
+
+    generation: int
+    leader: str
+    members: tuple[str, ...]  #: all member ids when this member leads, else none
+
+
+@dataclass
+class RawMember:
+    """One membership: the steps of the protocol, each with the identity that the member has, unless told to use another.
+
+    :param connection: to the coordinator.
+    """
+
+    connection: Connection
+    group: str
+    topic: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    instance_id: str | None = None
+    member_id: str = ""
+    generation: int = -1
+    protocols: tuple[JoinGroupRequestProtocol, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.protocols:
+            subscription = encode_subscription(ConsumerProtocolSubscription(topics=(self.topic,)), 1)
+            self.protocols = (JoinGroupRequestProtocol(name="range", metadata=subscription),)
+
+    def join_request(self) -> JoinGroupRequest:
+        """The JoinGroup that this member would send now."""
+        return JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocols=self.protocols,
+        )
+
+    def join(self, *, timeout_s: float = 60.0) -> JoinGroupResponse:
+        """One JoinGroup. A success changes generation and member id; MEMBER_ID_REQUIRED hands over the id to join with."""
+        answer = self.connection.ask(self.join_request(), JoinGroupResponse, timeout_s=timeout_s)
+        if answer.error_code == MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+        elif answer.error_code == NONE:
+            self.member_id, self.generation = answer.member_id, answer.generation_id
+        return answer
+
+    def enter(self, *, timeout_s: float = 60.0) -> Joined:
+        """Join as the protocol has it: first for an id (KIP-394), then with it.
+
+        :raises RawClientError: when it is refused.
+        """
+        answer = self.join(timeout_s=timeout_s)
+        if answer.error_code == MEMBER_ID_REQUIRED:
+            answer = self.join(timeout_s=timeout_s)
+        if answer.error_code != NONE:
+            raise RawClientError(
+                f"JoinGroup of {self.connection.client_id} in group {self.group} refused: error {answer.error_code}"
+            )
+        return Joined(answer.generation_id, answer.leader, tuple(member.member_id for member in answer.members))
+
+    def sync(self, assignments: Mapping[str, bytes] | None = None, *, timeout_s: float = 60.0) -> SyncGroupResponse:
+        """One SyncGroup; the leader gives the assignment of each member id."""
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocol_name=self.protocols[0].name,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+                for member_id, assignment in (assignments or {}).items()
+            ),
+        )
+        return self.connection.ask(request, SyncGroupResponse, timeout_s=timeout_s)
+
+    def heartbeat(self, *, generation: int | None = None) -> int:
+        """One Heartbeat, at this member's generation or another; gives the error code."""
+        request = HeartbeatRequest(
+            group_id=self.group,
+            generation_id=self.generation if generation is None else generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
+        return self.connection.ask(request, HeartbeatResponse).error_code
+
+    def commit(self, partition: int, offset: int, *, generation: int | None = None) -> int:
+        """One OffsetCommit for one partition; gives that partition's error code."""
+        commit = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=self.generation if generation is None else generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            topics=(OffsetCommitRequestTopic(name=self.topic, partitions=(commit,)),),
+        )
+        return self.connection.ask(request, OffsetCommitResponse).topics[0].partitions[0].error_code
+
+    def leave(self) -> int:
+        """One LeaveGroup; gives the error code."""
+        member = LeaveGroupRequestMemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        answer = self.connection.ask(LeaveGroupRequest(group_id=self.group, members=(member,)), LeaveGroupResponse)
+        return answer.error_code or answer.members[0].error_code
+
+    def as_of(self, generation: int) -> RawMember:
+        """The same member as it was at an older generation, on the same connection."""
+        return replace(self, generation=generation)
+
+
+def share(topic: str, partitions: int, members: Sequence[str]) -> dict[str, bytes]:
+    """An assignment by member id in which each partition goes to one member in turn."""
+    shares: dict[str, list[int]] = {member: [] for member in members}
+    for partition in range(partitions):
+        shares[members[partition % len(members)]].append(partition)
+    return {member: _assignment(topic, tuple(owned)) for member, owned in shares.items()}
+
+
+def _assignment(topic: str, partitions: tuple[int, ...]) -> bytes:
+    assigned = (ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
+    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=assigned), 1)

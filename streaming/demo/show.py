@@ -1,0 +1,315 @@
+"""The demo from start to end: broker, lying proxy, tap, monitor and consumers are started, troubles made, findings held against them.
+
+    consumers ⇄ tap ⇄ lying proxy ⇄ broker          tap ─► mirror topic ─► monitor ─► findings and groups topics ─► this process
+
+The trap: everything competes for the same few cores, and a consumer that gets none is a trouble nobody ordered. So what costs much
+(the JVMs, Spark's first batch) is over before the first trouble begins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+from rich.text import Text
+
+from streaming.config import Topics
+from streaming.demo import view
+from streaming.demo.board import Board, Watcher, now_us, settled
+from streaming.demo.broker import HOST, Broker, free_port
+from streaming.demo.hostile import HostileProxy, success_for
+from streaming.demo.processes import Child, ChildError, Processes, Report
+from streaming.demo.raw_client import ILLEGAL_GENERATION, Connection, RawClientError
+from streaming.demo.troubles import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage, Trouble
+from streaming.demo.verdicts import Truth, exit_status
+from streaming.sinks.topics import SILENT_LOGGER
+
+LEAST_DURATION_S: Final = 45.0
+_LAST_TROUBLE_S: Final = 25.0  #: the last trouble begins so long before the end, that it can be found on a slow machine
+_INITIAL_REBALANCE_DELAY_MS: Final = 1_000
+_MIRROR_PARTITIONS: Final = 2
+_READY_TIMEOUT_S: Final = 120.0
+_POLL_S: Final = 0.1
+_QUIET_MS: Final = 15_000  # so that the audience sees findings resolve
+
+Tell = Callable[[str], None]
+
+
+class Spectacle(NamedTuple):
+    """How the demo is to be run."""
+
+    duration_s: float
+    folder: Path  #: for data, logs and checkpoint
+    keep: bool
+    plain: bool
+    troubles: Sequence[Trouble] = TROUBLES
+
+
+def run(spectacle: Spectacle, console: Console) -> int:
+    """Run the demo and print its summary; gives the exit status.
+
+    :raises BrokerError, JvmError, ChildError, OSError: when something cannot be started.
+    """
+    began = time.monotonic()
+    plain = spectacle.plain or not console.is_terminal
+    log = view.Log(console)
+    with ExitStack() as stack:
+        board = Board(on_note=log.note, on_sighting=log.sighting) if plain else Board()
+        with _progress(console, plain=plain) as tell:
+            stage = _set_up(spectacle, board, stack, tell)
+        play = _Play(stage, board, spectacle)
+        _perform(play, console, plain=plain)
+        outcome = view.outcome(play.lines(), board, time.monotonic() - began)
+        console.print(view.summary(outcome, console.width))
+        status = exit_status(
+            (line.verdict for line in outcome.lines), outcome.about_healthy, healthy_seen=outcome.healthy is not None
+        )
+        with _progress(console, plain=True) if plain else console.status("stopping"):
+            stack.close()
+    return status
+
+
+# --- setting up ----------------------------------------------------------------------------------------------
+
+
+def _set_up(spectacle: Spectacle, board: Board, stack: ExitStack, tell: Tell) -> Stage:
+    """Start everything, wait until the monitor knows the standing groups; ``stack`` ends it all."""
+    folder, topics = spectacle.folder, Topics()
+    tap_address = f"{HOST}:{free_port()}"
+    proxy_address = f"{HOST}:{free_port()}"
+
+    tell("starting a Kafka broker")
+    broker = stack.enter_context(
+        Broker(
+            data=folder / "broker",
+            advertised={"PLAINTEXT": tap_address},
+            initial_rebalance_delay_ms=_INITIAL_REBALANCE_DELAY_MS,
+        )
+    )
+    broker.create_topic(TOPIC, PARTITIONS)
+    broker.create_topic(topics.mirror, _MIRROR_PARTITIONS)
+
+    tamper = success_for(LYING_GROUP, ILLEGAL_GENERATION)
+    proxy = stack.enter_context(HostileProxy(listen=proxy_address, broker=broker.address(), tampers=[tamper]))
+    leftovers = [] if spectacle.keep else [folder]
+    processes = stack.enter_context(Processes(folder / "logs", partial(_take_report, board), leftovers=leftovers))
+
+    tell("starting the tap and the monitor")
+    tap = processes.start("tap", _tap_command(tap_address, proxy_address, broker.internal, topics.mirror))
+    _wait(lambda: _answers(tap_address), [tap], "the tap does not pass on connections")
+    config = folder / "monitor.toml"
+    config.write_text(_monitor_config(folder, broker.internal))
+    monitor = processes.start("monitor", [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)])
+
+    stage = Stage(processes, board, tap_address, lambda: proxy.lies)
+    processes.start("producer", [sys.executable, "-m", "streaming.demo.producer", tap_address, TOPIC])
+    for group, clients in STANDING.items():
+        for kind, client_id in clients:
+            stage.standing[client_id] = stage.consumer(kind, group, client_id)
+
+    tell("waiting for Spark")
+    said = f"the monitor does not start; see {folder / 'logs' / 'monitor.log'}"
+    _wait(lambda: _topics_exist(broker.internal, topics.findings, topics.groups), [monitor, tap], said)
+    stack.enter_context(Watcher(board, broker.internal, findings=topics.findings, groups=topics.groups))
+    _wait(
+        lambda: all(settled(board.group(group), len(clients)) for group, clients in STANDING.items()),
+        [monitor, tap, *stage.standing.values()],
+        f"the monitor does not see the groups {' and '.join(STANDING)} become stable",
+    )
+    return stage
+
+
+def _take_report(board: Board, report: Report) -> None:
+    """Ordinary life is not worth a note."""
+    if report.event == "started":
+        board.process_started(report.name, report.pid)
+    elif report.event == "fenced":
+        board.note(f"{report.name} (pid {report.pid}) was fenced, and ends")
+
+
+def _tap_command(listen: str, broker: str, mirror: str, topic: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "streaming.cli", "tap"),
+        *("--listen", f"{listen}={broker}"),
+        *("--bootstrap-server", mirror),
+        *("--topic", topic),
+        *("--cluster", "demo"),
+        *("--status-every", "0"),
+    ]
+
+
+def _monitor_config(folder: Path, bootstrap: str) -> str:
+    quoted = json.dumps  # a TOML string is written like a JSON one
+    return f"""\
+cluster = "demo"
+
+[kafka]
+bootstrap_servers = {quoted(bootstrap)}
+
+[job]
+checkpoint = {quoted(str(folder / "checkpoint"))}
+log_file = {quoted(str(folder / "logs" / "spark.log"))}
+
+[quality]
+docs = {quoted(str(folder / "data-docs"))}
+
+[model]
+group_initial_rebalance_delay_ms = {_INITIAL_REBALANCE_DELAY_MS}
+quiet_ms = {_QUIET_MS}
+"""
+
+
+def _answers(address: str) -> bool:
+    try:
+        with Connection(address, client_id="demo", timeout_s=1) as connection:
+            connection.introduce()
+    except RawClientError:
+        return False
+    return True
+
+
+def _topics_exist(bootstrap: str, *topics: str) -> bool:
+    existing = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT_LOGGER).list_topics(timeout=10).topics
+    return all(topic in existing for topic in topics)
+
+
+def _wait(condition: Callable[[], bool], children: Sequence[Child], otherwise: str) -> None:
+    """Wait for a condition while none of the children ends.
+
+    :raises ChildError: when one does, or after a long time.
+    """
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    while not condition():
+        for child in children:
+            if child.status is not None:
+                raise ChildError(f"{child.name} ended with status {child.status} while starting{child.last_words()}")
+        if time.monotonic() > deadline:
+            raise ChildError(f"{otherwise}{children[0].last_words()}")
+        time.sleep(_POLL_S)
+
+
+@contextlib.contextmanager
+def _progress(console: Console, *, plain: bool) -> Iterator[Tell]:
+    if plain:
+        yield lambda text: console.print(Text(f"{text} …", "dim"))
+        return
+    with console.status("starting") as status:
+        yield lambda text: status.update(f"{text} …")
+
+
+# --- the play ------------------------------------------------------------------------------------------------
+
+
+class _Play:
+    """The troubles, each begun at its time in a thread of its own."""
+
+    def __init__(self, stage: Stage, board: Board, spectacle: Spectacle) -> None:
+        self.stage = stage
+        self.board = board
+        self.troubles = spectacle.troubles
+        self.duration_s = spectacle.duration_s
+        self.truths = {trouble.name: Truth() for trouble in self.troubles}
+        self._began: set[str] = set()
+        self._ended: set[str] = set()
+        self._threads: list[threading.Thread] = []
+
+    def begin_due(self, passed_s: float) -> None:
+        """Begin what is due by now."""
+        gap = (self.duration_s - _LAST_TROUBLE_S) / max(1, len(self.troubles) - 1)
+        for number, trouble in enumerate(self.troubles):
+            if number * gap <= passed_s and trouble.name not in self._began:
+                self._began.add(trouble.name)
+                thread = threading.Thread(target=self._act, args=(trouble,), name=trouble.name, daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def lines(self) -> list[view.Line]:
+        sightings = self.board.sightings()
+        return [
+            view.standing(
+                trouble,
+                self.truths[trouble.name],
+                sightings,
+                began=trouble.name in self._began,
+                ended=trouble.name in self._ended,
+            )
+            for trouble in self.troubles
+        ]
+
+    def end(self) -> None:
+        """End all waiting, and the troubles with it."""
+        self.stage.over.set()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _act(self, trouble: Trouble) -> None:
+        truth = self.truths[trouble.name]
+        self.board.note(f"{trouble.expected.group}: {trouble.means}")
+        try:
+            trouble.act(Scene(self.stage, truth))
+        except ChildError as error:
+            truth.failure = str(error).partition("\n")[0]
+        finally:
+            self._ended.add(trouble.name)
+
+
+def _perform(play: _Play, console: Console, *, plain: bool) -> None:
+    began_us = now_us()
+    restart = _RollingRestart(play.stage, play.board)
+    screen = view.Screen(console, play.board, play.lines, began_us=began_us, duration_s=play.duration_s)
+    with contextlib.nullcontext() if plain else screen:
+        try:
+            while (passed_s := (now_us() - began_us) / 1e6) < play.duration_s:
+                play.begin_due(passed_s)
+                if passed_s > play.duration_s / 2:
+                    restart.once()
+                time.sleep(_POLL_S)
+        finally:
+            play.end()
+
+
+class _RollingRestart:
+    """What a deployment does to a healthy group: one worker leaves and comes back. Lawful, so nothing may be found."""
+
+    def __init__(self, stage: Stage, board: Board) -> None:
+        self._stage = stage
+        self._board = board
+        self._done = False
+
+    def once(self) -> None:
+        if not self._done:
+            self._done = True
+            threading.Thread(target=self._restart, name="rolling restart", daemon=True).start()
+
+    def _restart(self) -> None:
+        kind, client_id = STANDING[HEALTHY_GROUP][0]
+        self._board.note(f"{HEALTHY_GROUP}: restart of {client_id}, as a deployment would; nothing may be found")
+        self._stage.standing[client_id].stop()
+        if not self._stage.over.is_set():
+            self._stage.standing[client_id] = self._stage.consumer(kind, HEALTHY_GROUP, client_id)
+
+
+# --- the folder ----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def working_folder(*, keep: bool) -> Iterator[Path]:
+    """A new folder for everything the demo writes, removed at the end unless it is to be kept."""
+    folder = Path(tempfile.mkdtemp(prefix="rebalance-monitor-demo-"))
+    try:
+        yield folder
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
