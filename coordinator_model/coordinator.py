@@ -127,15 +127,6 @@ class Coordinator:
             due.append(self._view_due_us)
         return min(due, default=None)
 
-    def silent(self, wall_us: int) -> list[Finding]:
-        """Nothing at all has arrived for longer than the settings allow, by the caller's clock: the mirror is dead, and we are blind."""
-        found: list[Finding] = []
-        quiet_s = max(0, wall_us - self.now_us) / 1_000_000
-        summary = f"Nothing has arrived in partition {self.partition} of {self.topic} for {quiet_s:.0f} s, not even a tick."
-        if not any(rule == "V-03" for rule, _ in self._view.open):
-            self._report_view("V-03", summary, f"no record for {quiet_s:.0f} s", self.now_us, found)
-        return found
-
     def changed_groups(self) -> list[GroupSnapshot]:
         """The groups that something happened to since the last call; a forgotten one has no content."""
         changed = []
@@ -423,6 +414,5 @@ class Coordinator:
 
     def _settle_view(self, found: list[Finding]) -> None:
         quiet_us = self.settings.quiet_ms * 1_000
-        heard_again = [key for key in self._view.open if key[0] == "V-03"]
-        found.extend(self._view.settle(CATALOGUE, self.now_us, quiet_us, heard_again, ""))
+        found.extend(self._view.settle(CATALOGUE, self.now_us, quiet_us, (), ""))
         self._view_due_us = self._view.next_due_us(CATALOGUE, quiet_us)

@@ -164,17 +164,6 @@ def test_unmodelled_apis_are_counted_and_name_the_kind_of_group() -> None:
     assert talk.findings == []
 
 
-def test_a_silent_partition_is_said_once_and_resolved_by_the_next_record() -> None:
-    talk = Conversation()
-    settled(talk)
-    first = talk.model.silent(talk.now_us + 30_000_000)
-    assert [finding.rule for finding in first] == ["V-03"]
-    assert "30 s" in first[0].summary
-    assert talk.model.silent(talk.now_us + 60_000_000) == []
-    talk.wait(1_000)
-    assert [finding.status for finding in talk.findings if finding.rule == "V-03"] == [Status.RESOLVED]
-
-
 def test_a_backlog_raises_nothing_that_live_reading_does_not() -> None:
     """Deadlines are judged on capture time: reading an hour of records in one go is the same as reading them as they came."""
     talk = Conversation()
