@@ -81,7 +81,7 @@ class KafkaSink:
         cluster: str = "",
         buffer_bytes: int = 64 * 2**20,
         buffer_records: int = 500_000,
-        timeout_s: float = 15.0,
+        timeout_s: float = 10.0,
     ) -> None:
         self._config = {**_BY_DEFAULT, **config, **_ALWAYS}
         self._topic = topic
@@ -263,7 +263,7 @@ def _sum(one: Loss | None, other: Loss) -> Loss:
     return Loss(one.records + other.records, one.bytes + other.bytes, min(one.from_us, other.from_us), max(one.to_us, other.to_us))
 
 
-def create_topic(config: Mapping[str, Any], topic: str, partitions: int, *, timeout_s: float = 15.0) -> bool:
+def create_topic(config: Mapping[str, Any], topic: str, partitions: int, *, timeout_s: float = 10.0) -> bool:
     """Create the mirror topic unless it exists; returns whether it was created.
 
     Its number of partitions is fixed for its life: the job keeps one model for each.
@@ -294,7 +294,7 @@ def create_topic(config: Mapping[str, Any], topic: str, partitions: int, *, time
             return True
 
 
-def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float = 15.0) -> int:
+def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float = 10.0) -> int:
     """How many partitions the mirror topic has.
 
     :raises MirrorError: when the cluster does not answer or has no such topic.

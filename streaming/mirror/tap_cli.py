@@ -151,5 +151,6 @@ def _say(text: str) -> None:
 
 
 def _fail(error: Exception) -> NoReturn:
-    print(f"error: {error}", file=sys.stderr)
-    raise typer.Exit(1)
+    typer.secho("error: ", err=True, nl=False, fg=typer.colors.RED, bold=True)
+    typer.echo(error, err=True)
+    raise typer.Exit(2)
