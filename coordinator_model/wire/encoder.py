@@ -20,28 +20,30 @@ from coordinator_model.wire.message import ZERO_UUID, Message, UnknownTags
 _ZEROS: Final[dict[str, Any]] = {"bool": False, "string": "", "bytes": b"", "uuid": ZERO_UUID}
 
 
-def encode_request(body: Message, *, api_version: int, correlation_id: int, client_id: str | None = None) -> bytes:
+def encode_request(
+    body: Message, *, api_version: int, correlation_id: int, client_id: str | None = None, header_tags: UnknownTags = ()
+) -> bytes:
     """Header and body of a request, without the 4-byte length that goes in front of it on the wire.
 
+    :param header_tags: tagged fields for the header, which flexible versions have (request header v2).
     :raises ValueError: when ``body`` is no request, the version is unknown, or a field holds what this version cannot say.
     """
     layout = _layout(body, "Request", api_version)
     out = bytearray(struct.pack(">hhi", layout.api_key, api_version, correlation_id))
     _Writer(out, layout.name, compact=False).text("string", client_id, "client_id", nullable=True)
-    if api_version in layout.flexible:
-        out.append(0)
+    _header_tags(out, layout, header_tags, allowed=api_version in layout.flexible)
     return _body(out, layout, api_version, body)
 
 
-def encode_response(body: Message, *, api_version: int, correlation_id: int) -> bytes:
+def encode_response(body: Message, *, api_version: int, correlation_id: int, header_tags: UnknownTags = ()) -> bytes:
     """Header and body of a response, without the 4-byte length that goes in front of it on the wire.
 
+    :param header_tags: tagged fields for the header, which flexible versions but those of ApiVersions have (response header v1).
     :raises ValueError: when ``body`` is no response, the version is unknown, or a field holds what this version cannot say.
     """
     layout = _layout(body, "Response", api_version)
     out = bytearray(struct.pack(">i", correlation_id))
-    if api_version in layout.flexible and layout.name != "ApiVersionsResponse":
-        out.append(0)
+    _header_tags(out, layout, header_tags, allowed=api_version in layout.flexible and layout.name != "ApiVersionsResponse")
     return _body(out, layout, api_version, body)
 
 
@@ -62,6 +64,13 @@ def _layout(body: Any, kind: str, version: int) -> Layout:
     if version not in layout.versions:
         raise ValueError(f"{name} has no version {version}, only {layout.versions.first} to {layout.versions.last}")
     return layout
+
+
+def _header_tags(out: bytearray, layout: Layout, tags: UnknownTags, *, allowed: bool) -> None:
+    if allowed:
+        _Writer(out, layout.name, compact=True).tag_section(dict(tags))
+    elif tags:
+        raise ValueError(f"{layout.name}: the header of this version has no tagged fields")
 
 
 def _body(out: bytearray, layout: Layout, version: int, body: Any) -> bytes:
@@ -177,6 +186,10 @@ class _Writer:
             if tag in tags or any(field.tag == tag for field in layout.tagged(name, version)):
                 raise self.refuse(_join(path, "unknown_tags"), f"holds tag {tag}, which is known or there twice")
             tags[tag] = raw
+        self.tag_section(tags)
+
+    def tag_section(self, tags: dict[int, bytes]) -> None:
+        """Count, then tags in rising order."""
         self.out += varint(len(tags))
         for tag, raw in sorted(tags.items()):
             self.out += varint(tag) + varint(len(raw)) + raw
