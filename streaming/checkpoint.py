@@ -1,8 +1,8 @@
 """The checkpoint folder: whose it is, whether it can be used, and that only one monitor uses it (``checkpoints/README.md``).
 
-The trap: Spark fails late and obscurely on a checkpoint that belongs to something else. Another number of shuffle partitions,
-another mirror topic, or the same name deleted and made anew each leave state that looks right and is wrong. So what it belongs to is
-written beside it and compared before Spark starts.
+The trap: Spark fails late and obscurely on a checkpoint that belongs to something else. Another number of shuffle
+partitions, another mirror topic, or the same name deleted and made anew each leave state that looks right and is wrong. So what it
+belongs to is written beside it and compared before Spark starts.
 """
 
 from __future__ import annotations

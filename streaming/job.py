@@ -6,6 +6,9 @@ of a partition is in ``streaming.replay``.
 
 The trap: the checkpoint pins the number of shuffle partitions and, through it, where each key's state lies. Whatever changes the
 grouping value of a mirror partition orphans its state in silence.
+
+There is no timeout in the query. A processing-time timeout fires only together with data, or else spins empty batches for ever; so it
+would be late in the one case that it is for, a mirror that is dead altogether. ``streaming.silence`` watches for that.
 """
 
 from __future__ import annotations
@@ -41,12 +44,13 @@ SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     (f"{_STATE_STORE}.maintenanceInterval", "10s", "old versions go soon: a batch may leave megabytes behind"),
     ("spark.sql.streaming.minBatchesToRetain", "10", "the default of 100 batches is gigabytes at 10,000 groups"),
     ("spark.sql.streaming.checkpointFileManagerClass", _FILE_MANAGER, "the default forks a process at each rename on a local disk"),
-    ("spark.sql.streaming.noDataMicroBatches.enabled", "false", "else a processing-time timeout spins empty batches without end"),
+    ("spark.sql.streaming.noDataProgressEventInterval", "1s", "how often a query without data says so; silence is seen by it"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "50000", "few Arrow batches per key; the record limit bounds memory"),
     ("spark.sql.session.timeZone", "UTC", "times are microseconds since the epoch everywhere"),
     ("spark.scheduler.mode", "FAIR", "the quality query's tasks must not stand before those of the findings"),
     ("spark.python.worker.reuse", "true", "the kept model lives in the worker"),
     ("spark.ui.enabled", "false", "one port less, and half a second of start-up"),
+    ("spark.ui.showConsoleProgress", "false", "the terminal is the monitor's"),
     ("spark.ui.retainedJobs", "10", "kept for a UI that is off; thousands of batches an hour"),
     ("spark.ui.retainedStages", "10", "likewise"),
     ("spark.ui.retainedTasks", "100", "likewise"),
@@ -77,7 +81,6 @@ def start(
         outputs=Outputs(config.topics.findings, config.topics.groups, config.topics.status, config.topics.dead_letters),
         model=model,
         settings=settings,
-        silence_ms=settings.silence_ms,
         run_id=uuid.uuid4().hex,
     )
     shuffle_partitions = config.job.shuffle_partitions
@@ -87,7 +90,7 @@ def start(
     results = (
         rows.withColumn("slot", _slot(shuffle_partitions))
         .groupBy("slot")
-        .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.ProcessingTimeTimeout)
+        .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
     )
     return (
         results.writeStream.queryName(QUERY_NAME)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from coordinator_model.wire.record import MirrorRecord
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
-STATE_SCHEMA: Final = "partition int, stamp binary, snapshot binary"
+STATE_SCHEMA: Final = "stamp binary, snapshot binary"
 OUTPUT_SCHEMA: Final = "topic string, key string, value string"
 
 
@@ -60,8 +60,6 @@ class Model(Protocol):
     def receive(self, record: MirrorRecord) -> list[Finding]: ...
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
-
-    def silent(self, wall_us: int) -> list[Finding]: ...
 
     def changed_groups(self) -> Sequence[GroupSnapshot]: ...
 
@@ -96,35 +94,29 @@ _kept: dict[tuple[str, int], _Kept] = {}
 
 @dataclass(frozen=True)
 class Replay:
-    """The stateful function: called with all new rows of one partition, or with none when the partition has gone silent."""
+    """The stateful function: called with all new rows of one partition."""
 
     topic: str
     outputs: Outputs
     model: type[Model]
     settings: Settings
-    silence_ms: int
     run_id: str
 
     def __call__(self, _key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         started = time.perf_counter()
-        if state.hasTimedOut:
-            rows: list[tuple[Any, ...]] = []
-            partition: int = state.get[0]
-            model = self._model(partition, state)
-            out = self._findings(model.silent(state.getCurrentProcessingTimeMs() * 1000))
-        else:
-            rows = in_offset_order(frames)
-            partition = rows[0][0]
-            model = self._model(partition, state)
-            out = self._replay(model, rows)
-            state.setTimeoutDuration(self.silence_ms)
+        rows = in_offset_order(frames)
+        partition: int = rows[0][0]
+        model = self._model(partition, state)
+        out = self._replay(model, rows)
         for group in model.changed_groups():
             snapshot = group.as_json()
             out.append(Row(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot)))
         blob = model.snapshot()
         took_ms = (time.perf_counter() - started) * 1000
         out.append(self._status(partition, model, rows, took_ms, len(blob)))
-        self._keep(partition, model, blob, state)
+        stamp = os.urandom(16)
+        state.update((stamp, blob))
+        _kept[self.run_id, partition] = _Kept(stamp, model)
         yield pd.DataFrame(out, columns=Row._fields)
 
     def _replay(self, model: Model, rows: list[tuple[Any, ...]]) -> list[Row]:
@@ -166,7 +158,7 @@ class Replay:
             "topic": self.topic,
             "partition": partition,
             "next_offset": model.next_offset,
-            "newest_record_ms": rows[-1][2] if rows else None,
+            "newest_record_ms": rows[-1][2],
             "written_ms": time.time_ns() // 1_000_000,
             "records": len(rows),
             "took_ms": round(took_ms, 1),
@@ -182,15 +174,10 @@ class Replay:
         kept = _kept.pop((self.run_id, partition), None)
         if not state.exists:
             return self.model(topic=self.topic, partition=partition, settings=self.settings)
-        _, stamp, blob = state.get
+        stamp, blob = state.get
         if kept is not None and kept.stamp == stamp:
             return kept.model
         return self.model.restore(bytes(blob), settings=self.settings)
-
-    def _keep(self, partition: int, model: Model, blob: bytes, state: GroupState) -> None:
-        stamp = os.urandom(16)
-        state.update((partition, stamp, blob))
-        _kept[self.run_id, partition] = _Kept(stamp, model)
 
 
 def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[tuple[Any, ...]]:

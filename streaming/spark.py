@@ -33,21 +33,23 @@ LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _FOREIGN: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
 
 
-def open_session(job: Job, *, log_file: Path, inherited: Iterable[int] = ()) -> SparkSession:
+def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     """Start a JVM with a Spark session in it.
 
-    :param log_file: takes Spark's log, rotated; what the JVM itself prints goes beside it, to ``<log_file>.jvm``.
+    Spark's log goes to ``job.log_file``, rotated; what the JVM itself prints goes beside it, to ``<log_file>.jvm``.
+
     :param inherited: file descriptors that the JVM holds open as long as it lives.
     :raises streaming.jvm.JvmError: when Java or a jar is missing.
     """
     _prepare_environment()
+    log_file = job.log_file.resolve()
     log_file.parent.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False).setAppName("rebalance-monitor").setMaster(f"local[{job.cores},4]")
     conf.setAll([(name, value) for name, value, _ in SPARK_SETTINGS])
     conf.set("spark.sql.shuffle.partitions", str(job.shuffle_partitions))
     conf.set("spark.driver.memory", job.driver_memory)
     conf.set("spark.driver.extraClassPath", os.pathsep.join(map(str, connector_jars())))
-    conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file.resolve()}")
+    conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file}")
     with Path(f"{log_file}.jvm").open("wb") as printed:
         launch: Callable[..., Any] = launch_gateway
         gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from streaming.config import MAX_PARTITIONS
 
@@ -115,3 +115,15 @@ def _command(config: MonitorConfig, topic: str, *, partitions: int, topic_config
 
 def _reason(error: KafkaException) -> str:
     return str(error.args[0].str())
+
+
+def newest_record_us(config: MonitorConfig, partition: int) -> int | None:
+    """Timestamp of the newest record in a partition of the mirror topic, in microseconds; None when it has none or Kafka is away."""
+    admin = AdminClient(config.kafka.for_librdkafka(), logger=SILENT_LOGGER)
+    where = TopicPartition(config.topics.mirror, partition)
+    try:
+        asked = admin.list_offsets({where: OffsetSpec.max_timestamp()}, request_timeout=config.kafka.reach_timeout_s)
+        timestamp_ms = asked[where].result().timestamp
+    except KafkaException:
+        return None
+    return None if timestamp_ms < 0 else int(timestamp_ms) * 1000

@@ -1,0 +1,92 @@
+"""A model that models nothing: the same pipeline with it shows what the engine itself costs, for ``make bench-job``.
+
+It lies in the package, not beside the bench, because Spark's workers must be able to import it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Self
+
+from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status, finding_id
+from coordinator_model.wire.record import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coordinator_model.settings import Settings
+    from coordinator_model.wire.record import MirrorRecord
+    from streaming.replay import GroupSnapshot
+
+MARK: Final = "breach"
+"""Client id by which the empty model knows an answer that makes a finding."""
+
+
+class EmptyModel:
+    """Does nothing but count and say a finding for each marked frame: the engine's own limit."""
+
+    def __init__(self, *, topic: str, partition: int, settings: Settings) -> None:
+        del topic, settings
+        self.partition = partition
+        self.next_offset: int | None = None
+        self.counters: Counter[str] = Counter()
+
+    @classmethod
+    def restore(cls, blob: bytes, *, settings: Settings) -> Self:
+        partition, next_offset, records = struct.unpack(">iqq", blob)
+        model = cls(topic="", partition=partition, settings=settings)
+        model.next_offset = next_offset
+        model.counters["records"] = records
+        return model
+
+    def snapshot(self) -> bytes:
+        return struct.pack(">iqq", self.partition, self.next_offset or 0, self.counters["records"])
+
+    def receive(self, record: MirrorRecord) -> list[Finding]:
+        if self.next_offset is not None and record.offset < self.next_offset:
+            return []
+        self.next_offset = record.offset + 1
+        self.counters["records"] += 1
+        return [_marked(record)] if record.client_id == MARK and record.kind is Kind.RESPONSE else []
+
+    def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
+        del at_us, group, reason
+        self.next_offset = offset + 1
+        self.counters["unreadable"] += 1
+        return []
+
+    def changed_groups(self) -> Sequence[GroupSnapshot]:
+        return ()
+
+
+def _marked(record: MirrorRecord) -> Finding:
+    group = record.group or ""
+    return Finding(
+        id=finding_id("B-00", cluster=record.cluster, group=group, subject=record.connection, opened_at_us=record.at_us),
+        rule="B-00",
+        name="marked frame",
+        family="B",
+        severity=Severity.INFO,
+        certainty=Certainty.CERTAIN,
+        blame=Blame.CAPTURE,
+        status=Status.OPEN,
+        cluster=record.cluster,
+        group=group,
+        group_type="classic",
+        incarnation=0,
+        generation=None,
+        member_id=None,
+        instance_id=None,
+        client_id=record.client_id,
+        client_address=record.client_address,
+        client_software=record.client_software,
+        opened_at_us=record.at_us,
+        updated_at_us=record.at_us,
+        resolved_at_us=None,
+        count=1,
+        summary="a frame bears the bench's mark",
+        expected="nothing",
+        observed="the mark",
+        action="none",
+    )

@@ -1,0 +1,171 @@
+"""Great Expectations, kept at arm's length: a suite and a frame in, outcomes out, Data Docs beside.
+
+The traps: Great Expectations prints progress bars, keeps every result for ever and can phone home. So the bars and analytics are off,
+the store is pruned, and pages are written now and then for the results that are kept: the newest and the newest failure since the last
+time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+os.environ["GX_ANALYTICS_ENABLED"] = "false"
+
+import great_expectations as gx
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.types.base import ProgressBarsConfig
+
+from streaming.config import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from streaming.quality.suite import Expected, Suite
+
+SITE: Final = "mirror"
+SHOWN: Final = 20
+"""Offending records named in a result."""
+
+
+class Outcome(NamedTuple):
+    """What became of one expectation on one batch."""
+
+    expected: Expected
+    success: bool
+    checked: int  #: rows it applied to
+    unexpected: int
+    records: tuple[tuple[int, int], ...]  #: partition and offset of the first offending ones
+    values: tuple[Any, ...]  #: their values
+    problem: str | None  #: why it could not be checked
+
+
+class Validator:
+    """Validates frames against one suite and keeps Data Docs of the outcome.
+
+    :param docs: folder of the HTML pages.
+    :param docs_every_s: how often pages are written; 0 is after each batch.
+    :param docs_history: for how many results there are pages.
+    :raises ConfigError: when Great Expectations does not take the suite.
+    """
+
+    def __init__(self, suite: Suite, *, docs: Path, docs_every_s: float, docs_history: int) -> None:
+        self._expected = suite.expectations
+        self._docs_every_s = docs_every_s
+        self._docs_history = docs_history
+        self._docs_due = 0.0
+        self._has_docs = False
+        self._new: list[tuple[Any, bool]] = []  # store key and success of each result since the pages were written
+        self._kept: list[Any] = []
+        self._context = context = gx.get_context(mode="ephemeral")
+        context.config.analytics_enabled = False
+        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        for name in list(context.config.data_docs_sites or {}):
+            context.delete_data_docs_site(name)
+        context.add_data_docs_site(
+            SITE,
+            {
+                "class_name": "SiteBuilder",
+                "show_how_to_buttons": False,
+                "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs.resolve())},
+                "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+            },
+        )
+        frames = context.data_sources.add_pandas("kafka").add_dataframe_asset("mirror")
+        try:
+            # Results come back in the order of the suite; the names of a suite's expectations need not be unique.
+            checked = context.suites.add(
+                gx.ExpectationSuite(name=suite.name, expectations=[dict(each.config) for each in self._expected])
+            )
+        except Exception as error:  # marshmallow, pydantic and GX's own errors have no common base
+            raise ConfigError(f"quality.suite: Great Expectations does not take it: {error}") from None
+        self._definition = context.validation_definitions.add(
+            gx.ValidationDefinition(name=suite.name, data=frames.add_batch_definition_whole_dataframe("batch"), suite=checked)
+        )
+
+    def validate(self, frame: pd.DataFrame, name: str) -> list[Outcome]:
+        """Check every row of a frame that is not empty.
+
+        :param name: of the batch, for the pages.
+        """
+        result = self._definition.run(
+            batch_parameters={"dataframe": frame},
+            result_format={
+                "result_format": "SUMMARY",
+                "unexpected_index_column_names": ["partition", "offset"],
+                "partial_unexpected_count": SHOWN,
+            },
+            run_id=RunIdentifier(run_name=name, run_time=datetime.now(UTC)),
+        )
+        store = self._context.validation_results_store
+        known = {*self._kept, *(key for key, _ in self._new)}
+        self._new += [(key, bool(result.success)) for key in store.list_keys() if key not in known]
+        self._write_docs()
+        return [_outcome(expected, each) for expected, each in zip(self._in_order(result), result.results, strict=True)]
+
+    def _in_order(self, result: Any) -> list[Expected]:
+        """The expectations in the order of a result's, which need not be the suite's."""
+        waiting = list(self._expected)
+        ordered = []
+        for each in result.results:
+            config = each.expectation_config
+            match = next(expected for expected in waiting if _is(expected, config))
+            waiting.remove(match)
+            ordered.append(match)
+        return ordered
+
+    def _write_docs(self) -> None:
+        if time.monotonic() < self._docs_due:
+            self._forget(self._new[:-1], keep=_newest_failure(self._new[:-1]))
+            return
+        self._docs_due = time.monotonic() + self._docs_every_s
+        wanted = {key for key in (_newest_failure(self._new), self._new[-1][0]) if key is not None}
+        self._forget([entry for entry in self._new if entry[0] not in wanted], keep=None)
+        self._kept += [key for key, _ in self._new]
+        surplus, self._kept = self._kept[: -self._docs_history], self._kept[-self._docs_history :]
+        for key in surplus:
+            self._context.validation_results_store.remove_key(key)
+        fresh = [key for key, _ in self._new if key in self._kept]
+        self._new = []
+        self._context.build_data_docs(site_names=[SITE], resource_identifiers=fresh if self._has_docs else None)
+        self._has_docs = True  # the suite's own page is among them, and does not change
+
+    def _forget(self, entries: list[tuple[Any, bool]], *, keep: Any) -> None:
+        for entry in entries:
+            if entry[0] != keep:
+                self._context.validation_results_store.remove_key(entry[0])
+                self._new.remove(entry)
+
+
+def _newest_failure(entries: list[tuple[Any, bool]]) -> Any:
+    return next((key for key, success in reversed(entries) if not success), None)
+
+
+def _is(expected: Expected, config: Any) -> bool:
+    wanted = expected.config["kwargs"]
+    return bool(config.type == expected.config["type"] and all(config.kwargs.get(key) == value for key, value in wanted.items()))
+
+
+def _outcome(expected: Expected, result: Any) -> Outcome:
+    facts = result.result
+    raised = result.exception_info or {}
+    offending = facts.get("partial_unexpected_index_list") or []
+    return Outcome(
+        expected=expected,
+        success=bool(result.success),
+        checked=int(facts.get("element_count", 0)) - int(facts.get("missing_count") or 0),
+        unexpected=int(facts.get("unexpected_count", 0)),
+        records=tuple((int(row["partition"]), int(row["offset"])) for row in offending),
+        values=tuple(facts.get("partial_unexpected_list") or ()),
+        problem=_problem(raised),
+    )
+
+
+def _problem(raised: Any) -> str | None:
+    """Great Expectations gives one such report, or one for each metric that failed."""
+    reports = [raised] if "raised_exception" in raised else list(raised.values())
+    return next((str(each["exception_message"]) for each in reports if each.get("raised_exception")), None)

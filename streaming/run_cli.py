@@ -1,0 +1,178 @@
+"""``rebalance-monitor run``: the checks before the start, the loop, and what an operator sees of it.
+
+The trap: everything that starts a JVM takes seconds and fails in Java's words. So whatever can be known beforehand (configuration,
+Kafka, topics, checkpoint) is checked first and fails in ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from coordinator_model.findings import Severity
+from streaming import checkpoint
+from streaming.config import ConfigError, MonitorConfig, load
+from streaming.jvm import JvmError
+from streaming.sinks.findings import FindingsReader, News
+from streaming.sinks.topics import Mirror, SetupError, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from streaming.supervisor import Progress
+
+EXIT_OK: Final = 0
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+_POLL_S: Final = 0.25
+_STATUS_EVERY_S: Final = 10.0
+_COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
+
+
+def run_command(
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).", show_default=False)],
+) -> None:
+    """Run the monitor: read the mirror topic, replay it through the coordinator model, publish findings. Until it is told to stop.
+
+    rebalance-monitor run --config deploy/rebalance-monitor.toml
+
+    REBALANCE_MONITOR_KAFKA__BOOTSTRAP_SERVERS=kafka-1:9092 rebalance-monitor run -c monitor.toml
+
+    SIGTERM or Ctrl-C ends it after the batch in hand; it goes on from there at the next start.
+    """
+    raise typer.Exit(run(config))
+
+
+def run(file: Path) -> int:
+    """Run the monitor with a configuration file until a signal ends it; gives the exit status."""
+    errors = Console(stderr=True, soft_wrap=True, highlight=False)
+    try:
+        configuration = load(file)
+        with _stop_signals() as stop:
+            mirror = prepare(configuration)
+            with checkpoint.locked(configuration.job.checkpoint) as lock:
+                checkpoint.check(configuration.job.checkpoint, mirror, shuffle_partitions=configuration.job.shuffle_partitions)
+                _watch(configuration, mirror, lock, stop)
+    except (ConfigError, SetupError, JvmError) as error:
+        for line in str(error).splitlines():
+            errors.print(Text("error: ", "bold red"), Text(line), sep="")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return EXIT_OK
+
+
+def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: threading.Event) -> None:
+    # Imported late: Spark and pandas take most of a second, which a wrong configuration should not cost.
+    from streaming.monitor import Monitor  # noqa: PLC0415
+
+    topics, kafka = configuration.topics, configuration.kafka
+    with (
+        contextlib.closing(Screen(Console(soft_wrap=True, highlight=False))) as screen,
+        FindingsReader(kafka, topics.findings) as reader,
+    ):
+        reader.catch_up(kafka.reach_timeout_s)
+        screen.say(f"{describe_open(list(reader.open.values()))}; starting Spark on topic {mirror.topic}")
+        with Monitor(configuration, mirror, lock=lock, published=list(reader.open.values()), tell=screen.say) as monitor:
+            screen.say("watching")
+            while not stop.is_set():
+                for news in reader.poll(_POLL_S):
+                    screen.news(news)
+                monitor.tend()
+                screen.status(monitor.progress, list(reader.open.values()))
+            screen.say("stopping after the batch in hand")
+        screen.say("stopped")
+
+
+class Screen:
+    """What the operator sees: a line for each thing that happens, and how it goes: at the foot of a terminal, or now and then a line."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._foot = console.status("starting", spinner="dots") if console.is_terminal else None
+        if self._foot is not None:
+            self._foot.start()
+        self._said_at = time.monotonic()
+        self._pace = Pace()
+
+    def close(self) -> None:
+        if self._foot is not None:
+            self._foot.stop()
+
+    def say(self, sentence: str) -> None:
+        self._console.print(Text(time.strftime("%H:%M:%S "), "dim"), Text(sentence), sep="")
+
+    def news(self, news: News) -> None:
+        finding = news.finding
+        severity = finding["severity"] if news.opened else "resolved"
+        where = f" {finding['group']}:" if finding["group"] else ""
+        self._console.print(
+            Text(time.strftime("%H:%M:%S "), "dim"),
+            Text(f"{severity:<9}", _COLOURS.get(severity, "green")),
+            Text(f"{finding['rule']} {finding['name']}:{where} {finding['summary']}"),
+            sep="",
+        )
+
+    def status(self, progress: Progress | None, open_findings: list[dict[str, Any]]) -> None:
+        if progress is None:
+            return
+        line = f"batch {progress.batch} ({progress.batch_ms} ms) · {self._pace.of(progress):,.0f} frames/s · {_behind(progress.behind)}"
+        line += f" · {describe_open(open_findings)}"
+        if self._foot is not None:
+            self._foot.update(Text(line))
+        elif time.monotonic() - self._said_at >= _STATUS_EVERY_S:
+            self._said_at = time.monotonic()
+            self.say(line)
+
+
+class Pace:
+    """Frames read per second, over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+
+    def of(self, progress: Progress) -> float:
+        now, read = time.monotonic(), sum(progress.read.values())
+        self._seen = [(at, count) for at, count in self._seen if now - at < _STATUS_EVERY_S] + [(now, read)]
+        (began, first), (ended, last) = self._seen[0], self._seen[-1]
+        return (last - first) / (ended - began) if ended > began else 0.0
+
+
+def describe_open(findings: list[dict[str, Any]]) -> str:
+    """``open findings: 1 critical, 2 error``."""
+    counts = Counter(finding["severity"] for finding in findings)
+    named = [f"{counts[severity]} {severity}" for severity in reversed([each.value for each in Severity]) if counts[severity]]
+    return f"open findings: {', '.join(named) or 'none'}"
+
+
+def _behind(records: int) -> str:
+    return f"behind by {records:,} records" if records else "up to date"
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """The first SIGTERM or SIGINT asks for an orderly end; the second interrupts whatever is going on."""
+    stop = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

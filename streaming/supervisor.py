@@ -1,0 +1,200 @@
+"""Keeps the queries running: one Spark application, its queries, and what to do when one of them or the JVM ends.
+
+A query that failed is started again after a wait that doubles, for nearly all that fails comes back: a broker, a disk, a worker. What
+does not, a checkpoint that cannot be read, stops the monitor with the remedy.
+
+The trap: a query resumes from its checkpoint, so a failure that lies in the checkpoint or in a record comes again at once. Records are
+therefore set aside one by one in the worker, and the checkpoint's failures are told apart by name below.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from streaming import spark as jvm_spark
+from streaming.checkpoint import remedy
+from streaming.sinks.topics import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from streaming.config import MonitorConfig
+
+_CHECKPOINT_IS_DAMAGED: Final = re.compile(
+    r"SnapshotError|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(?:CHECKSUM|INVALID|CORRUPT)|INVALID_LOG_VERSION|MALFORMED_LOG_FILE"
+    r"|FAILED_TO_READ_\w*|CANNOT_READ_CHECKPOINT|BATCH_METADATA_NOT_FOUND|ChecksumException|MISSING_METADATA_FILE"
+)
+
+
+class Progress(NamedTuple):
+    """How far the findings query is."""
+
+    batch: int
+    batch_ms: int
+    read: dict[int, int]  #: next offset by partition
+    available: dict[int, int]  #: end offset by partition, when the batch began
+
+    @property
+    def behind(self) -> int:
+        """Records not read yet."""
+        return sum(max(0, end - self.read.get(partition, 0)) for partition, end in self.available.items())
+
+
+@dataclass(slots=True)
+class _Task:
+    """One query, running or waiting to be started again."""
+
+    name: str
+    start: Callable[[SparkSession], StreamingQuery]
+    query: StreamingQuery | None = None
+    failures: int = 0
+    start_at: float = 0.0
+    started_at: float = 0.0
+
+
+class Supervisor:
+    """Runs queries in a Spark application of its own.
+
+    :param queries: how to start each query, by name; the first is the one whose progress is told.
+    :param lock: file descriptor that the JVM inherits.
+    :param tell: called with one sentence whenever something had to be started again.
+    """
+
+    def __init__(
+        self,
+        config: MonitorConfig,
+        queries: Mapping[str, Callable[[SparkSession], StreamingQuery]],
+        *,
+        lock: int,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._lock = lock
+        self._tell = tell
+        self._tasks = [_Task(name, start) for name, start in queries.items()]
+        self._spark: SparkSession | None = None
+        self._jvm_failures = 0
+
+    def start(self) -> None:
+        """Start the JVM and the queries.
+
+        :raises SetupError: when that fails for good.
+        """
+        self._open()
+        self.tend()
+
+    def tend(self) -> None:
+        """Look after everything; to be called several times a second.
+
+        :raises SetupError: when a query failed for a reason that does not go away.
+        """
+        if self._spark is None or not jvm_spark.jvm_is_alive(self._spark):
+            self._replace_jvm()
+        assert self._spark is not None
+        for task in self._tasks:
+            if task.query is None:
+                if time.monotonic() >= task.start_at:
+                    task.query = task.start(self._spark)
+                    task.started_at = time.monotonic()
+            elif not task.query.isActive:
+                self._failed(task, task.query)
+
+    def is_running(self) -> bool:
+        """Whether the first query runs."""
+        query = self._tasks[0].query
+        return query is not None and query.isActive
+
+    def progress(self) -> Progress | None:
+        """Of the first query; None before its first batch."""
+        query = self._tasks[0].query
+        report = query.lastProgress if query is not None else None
+        if not report or not report["sources"]:
+            return None
+        source = report["sources"][0]
+        durations = report["durationMs"]
+        return Progress(
+            batch=report["batchId"],
+            batch_ms=int(durations.get("triggerExecution", 0)),
+            read=_offsets(source["endOffset"]),
+            available=_offsets(source["latestOffset"]),
+        )
+
+    def stop(self) -> None:
+        """Let each query finish its batch, then end them and the JVM."""
+        if self._spark is None:
+            return
+        if jvm_spark.jvm_is_alive(self._spark):
+            deadline = time.monotonic() + self._config.job.stop_wait_s
+            for task in self._tasks:
+                if task.query is not None:
+                    _stop_between_batches(task.query, deadline)
+        jvm_spark.close_session(self._spark)
+        self._spark = None
+
+    def _open(self) -> None:
+        self._spark = jvm_spark.open_session(self._config.job, inherited=(self._lock,))
+
+    def _replace_jvm(self) -> None:
+        wait = self._wait(self._jvm_failures)
+        self._jvm_failures += 1
+        self._tell(f"the JVM ended by itself, see {self._config.job.log_file}.jvm; starting it again in {wait:.0f} s")
+        if self._spark is not None:
+            jvm_spark.close_session(self._spark)
+        self._spark = None
+        time.sleep(wait)
+        self._open()
+        for task in self._tasks:
+            task.query = None
+
+    def _failed(self, task: _Task, query: StreamingQuery) -> None:
+        error = query.exception()
+        text = str(error) if error is not None else "it was stopped from outside"
+        if _CHECKPOINT_IS_DAMAGED.search(text):
+            raise SetupError(f"the checkpoint cannot be read: {reason(text)}; {remedy(self._config.job.checkpoint)}")
+        if time.monotonic() - task.started_at > 2 * self._config.job.restart_wait_max_s:
+            task.failures = 0  # it had recovered
+        wait = self._wait(task.failures)
+        task.failures += 1
+        task.query, task.start_at = None, time.monotonic() + wait
+        self._tell(f"the {task.name} query stopped: {reason(text)}; starting it again in {wait:.0f} s")
+
+    def _wait(self, failures: int) -> float:
+        job = self._config.job
+        return min(job.restart_wait_max_s, job.restart_wait_s * 2.0 ** min(failures, 20))
+
+
+def reason(text: str) -> str:
+    """The one sentence in a Spark exception that tells what happened."""
+    causes = re.findall(r"^(?:Caused by: )?(?:[\w$]+\.)+([A-Z]\w*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
+    python = re.findall(r"^([A-Za-z_.]*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
+    for kind, message in [*reversed(python), *reversed(causes)]:
+        if message.strip():
+            return f"{message.strip().rstrip('.')} ({kind.rpartition('.')[2]})"
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    return first.partition(" terminated with exception: ")[2] or first
+
+
+def _stop_between_batches(query: StreamingQuery, deadline: float) -> None:
+    """A batch that is broken off is repeated after the restart: no harm, but its work is lost."""
+    begun = _batches(query)
+    while query.isActive and query.status["isTriggerActive"] and _batches(query) == begun and time.monotonic() < deadline:
+        time.sleep(0.02)
+    query.stop()
+
+
+def _batches(query: StreamingQuery) -> Any:
+    report = query.lastProgress
+    return report["batchId"] if report else None
+
+
+def _offsets(source_offset: Any) -> dict[int, int]:
+    """Offsets by partition out of Spark's ``{"topic": {"0": 17}}``."""
+    parsed = json.loads(source_offset) if isinstance(source_offset, str) and source_offset not in {"", "null"} else source_offset
+    return {int(partition): offset for topic in (parsed or {}).values() for partition, offset in topic.items()}
