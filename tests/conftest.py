@@ -1,0 +1,11 @@
+"""Hypothesis profiles: what the suite runs in minutes, and what a make target runs for as long as it takes."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("suite", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))

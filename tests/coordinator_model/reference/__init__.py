@@ -1,0 +1,5 @@
+"""A small world of lawful clients and a lawful coordinator, whose frames the model must find nothing wrong with.
+
+Written from the protocol, for tests only; it shares no code with the model. ``world`` has the clock, the wires and the capture,
+``coordinator`` the broker's side, ``client`` the clients', ``history`` puts one random life of a group together.
+"""

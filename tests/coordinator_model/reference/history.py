@@ -1,0 +1,154 @@
+"""One life of a group: who takes part, what befalls them and when. Hypothesis draws the plan, a seed decides the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.reference.client import Client
+from tests.coordinator_model.reference.coordinator import Coordinator, Group
+from tests.coordinator_model.reference.world import MS, SECOND, START_US, World
+
+ACTS = (
+    "stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart", "fail over", "unload", "reload", "broker crash",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Profile:
+    static: bool = False
+    separate: bool = False
+    two_protocols: bool = False
+    rebalance_ms: int = 20_000
+    session_ms: int = 10_000
+
+
+@dataclass(frozen=True)
+class Act:
+    at_ms: int
+    what: str
+    whom: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    seed: int
+    profiles: tuple[Profile, ...]
+    acts: tuple[Act, ...] = ()
+    lasts_ms: int = 60_000
+
+    def run(self) -> History:
+        history = History(self)
+        history.run()
+        return history
+
+
+@dataclass
+class History:
+    plan: Plan
+    world: World = field(init=False)
+    clients: list[Client] = field(init=False, default_factory=list)
+    log: list[Group] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.world = World(Random(self.plan.seed))
+        self.brokers = [Coordinator(self.world, name, self.log) for name in ("1", "2")]
+        self.brokers[0].active = True
+
+    @property
+    def records(self) -> list[MirrorRecord]:
+        return self.world.records
+
+    @property
+    def coordinator(self) -> Coordinator:
+        return next(broker for broker in self.brokers if broker.active)
+
+    def run(self) -> None:
+        world = self.world
+        world.at(world.random.randrange(SECOND), world.tick)
+        for index, profile in enumerate(self.plan.profiles):
+            client = self._client(index, profile)
+            world.at(world.random.randrange(4_000) * MS, client.start)
+        for act in self.plan.acts:
+            world.at(act.at_ms * MS, lambda act=act: self._do(act))
+        world.run(START_US + self.plan.lasts_ms * MS)
+
+    def _client(self, index: int, profile: Profile) -> Client:
+        client = Client(
+            self.world,
+            f"worker-{index}",
+            session_ms=profile.session_ms,
+            rebalance_ms=profile.rebalance_ms,
+            instance_id=f"i-{index}" if profile.static else None,
+            separate=profile.separate,
+            protocols=("range", "roundrobin") if profile.two_protocols else ("range",),
+        )
+        self.clients.append(client)
+        return client
+
+    def _do(self, act: Act) -> None:
+        client = self.clients[act.whom % len(self.clients)]
+        match act.what:
+            case "stop":
+                client.stop()
+            case "crash":
+                client.crash()
+            case "start" | "restart":
+                client.crash()
+                self.world.at((50 + act.whom * 130) * MS, client.start)
+            case "stall":
+                client.stall(client.rebalance_ms * MS // 4)
+            case "cut":
+                client.cut()
+            case "subscribe":
+                client.subscribe((f"t{act.at_ms}",))
+            case "metadata":
+                for one in self.clients:
+                    one.metadata_changed()
+            case "newcomer":
+                profile = self.plan.profiles[act.whom % len(self.plan.profiles)]
+                self._client(len(self.clients), profile).start()
+            case _:
+                self._move(act.what)
+
+    def _move(self, how: str) -> None:
+        old = self.coordinator
+        new = old if how == "reload" else next(broker for broker in self.brokers if broker is not old)
+        if how == "broker crash":
+            old.active = False
+            old.epoch += 1
+            for client in self.clients:
+                if client.running:
+                    client.broker = new.name
+                    client.cut()
+        else:
+            old.resign()
+        new.become_coordinator(self.world.random.randrange(1, 3_000) * MS)
+
+
+def profiles() -> st.SearchStrategy[Profile]:
+    return st.builds(
+        Profile,
+        static=st.booleans(),
+        separate=st.booleans(),
+        two_protocols=st.booleans(),
+        rebalance_ms=st.sampled_from([8_000, 20_000]),
+        session_ms=st.sampled_from([6_000, 10_000]),
+    )
+
+
+def acts(kinds: tuple[str, ...] = ACTS, *, latest_ms: int = 50_000) -> st.SearchStrategy[Act]:
+    return st.builds(Act, at_ms=st.integers(0, latest_ms), what=st.sampled_from(kinds), whom=st.integers(0, 6))
+
+
+def plans(**fields: Any) -> st.SearchStrategy[Plan]:
+    values: dict[str, Any] = {
+        "seed": st.integers(0, 2**32 - 1),
+        "profiles": st.lists(profiles(), min_size=1, max_size=4).map(tuple),
+        "acts": st.lists(acts(), max_size=8).map(tuple),
+    }
+    return st.builds(Plan, **{**values, **fields})
