@@ -12,6 +12,7 @@ import sys
 import typer
 from rich.console import Console
 
+from streaming.demo.cli import demo
 from streaming.mirror.tap_cli import tap
 from streaming.rules_cli import rules
 from streaming.run_cli import run_command
@@ -24,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("demo")(demo)
 app.command("run")(run_command)
 app.command("tap")(tap)
 app.command("rules")(rules)
