@@ -14,6 +14,7 @@ import contextlib
 import logging
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -93,7 +94,8 @@ class KafkaSink:
         self._buffered_bytes = 0
         self._buffered_records = 0
         self._pending_loss: Loss | None = None  # not yet told
-        self._told_loss: Loss | None = None  # the last one that was
+        self._told_loss: Loss | None = None  # told, and not yet heard by every partition
+        self._untold = 0  # its copies that are on their way
         self._reachable = True
         self._fatal = False
         self._closing = False
@@ -116,12 +118,10 @@ class KafkaSink:
             else:
                 copies = self.partitions if record.group is None else 1
                 room = self._has_room(copies, copies * len(record.frame), 1.0)
-                if not room:
-                    log.error("the mirror's buffer is full: frames are lost from now on; the clients' traffic goes on")
             if room:
                 self._produce(record)
-            elif record.kind is not Kind.TICK:  # the next tick tells the same
-                self._lose(Loss(1, len(record.frame), record.at_us, record.at_us))
+            else:
+                self._lose(record.kind, len(record.frame), record.at_us, "its buffer is full")
 
     def close(self, timeout_s: float = 10.0) -> int:
         """Flush what is buffered; returns how many records could not be delivered in time and are lost without a gap record."""
@@ -152,38 +152,36 @@ class KafkaSink:
         assert loss is not None
         if not self._has_room(self.partitions, 0, 0.5):
             return False
-        self._pending_loss = None
-        self._told_loss = loss
-        self._produce(
-            MirrorRecord(
-                partition=-1,
-                offset=-1,
-                group=None,
-                kind=Kind.GAP,
-                at_us=at_us,
-                cluster=self._cluster,
-                broker="",
-                connection="",
-                exchange=-1,
-                api_key=-1,
-                api_version=-1,
-                correlation_id=0,
-                client_id=None,
-                client_address="",
-                client_software="",
-                cut_bytes=0,
-                queued_behind=0,
-                frame=pack_loss(loss),
-            )
+        self._pending_loss, self._told_loss = None, _sum(self._told_loss, loss)
+        self._untold += self.partitions
+        gap = MirrorRecord(
+            partition=-1,
+            offset=-1,
+            group=None,
+            kind=Kind.GAP,
+            at_us=at_us,
+            cluster=self._cluster,
+            broker="",
+            connection="",
+            exchange=-1,
+            api_key=-1,
+            api_version=-1,
+            correlation_id=0,
+            client_id=None,
+            client_address="",
+            client_software="",
+            cut_bytes=0,
+            queued_behind=0,
+            frame=pack_loss(loss),
         )
-        log.warning(
-            "%d frames (%d bytes) were lost between capture and topic; every partition has been told", loss.records, loss.bytes
-        )
-        return True
+        self._produce(gap, tells_loss=True)
+        return self._pending_loss is None
 
-    def _produce(self, record: MirrorRecord) -> None:
+    def _produce(self, record: MirrorRecord, *, tells_loss: bool = False) -> None:
         key = None if record.group is None else record.group.encode(errors="replace")
         headers: list[tuple[str, str | bytes | None]] = [(HEADER_NAME, pack_envelope(record))]
+        # librdkafka's own report of a record that failed may lack its time and value.
+        delivered = partial(self._delivered, None if tells_loss else record.kind, len(record.frame), record.at_us)
         for partition in range(self.partitions) if record.group is None else (-1,):
             try:
                 self._producer.produce(
@@ -193,26 +191,33 @@ class KafkaSink:
                     partition=partition,
                     timestamp=record.at_us // 1000,
                     headers=headers,
-                    on_delivery=self._delivered,
+                    on_delivery=delivered,
                 )
             except (KafkaException, BufferError) as error:
-                log.debug("produce: %s", error)
-                self._failed(key is not None, record.frame, record.at_us)
+                self._failed(None if tells_loss else record.kind, len(record.frame), record.at_us, _reason(error))
             else:
                 self._buffered_records += 1
                 self._buffered_bytes += len(record.frame) + _OVERHEAD
 
-    def _failed(self, keyed: bool, value: bytes, at_us: int) -> None:  # noqa: FBT001
-        """A record was taken and will not arrive after all."""
-        if keyed:
-            self._lose(Loss(1, len(value), at_us, at_us))
-        elif value and self._told_loss is not None:  # what was told has not been heard everywhere: tell it again
+    def _failed(self, kind: Kind | None, size: int, at_us: int, why: str) -> None:
+        """A record was taken and does not arrive after all; None stands for one that tells a loss."""
+        if kind is not None:
+            self._lose(kind, size, at_us, why)
+            return
+        self._untold -= 1
+        if self._told_loss is not None:  # better told twice to some partitions than not at all to one
             self._pending_loss = _sum(self._pending_loss, self._told_loss)
             self._told_loss = None
 
-    def _lose(self, loss: Loss) -> None:
-        self.lost += loss.records
-        self._pending_loss = _sum(self._pending_loss, loss)
+    def _lose(self, kind: Kind, size: int, at_us: int, why: str) -> None:
+        if kind is Kind.TICK:
+            return  # the next one tells the same
+        if self._pending_loss is None:
+            log.error(
+                "frames are lost between capture and topic %s from now on: %s; the clients' traffic goes on", self._topic, why
+            )
+        self.lost += 1
+        self._pending_loss = _sum(self._pending_loss, Loss(1, size, at_us, at_us))
 
     # --- inside: the polling thread ----------------------------------------------------------------------------------
 
@@ -222,18 +227,28 @@ class KafkaSink:
             if self._fatal:
                 self._renew()
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def _delivered(self, kind: Kind | None, size: int, at_us: int, error: KafkaError | None, _: Message) -> None:
         with self._lock:
             self._buffered_records -= 1
-            self._buffered_bytes -= len(message) + _OVERHEAD
-            if error is None:
-                self.written += 1
-                if not self._reachable:
-                    self._reachable = True
-                    log.warning("the mirror's cluster answers again")
-            elif not self._closing:
-                log.debug("delivery: %s", error)
-                self._failed(message.key() is not None, message.value() or b"", message.timestamp()[1] * 1000)
+            self._buffered_bytes -= size + _OVERHEAD
+            if error is not None:
+                if not self._closing:
+                    self._failed(kind, size, at_us, error.str())
+                return
+            self.written += 1
+            if not self._reachable:
+                self._reachable = True
+                log.warning("the mirror's cluster answers again")
+            if kind is None:
+                self._heard()
+
+    def _heard(self) -> None:
+        self._untold -= 1
+        if self._untold == 0 and self._told_loss is not None:
+            loss, self._told_loss = self._told_loss, None
+            log.warning(
+                "%d frames (%d bytes) were lost; every partition of topic %s says so", loss.records, loss.bytes, self._topic
+            )
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
