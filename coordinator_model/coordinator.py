@@ -229,10 +229,11 @@ class Coordinator:
             self._undecodable(record, f"{record.cut_bytes} bytes of it were not captured", found)
             return
         try:
-            body = decode(record.frame, request=is_request, api_key=api_key, api_version=record.api_version).body
+            frame = decode(record.frame, request=is_request, api_key=api_key, api_version=record.api_version)
         except DecodeError as error:
             self._undecodable(record, str(error), found)
             return
+        body = frame.body
         key = (record.cluster, record.group)
         group, ledger = self._opened(key)
         group.last_record_us = record.at_us
@@ -240,7 +241,7 @@ class Coordinator:
         if is_request:
             happenings = group.request(record, body)
         else:
-            happenings = group.response(record, body)
+            happenings = group.response(record, body, frame.correlation_id)
             self._note_loading(record, body)
         for happening in happenings:
             for rule in RULES_FOR.get(type(happening), ()):

@@ -20,6 +20,7 @@ from coordinator_model.groups.classic import ClassicGroup, Line
 from coordinator_model.groups.coordination import Coordination
 from coordinator_model.groups.facts import (
     Actor,
+    CommitAsk,
     Exchange,
     Instance,
     IssuedId,
@@ -59,6 +60,7 @@ _TYPES: Final[dict[int, type[Any]]] = {
     # One decade for each watch and the records that it keeps.
     20: Assignments,
     30: Offsets,
+    31: CommitAsk,
     40: Coordination,
     50: Timeline,
 }

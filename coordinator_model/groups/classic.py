@@ -39,6 +39,7 @@ from coordinator_model.groups.facts import (
 from coordinator_model.groups.happenings import (
     Accepted,
     Answered,
+    Mismatched,
     Refused,
     Regressed,
     Replaced,
@@ -242,6 +243,7 @@ class ClassicGroup:
             record.at_us,
             record.queued_behind,
         )
+        exchange.correlation_id = record.correlation_id
         reader(exchange, body)
         # Behind requests that this group does not see, nothing is known of when it was processed until it is answered.
         exchange.effective_us = record.at_us if record.queued_behind <= line.outstanding else -1
@@ -266,12 +268,17 @@ class ClassicGroup:
                 happenings += watch.asked(self, exchange, body)
         return happenings
 
-    def response(self, record: MirrorRecord, body: Any) -> tuple[Happening, ...]:
-        """An answer was captured. One without its request tells nothing: nobody knows what it answers."""
+    def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Happening, ...]:
+        """An answer was captured. One without its request tells nothing: nobody knows what it answers.
+
+        :param correlation_id: as the frame itself has it.
+        """
         exchange = self.open.pop((record.connection, record.exchange), None)
         if exchange is None:
             return NOTHING
         line = self.lines.get(record.connection)
+        if correlation_id != exchange.correlation_id:
+            return self._answers_another(exchange, record, line, correlation_id)
         if line is not None:
             if exchange.effective_us < 0:
                 exchange.effective_us = record.at_us
@@ -287,6 +294,16 @@ class ClassicGroup:
             for watch in self.watches(exchange.api_key):
                 happenings += watch.replied(self, exchange, body)
         return happenings
+
+    def _answers_another(
+        self, exchange: Exchange, record: MirrorRecord, line: Line | None, correlation_id: int
+    ) -> tuple[Happening, ...]:
+        """Whatever this answer says, it does not say it of this request."""
+        exchange.res_us, exchange.response_offset = record.at_us, record.offset
+        if line is not None:
+            line.outstanding -= 1
+        self.lost_sight(record.at_us, "an answer does not belong to its request")
+        return (Mismatched(exchange, correlation_id),)
 
     def watches(self, api_key: int) -> Iterator[Watch]:
         """The watches that are shown frames of this API."""
@@ -873,12 +890,6 @@ def _read_commit(exchange: Exchange, body: Any) -> None:
     exchange.instance_id = body.group_instance_id
 
 
-def _read_txn_commit(exchange: Exchange, body: Any) -> None:
-    exchange.member_id = body.member_id
-    exchange.generation = body.generation_id
-    exchange.instance_id = body.group_instance_id
-
-
 def _read_nothing(exchange: Exchange, body: Any) -> None:
     """A request whose answer matters, not what it asks."""
 
@@ -889,7 +900,7 @@ _ASKS: Final = {
     HEARTBEAT: _read_member,
     LEAVE_GROUP: _read_leave,
     OFFSET_COMMIT: _read_commit,
-    TXN_OFFSET_COMMIT: _read_txn_commit,
+    TXN_OFFSET_COMMIT: _read_commit,
     FIND_COORDINATOR: _read_nothing,
     DELETE_GROUPS: _read_nothing,
 }

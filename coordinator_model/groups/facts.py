@@ -54,7 +54,15 @@ class LeaveAsk(NamedTuple):
     reasons: tuple[str, ...]
 
 
-Ask = JoinAsk | SyncAsk | LeaveAsk | None
+class CommitAsk(NamedTuple):
+    """Which positions an OffsetCommit or TxnOffsetCommit names; of very many only the first."""
+
+    topics: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]  #: (topic name, or id from v10 on; partitions; their offsets)
+    left_out: int
+    overlaps: bool = False  #: another commit of this member was under way on another connection: their order is not known
+
+
+Ask = JoinAsk | SyncAsk | LeaveAsk | CommitAsk | None
 
 
 @dataclass(slots=True)
@@ -83,6 +91,7 @@ class Exchange:
     effective_us: int = 0  #: earliest instant at which the coordinator can have acted on it
     res_us: int = 0
     error: int = 0
+    correlation_id: int = 0  #: the request's
 
 
 @dataclass(slots=True)

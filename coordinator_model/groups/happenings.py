@@ -70,3 +70,10 @@ class ToldToRejoin(NamedTuple):
 
     exchange: Exchange
     member: Member
+
+
+class Mismatched(NamedTuple):
+    """An answer bears another correlation id than the request it is said to answer."""
+
+    exchange: Exchange
+    correlation_id: int
