@@ -72,6 +72,10 @@ VERSIONS: Final[Mapping[int, int]] = {
     ApiVersionsRequest.API_KEY: 3,
 }
 
+#: A broker that has just created the offsets topic, or taken a partition of it over. Kafka has no way to wait for that.
+_NOT_YET: Final = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+_RETRY_S: Final = 0.1
+
 _MAX_FRAME: Final = 64 * 2**20
 
 Body = TypeVar("Body", bound=Response)
@@ -204,9 +208,9 @@ def find_coordinator(bootstrap: str, group: str, *, client_id: str, timeout_s: f
             answer = connection.ask(FindCoordinatorRequest(key=group), FindCoordinatorResponse)
             if answer.error_code == NONE:
                 return f"{answer.host}:{answer.port}"
-            if answer.error_code not in {COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS} or time.monotonic() > deadline:
+            if answer.error_code not in _NOT_YET or time.monotonic() > deadline:
                 raise RawClientError(f"{bootstrap} names no coordinator for group {group}: error {answer.error_code}")
-            time.sleep(0.1)  # the broker is creating the offsets topic; Kafka has no way to wait for it
+            time.sleep(_RETRY_S)
 
 
 class Joined(NamedTuple):
@@ -261,12 +265,15 @@ class RawMember:
         return answer
 
     def enter(self, *, timeout_s: float = 60.0) -> Joined:
-        """Join as the protocol has it: first for an id (KIP-394), then with it.
+        """Join as the protocol has it: first for an id (KIP-394), then with it, and again while the coordinator is still loading.
 
         :raises RawClientError: when it is refused.
         """
+        deadline = time.monotonic() + timeout_s
         answer = self.join(timeout_s=timeout_s)
-        if answer.error_code == MEMBER_ID_REQUIRED:
+        while answer.error_code in {MEMBER_ID_REQUIRED, *_NOT_YET} and time.monotonic() < deadline:
+            if answer.error_code != MEMBER_ID_REQUIRED:
+                time.sleep(_RETRY_S)
             answer = self.join(timeout_s=timeout_s)
         if answer.error_code != NONE:
             raise RawClientError(

@@ -89,6 +89,8 @@ class Screen:
             ("rebalance-monitor demo", _TITLE),
             f"   {_clock(passed_s)} of {_clock(self._duration_s)}   ",
             ("real broker, real consumers, real trouble; Ctrl-C ends it", "dim"),
+            no_wrap=True,
+            overflow="ellipsis",
         )
 
 

@@ -1,0 +1,159 @@
+"""What the audience sees says what is so, and fits on the screen."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from coordinator_model.findings import Severity, Status
+from streaming.demo import view
+from streaming.demo.board import Board, Note
+from streaming.demo.troubles import HEALTHY_GROUP, TROUBLES
+from streaming.demo.verdicts import Truth
+from tests.streaming.demo.findings import FACT_US, sighting
+
+
+def printed(renderable, width=160):
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+def snapshot(group, **changes):
+    member = {"member_id": f"{group}-worker-1-aaaa", "client_id": f"{group}-worker-1"}
+    known = {
+        "group": group,
+        "state": "Stable",
+        "state_since": "2026-01-31T12:00:00.000000Z",
+        "learning": None,
+        "generation": 7,
+        "members": [member],
+        "waits_for": [],
+        "open_findings": 0,
+    }
+    return {**known, **changes}
+
+
+def meeting(trouble):
+    """A finding that meets the trouble's expectation."""
+    expected = trouble.expected
+    return sighting(
+        rule=expected.rule,
+        group=expected.group,
+        blame=expected.blame,
+        client_id=expected.culprits[0],
+        member_id=None,
+        summary=f"it was {', '.join(expected.culprits)}",
+    )
+
+
+def board_with(*sightings, healthy=True):
+    board = Board()
+    for one in sightings:
+        board.finding_read(*one)
+    if healthy:
+        board.group_read(snapshot(HEALTHY_GROUP))
+    return board
+
+
+def lines_of(board, **about):
+    return [
+        view.standing(trouble, Truth(fact_us=FACT_US), board.sightings(), began=True, ended=True, **about) for trouble in TROUBLES
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_summary_of_a_success_says_for_each_trouble_what_was_found_who_and_when(width):
+    board = board_with(*map(meeting, TROUBLES))
+    board.process_started("shipping-worker-1", 4711)
+    text = printed(view.summary(view.outcome(lines_of(board), board, 93.0), width), width)
+    for trouble in TROUBLES:
+        row = next(line for line in text.splitlines() if line.startswith(trouble.name))
+        assert trouble.expected.rule in row
+        assert "✔ error" in row
+        assert "10.5" in row
+        assert trouble.expected.culprits[0] in row
+        assert trouble.fact in text
+        assert trouble.rule_waits in text
+    assert "inventory-pod-2" in text
+    assert "4711" in text
+    assert "✔ 6 of 6 troubles found and their culprits named" in text
+    assert f"✔ no finding about the healthy group {HEALTHY_GROUP}" in text
+    assert "1:33" in text
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
+    wrong = meeting(TROUBLES[1])
+    wrong.finding["client_id"] = "somebody-else"
+    noise = sighting(group=HEALTHY_GROUP, rule="R-06", name="rebalance storm")
+    stray = sighting(group="search", rule="R-01", name="join phase overdue")
+    board = board_with(meeting(TROUBLES[0]), wrong, noise, stray)
+    text = printed(view.summary(view.outcome(lines_of(board), board, 90.0), 160))
+    assert "✘ 1 of 6 troubles found" in text
+    assert "names somebody-else" in text
+    assert "no finding of R-02 about group search" in text
+    assert f"✘ 1 findings about the healthy group {HEALTHY_GROUP}: R-06 rebalance storm" in text
+    assert "also found: R-01 join phase overdue (search)" in text
+
+
+def test_a_healthy_group_that_was_never_seen_is_no_success():
+    board = board_with(healthy=False)
+    text = printed(view.summary(view.outcome(lines_of(board), board, 90.0), 160))
+    assert f"✘ the monitor never saw the healthy group {HEALTHY_GROUP}" in text
+
+
+@pytest.mark.parametrize(("width", "height"), [(160, 48), (100, 40), (80, 50)])
+def test_the_live_view_fits_and_shows_groups_findings_and_notes(width, height):
+    board = board_with(*(sighting(opened_at_us=FACT_US + number) for number in range(30)))
+    board.group_read(snapshot("search", state="CompletingRebalance", waits_for=["search-worker-1-aaaa"]))
+    board.group_read(snapshot("billing", learning="first seen in mid-life", generation=None, state_since=None))
+    for number in range(20):
+        board.note(f"note {number}")
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
+    screen = view.Screen(console, board, lambda: lines_of(board), began_us=FACT_US, duration_s=90)
+    drawn = [
+        "".join(segment.text for segment in line).rstrip()
+        for line in console.render_lines(screen, console.options.update(height=None))
+    ]
+    text = "\n".join(drawn)
+    assert len(drawn) <= height
+    assert "note 19" in text
+    assert "Findings (30 open of 30)" in text
+    assert "keeps using generation 1" in " ".join(text.split())
+    assert any(line.startswith("search") and "CompletingRebalance" in line for line in drawn)
+    assert width < 100 or any("search-worker-1" in line for line in drawn if line.startswith("search") and "R-02" not in line)
+    assert width < 100 or any("learning" in line for line in drawn if line.startswith("billing"))
+
+
+def test_a_trouble_stands_as_it_goes_on():
+    trouble = TROUBLES[0]
+
+    def standing(truth, *sightings, began=True, ended=False):
+        return printed(view.troubles_table([view.standing(trouble, truth, sightings, began=began, ended=ended)]))
+
+    assert "to come" in standing(Truth(), began=False)
+    assert "being made" in standing(Truth())
+    assert "under way" in standing(Truth(fact_us=FACT_US))
+    assert "✔ error" in standing(Truth(fact_us=FACT_US), meeting(trouble))
+    assert "✘ not found" in standing(Truth(fact_us=FACT_US), ended=True)
+    assert "✘ not made" in standing(Truth(failure="no process"))
+
+
+def test_the_log_says_each_finding_once_and_its_changes_of_severity():
+    console = Console(file=io.StringIO(), width=200)
+    log = view.Log(console)
+    board = Board(on_note=log.note, on_sighting=log.sighting)
+    for changes in (
+        {"severity": Severity.WARNING},
+        {"severity": Severity.WARNING, "status": Status.UPDATE, "count": 2},
+        {"severity": Severity.ERROR, "status": Status.UPDATE},
+        {"status": Status.RESOLVED, "resolved_at_us": FACT_US},
+        {"status": Status.RESOLVED, "resolved_at_us": FACT_US},
+    ):
+        board.finding_read(*sighting(**changes))
+    log.note(Note(FACT_US, "SIGSTOP to it"))
+    words = [line.split()[1] for line in console.file.getvalue().splitlines()]
+    assert words == ["warning", "error", "resolved", "demo"]
