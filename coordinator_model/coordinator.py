@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 
 from coordinator_model.findings import Finding
 from coordinator_model.groups.classic import LOADING, MODELLED_API_KEYS, ClassicGroup
+from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
 from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
@@ -243,14 +244,21 @@ class Coordinator:
         else:
             happenings = group.response(record, body, frame.correlation_id)
             self._note_loading(record, body)
+        if happenings:
+            self._judge(group, ledger, happenings, record.at_us, found)
+        if group.changed:
+            self._after(key, record.at_us)
+
+    def _judge(
+        self, group: ClassicGroup, ledger: Ledger, happenings: Iterable[Happening], at_us: int, found: list[Finding]
+    ) -> None:
+        """Let the rules look at what happened."""
         for happening in happenings:
             for rule in RULES_FOR.get(type(happening), ()):
                 breach = rule.checks[type(happening)](group, happening)
                 if breach is not None:
-                    found.extend(self._report(group, ledger, rule, breach, record.at_us))
-                    group.changed = True
-        if group.changed:
-            self._after(key, record.at_us)
+                    found.extend(self._report(group, ledger, rule, breach, at_us))
+                    group.changed = True  # its open findings are shown with it
 
     def _note_loading(self, record: MirrorRecord, body: Any) -> None:
         if getattr(body, "error_code", 0) == LOADING:
@@ -361,7 +369,7 @@ class Coordinator:
         for member in list(group.members.values()):
             end_us = session_end_us(group, member)
             if end_us is not None and end_us <= now_us:
-                group.fell_silent(member, end_us)
+                self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
         standing = set()

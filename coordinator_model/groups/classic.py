@@ -39,6 +39,7 @@ from coordinator_model.groups.facts import (
 from coordinator_model.groups.happenings import (
     Accepted,
     Answered,
+    FellSilent,
     Mismatched,
     Refused,
     Regressed,
@@ -349,9 +350,10 @@ class ClassicGroup:
         self.settled = False
         self.lost_sight(at_us, because)
 
-    def fell_silent(self, member: Member, at_us: int) -> None:
+    def fell_silent(self, member: Member, at_us: int) -> tuple[Happening, ...]:
         """Its session has run out by any reckoning."""
         self._gone(member, "silent", at_us)
+        return (FellSilent(member, at_us),)
 
     # ------------------------------------------------------------------------------------------------ bookkeeping
 
@@ -437,7 +439,7 @@ class ClassicGroup:
             refusals = member.refusals = Refusals(error, exchange.generation, 0, exchange.res_us, exchange.res_us)
         refusals.add(exchange.res_us, frame)
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
-        if error == UNKNOWN_MEMBER_ID and member.gone is None and newer:
+        if error == UNKNOWN_MEMBER_ID and member.gone in {None, "dropped"} and newer:
             self._gone(member, "refused", exchange.res_us)
         return (Refused(exchange, member),)
 
@@ -517,7 +519,7 @@ class ClassicGroup:
             member = self._member(exchange)
             if error == FENCED_INSTANCE_ID:
                 return self._fence(exchange, member)
-            if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.gone is None:
+            if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.gone in {None, "dropped"}:
                 self._gone(member, "refused", exchange.res_us)
             self.issued.pop(exchange.member_id, None)
         return NOTHING

@@ -65,6 +65,13 @@ class WentOnFenced(NamedTuple):
     member: Member
 
 
+class FellSilent(NamedTuple):
+    """A member's session has run out by any reckoning: nothing was heard of it, and nothing of it waits for an answer."""
+
+    member: Member
+    at_us: int
+
+
 class ToldToRejoin(NamedTuple):
     """A Heartbeat was answered REBALANCE_IN_PROGRESS, again, and no JoinGroup came in between."""
 

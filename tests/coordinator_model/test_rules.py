@@ -756,6 +756,28 @@ def test_T_04_fires_when_a_member_falls_silent(talk: Conversation) -> None:
     assert b.member_id in finding.summary
 
 
+def test_T_04_fires_although_the_others_complete_a_round_before_it_is_certain(talk: Conversation) -> None:
+    """Seen in the demo: the coordinator evicts at the session timeout, and the others rejoin within the slack."""
+    a, b = settled(talk)
+    live(talk, [a], 11)
+    talk.heartbeat(a, 27)
+    talk.round([a], 4)
+    live(talk, [a], 4)
+    events = [finding.status for finding in talk.findings if finding.rule == "T-04"]
+    assert events == [Status.OPEN, Status.RESOLVED]
+    assert talk.the("T-04").member_id == b.member_id
+
+
+def test_T_04_is_quiet_about_a_dropped_member_that_is_told_so(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    talk.heartbeat(b, 25)
+    b.member_id = ""
+    talk.round([a, b], 5)
+    live(talk, [a, b], 30)
+    assert talk.rules() == []
+
+
 def test_T_04_allows_a_leave(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.leave(b)
