@@ -15,6 +15,23 @@ from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
 
 START_US = 1_700_000_000_000_000
 MS = 1_000
+
+
+def subscription(*topics: str, **fields: Any) -> bytes:
+    """What a consumer offers with a protocol. ``fields`` as in :class:`wire.ConsumerProtocolSubscription`."""
+    return wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=topics, **fields))
+
+
+def assignment(**partitions: tuple[int, ...]) -> bytes:
+    """What a leader assigns: topic → partitions."""
+    given = tuple(
+        wire.ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=numbers) for topic, numbers in partitions.items()
+    )
+    return wire.encode_assignment(wire.ConsumerProtocolAssignment(assigned_partitions=given), version=1)
+
+
+SUBSCRIBED = subscription("t")
+ASSIGNED = assignment()
 VERSIONS = {8: 8, 11: 9, 12: 4, 13: 5, 14: 5, 42: 2}
 
 
@@ -163,7 +180,7 @@ class Conversation:
             "member_id": client.member_id,
             "group_instance_id": client.instance_id,
             "protocol_type": "consumer",
-            "protocols": (wire.JoinGroupRequestProtocol(name="range", metadata=b"t"),),
+            "protocols": (wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED),),
         }
         return wire.JoinGroupRequest(**{**values, **fields})
 
@@ -176,7 +193,7 @@ class Conversation:
         client.member_id = member_id or client.member_id
         client.generation = generation
         members = tuple(
-            wire.JoinGroupResponseMember(member_id=one.member_id, group_instance_id=one.instance_id, metadata=b"t")
+            wire.JoinGroupResponseMember(member_id=one.member_id, group_instance_id=one.instance_id, metadata=SUBSCRIBED)
             for one in roster
         )
         self.answer(
@@ -221,7 +238,7 @@ class Conversation:
             "group_instance_id": client.instance_id,
             "protocol_type": "consumer",
             "protocol_name": "range",
-            "assignments": tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=b"a") for one in roster),
+            "assignments": tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=ASSIGNED) for one in roster),
         }
         return wire.SyncGroupRequest(**{**values, **fields})
 
@@ -234,7 +251,7 @@ class Conversation:
     def synced(self, error: int = 0) -> wire.SyncGroupResponse:
         if error:
             return wire.SyncGroupResponse(error_code=error)
-        return wire.SyncGroupResponse(error_code=0, protocol_type="consumer", protocol_name="range", assignment=b"a")
+        return wire.SyncGroupResponse(error_code=0, protocol_type="consumer", protocol_name="range", assignment=ASSIGNED)
 
     def round(self, clients: list[Client], generation: int, *, leader: Client | None = None) -> None:
         """Join and sync, lawfully."""
