@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2s
 from typing import Any, Final
 
-from coordinator_model.findings import Evidence
 from coordinator_model.groups import assignments, coordination, offsets, timeline
 from coordinator_model.groups.assignments import Assignments
 from coordinator_model.groups.coordination import Coordination
@@ -52,6 +51,9 @@ from coordinator_model.groups.offsets import Offsets
 from coordinator_model.groups.state import TRANSITIONS, Seen, State
 from coordinator_model.groups.timeline import Timeline
 from coordinator_model.groups.watch import NOTHING, Happening, Watch
+from coordinator_model.groups.words import host_of
+from coordinator_model.groups.words import request_evidence as request_evidence  # noqa: PLC0414 - rules find them here
+from coordinator_model.groups.words import response_evidence as response_evidence  # noqa: PLC0414
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.record import MirrorRecord
@@ -923,39 +925,3 @@ _ON_RESPONSE: Final = {
     FIND_COORDINATOR: ClassicGroup._watched_only,  # noqa: SLF001
     DELETE_GROUPS: ClassicGroup._delete_answered,  # noqa: SLF001
 }
-
-
-# ---------------------------------------------------------------------------------------------------- words
-
-
-def host_of(address: str) -> str:
-    """The host of ``host:port``; an address without a port is its own host."""
-    return address.rpartition(":")[0] or address
-
-
-def request_evidence(exchange: Exchange) -> Evidence:
-    """The request, as evidence."""
-    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{_particulars(exchange)}"
-    return Evidence(exchange.partition, exchange.offset, *exchange.key, exchange.inv_us, words)
-
-
-def response_evidence(exchange: Exchange, error: int, generation: int | None = None) -> Evidence:
-    """The answer, as evidence. ``generation`` where the answer carries one of its own."""
-    outcome = error_name(error) if error else "success"
-    handed_out = "" if generation is None else f", generation {generation}"
-    asked = _particulars(exchange)
-    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} answer: {outcome}{handed_out}"
-    if asked:
-        words += f" (to{asked})"
-    return Evidence(exchange.partition, exchange.response_offset, *exchange.key, exchange.res_us, words)
-
-
-def _particulars(exchange: Exchange) -> str:
-    parts = []
-    if exchange.member_id:
-        parts.append(f" member {exchange.member_id}")
-    if exchange.instance_id is not None:
-        parts.append(f" instance {exchange.instance_id}")
-    if exchange.generation >= 0:
-        parts.append(f" generation {exchange.generation}")
-    return ",".join(parts)
