@@ -30,9 +30,36 @@ HERE = Path(__file__).resolve().parent
 WIRE = HERE.parent / "coordinator_model" / "wire"
 IVY_FILE = HERE / "ivy-layouts.xml"
 RELEASES = ("current", "legacy")  # configurations of the Ivy file, newest first
+STREAMS = "streams"
 
 API_KEYS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 25, 26, 28, 42, 47, 68, 69, 76, 77, 88, 89)
 EMBEDDED = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
+STREAMS_SUBSCRIPTION = ("SubscriptionInfoData", "StreamsSubscriptionInfo")  # Kafka's name, ours
+
+# Protocols that Kafka defines in code and not in message files: the workers of Connect (KIP-415, KIP-507), and of what the Streams leader
+# assigns the beginning, up to where its format begins to differ between versions.
+WRITTEN_BY_HAND = """
+message ConnectWorkerState key none versions 0-2 flexible none
+    url                        string                          0+
+    config_offset              int64                           0+
+    allocation                 bytes                           1+   nullable=1+ default=null
+
+message ConnectAssignment key none versions 0-2 flexible none
+    error                      int16                           0+
+    leader                     string                          0+
+    leader_url                 string                          0+
+    config_offset              int64                           0+
+    assignment                 []ConnectAssignmentConnector    0+   nullable=1+
+    revoked                    []ConnectAssignmentConnector    1+   nullable=1+ default=null
+    delay                      int32                           1+
+  struct ConnectAssignmentConnector
+    connector                  string                          0+
+    tasks                      []int32                         0+
+
+message StreamsAssignmentInfo key none versions 1-11 flexible none
+    version                    int32                           1+
+    commonly_supported_version int32                           3+   default=-1
+"""
 WIRE_TYPES = {"bool", "int8", "int16", "uint16", "int32", "int64", "string", "bytes", "uuid"}
 
 
@@ -59,20 +86,22 @@ def fetch_jars(folder: Path | None = None) -> dict[str, list[Path]]:
     if not stamp.exists() or stamp.read_bytes() != IVY_FILE.read_bytes():
         _run_ivy(folder)
         stamp.write_bytes(IVY_FILE.read_bytes())
-    jars = {release: sorted((folder / release).glob("*.jar")) for release in RELEASES}
-    wanted = {release: _revision(release) for release in RELEASES}
-    return {release: [jar for jar in found if _wanted(jar, wanted[release])] for release, found in jars.items()}
+    return {release: _jars(folder / release) for release in (*RELEASES, STREAMS)}
 
 
 def _revision(release: str) -> str:
-    found = re.search(rf'name="kafka-clients" rev="([^"]+)" conf="{release}->', IVY_FILE.read_text())
+    found = re.search(rf'name="kafka-\w+" rev="([^"]+)" conf="{release}->', IVY_FILE.read_text())
     if found is None:
-        raise LayoutError(f"{IVY_FILE.name} names no kafka-clients for {release!r}")
+        raise LayoutError(f"{IVY_FILE.name} names no Kafka release for {release!r}")
     return found[1]
 
 
-def _wanted(jar: Path, revision: str) -> bool:
-    return not jar.name.startswith("kafka-clients-") or jar.name == f"kafka-clients-{revision}.jar"
+def _jars(folder: Path) -> list[Path]:
+    """What Ivy put there for the revision of now; jars of an earlier one may lie beside it."""
+    revision = _revision(folder.name)
+    return [
+        jar for jar in sorted(folder.glob("*.jar")) if not jar.name.startswith("kafka-") or jar.name.endswith(f"-{revision}.jar")
+    ]
 
 
 def _run_ivy(folder: Path) -> None:
@@ -80,7 +109,7 @@ def _run_ivy(folder: Path) -> None:
 
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["java", "-jar", str(ivy), "-ivy", str(IVY_FILE), "-confs", *RELEASES, "-types", "jar", "bundle"]
+    command = ["java", "-jar", str(ivy), "-ivy", str(IVY_FILE), "-confs", *RELEASES, STREAMS, "-types", "jar", "bundle"]
     command += ["-cache", str(folder / "ivy"), "-retrieve", f"{folder}/[conf]/[artifact]-[revision].[ext]"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -91,9 +120,9 @@ def _run_ivy(folder: Path) -> None:
         raise LayoutError("the kafka-clients jars could not be fetched: " + "; ".join(lines[:3] or [done.stderr.strip()[-300:]]))
 
 
-def clients_jar(jars: list[Path]) -> Path:
-    """The kafka-clients jar among the jars of one release."""
-    return next(jar for jar in jars if jar.name.startswith("kafka-clients-"))
+def kafka_jar(jars: list[Path]) -> Path:
+    """Kafka's own jar among the jars of one release."""
+    return next(jar for jar in jars if jar.name.startswith("kafka-"))
 
 
 # --------------------------------------------------------------------------------------------------------------------------------
@@ -165,20 +194,22 @@ class Message:
 
 
 def read_release(jar: Path) -> dict[str, Message]:
-    """The messages of :data:`API_KEYS` and :data:`EMBEDDED` by name."""
+    """The messages of :data:`API_KEYS` and the embedded ones, by name."""
     messages = {}
     with zipfile.ZipFile(jar) as archive:
         for member in sorted(archive.namelist()):
             if re.fullmatch(r"common/message/\w+\.json", member):
                 definition = json.loads(_without_comments(archive.read(member).decode()))
-                if definition.get("apiKey") in API_KEYS or definition["name"] in EMBEDDED:
+                if definition["name"] == STREAMS_SUBSCRIPTION[0]:
+                    definition["name"] = STREAMS_SUBSCRIPTION[1]
+                if definition.get("apiKey") in API_KEYS or definition["name"] in (*EMBEDDED, STREAMS_SUBSCRIPTION[1]):
                     messages[definition["name"]] = _read_message(definition)
     return messages
 
 
 def _without_comments(text: str) -> str:
-    strings_or_comments = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
-    return strings_or_comments.sub(lambda found: "" if found[0].startswith("//") else found[0], text)
+    strings_or_comments = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+    return strings_or_comments.sub(lambda found: "" if found[0].startswith("/") else found[0], text)
 
 
 def _read_message(definition: dict[str, Any]) -> Message:
@@ -223,7 +254,7 @@ def _read_field(message: Message, definition: dict[str, Any]) -> Column:
         versions=versions,
         nullable=read_range(definition.get("nullableVersions")),
         default=_default(definition.get("default")),
-        ignorable=definition.get("ignorable", False),
+        ignorable=definition.get("ignorable") in (True, "true"),
         tag=definition.get("tag"),
     )
 
@@ -272,11 +303,31 @@ def _must_agree(joined: Message, release: Message, versions: Any) -> None:
 
 def read_all(jars: dict[str, list[Path]]) -> list[Message]:
     """Every message of both releases, joined; requests before responses, by key."""
-    newer, older = (read_release(clients_jar(jars[release])) for release in RELEASES)
+    newer, older = (read_release(kafka_jar(jars[release])) for release in RELEASES)
     messages = [join(message, older.get(message.name)) for message in newer.values()]
+    messages += [*read_release(kafka_jar(jars[STREAMS])).values(), *_read_hand_written()]
     return sorted(
         messages, key=lambda message: (message.key is None, message.key or 0, message.name.endswith("Response"), message.name)
     )
+
+
+def _read_hand_written() -> list[Message]:
+    messages: list[Message] = []
+    columns: list[Column] = []
+    for line in WRITTEN_BY_HAND.splitlines():
+        match line.split():
+            case ["message", name, "key", _, "versions", versions, "flexible", _]:
+                columns = []
+                messages.append(Message(name, None, read_range(versions) or Range(0, 0), None, {name: columns}))
+            case ["struct", name]:
+                columns = messages[-1].structs[name] = []
+            case [name, type_, versions, *options]:
+                given = dict(option.split("=") for option in options)
+                nullable = read_range(given.get("nullable"))
+                columns.append(
+                    Column(name, type_, read_range(versions) or Range(0, 0), nullable, given.get("default"), False, None)
+                )
+    return messages
 
 
 # --------------------------------------------------------------------------------------------------------------------------------
@@ -284,7 +335,7 @@ def read_all(jars: dict[str, list[Path]]) -> list[Message]:
 
 TABLE_HEAD = '''"""Kafka's group protocol on the wire, all versions. Written by ``deploy/make_layouts.py``: do not edit.
 
-Kafka {current}, and {legacy} for the versions dropped since. One line a field, in wire order:
+Kafka {current}, and {legacy} for the versions dropped since; what Streams embeds from {streams}. One line a field, in wire order:
 
     name   type   versions   [nullable=versions] [default=value] [tag=number] [ignorable]
 
@@ -309,7 +360,7 @@ def write_table(messages: list[Message]) -> str:
                 lines.append(f"  struct {struct}")
             lines += [_table_line(column) for column in message.structs[struct]]
         lines.append("")
-    head = TABLE_HEAD.format(current=_revision("current"), legacy=_revision("legacy"))
+    head = TABLE_HEAD.format(current=_revision("current"), legacy=_revision("legacy"), streams=_revision(STREAMS))
     return head + "\n".join(lines) + '"""\n'
 
 

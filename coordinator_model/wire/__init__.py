@@ -10,7 +10,24 @@ may still decode, to nonsense; :func:`decode` refuses nearly all such frames bec
 
 from coordinator_model.wire import messages
 from coordinator_model.wire.decoder import API_NAMES, decode, decode_request_header, supported_versions
-from coordinator_model.wire.embedded import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from coordinator_model.wire.embedded import (
+    CONNECT,
+    CONSUMER,
+    STREAMS_ASSIGNOR,
+    decode_assignment,
+    decode_connect_assignment,
+    decode_connect_worker_state,
+    decode_member_assignment,
+    decode_metadata,
+    decode_streams_assignment,
+    decode_streams_subscription,
+    decode_subscription,
+    encode_assignment,
+    encode_connect_assignment,
+    encode_connect_worker_state,
+    encode_streams_subscription,
+    encode_subscription,
+)
 from coordinator_model.wire.encoder import encode_request, encode_response
 from coordinator_model.wire.error_codes import ERROR_CODES, ErrorCode, error_meaning, error_name
 from coordinator_model.wire.errors import DecodeError
@@ -20,7 +37,10 @@ from coordinator_model.wire.naming import groups_named
 
 __all__ = [
     "API_NAMES",
+    "CONNECT",
+    "CONSUMER",
     "ERROR_CODES",
+    "STREAMS_ASSIGNOR",
     "DecodeError",
     "ErrorCode",
     "Frame",
@@ -31,11 +51,20 @@ __all__ = [
     "Struct",
     "decode",
     "decode_assignment",
+    "decode_connect_assignment",
+    "decode_connect_worker_state",
+    "decode_member_assignment",
+    "decode_metadata",
     "decode_request_header",
+    "decode_streams_assignment",
+    "decode_streams_subscription",
     "decode_subscription",
     "encode_assignment",
+    "encode_connect_assignment",
+    "encode_connect_worker_state",
     "encode_request",
     "encode_response",
+    "encode_streams_subscription",
     "encode_subscription",
     "error_meaning",
     "error_name",

@@ -190,8 +190,6 @@ class _Source:
         size = struct.calcsize(">" + letters)
         if letters == "B":
             self.emit(f"{run[0][1]} = b[p]", path)
-        elif letters == "BB":
-            self.emit(f"{run[0][1]} = b[p]; {run[1][1]} = b[p + 1]", path, 0, _spans(run))
         else:
             reader = self.constant("read", struct.Struct(">" + letters).unpack_from)
             targets = ", ".join(variable for _, variable, _ in run)
@@ -457,13 +455,13 @@ def compile_response(layout: Layout, version: int) -> Decoder:
     )
 
 
-def compile_body(layout: Layout, version: int, *, whole: bool) -> Decoder:
-    """A function from bytes that begin with their version (int16) to a message embedded in another's bytes.
+def compile_body(layout: Layout, version: int, *, begin: int, whole: bool) -> Decoder:
+    """A function from the bytes of a message embedded in another's to that message, whose fields begin at ``begin``.
 
     ``whole`` says whether bytes left over are refused. Raises what :func:`explain` explains.
     """
     source = _Source(layout, version)
-    source.begin(2)
+    source.begin(begin)
     source.emit(f"return {source.struct(layout.name, '', outermost=whole)}", "")
     return source.function()
 

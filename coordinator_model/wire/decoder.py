@@ -84,19 +84,13 @@ def _second_look(error: Exception, frame: bytes | memoryview, request: bool, api
     if type(frame) is not bytes:
         return decode(bytes(frame), request=request, api_key=api_key, api_version=api_version)
     if layout is _API_VERSIONS_RESPONSE and api_version != 0 and frame[4:6] == _UNSUPPORTED_VERSION.to_bytes(2, "big"):
-        return _as_version_0(frame, api_version)
+        return decode(frame, request=False, api_key=_API_VERSIONS, api_version=0)
     if layout is None:
         raise DecodeError(f"API {api_key}", api_version, "", 0, "is not an API of the group protocol") from None
     if api_version not in layout.versions:
         known = f"{layout.versions.first} to {layout.versions.last}"
         raise DecodeError(layout.name, api_version, "", 0, f"is not a known version, {known} are") from None
     raise explain(error, frame) from None
-
-
-def _as_version_0(frame: bytes, api_version: int) -> Frame:
-    answer = decode(frame, request=False, api_key=_API_VERSIONS, api_version=0)
-    answer.api_version = api_version
-    return answer
 
 
 def _on_first_use(layout: Layout, version: int, table: dict[int, Decoder], compile_: Callable[[Layout, int], Decoder]) -> Decoder:

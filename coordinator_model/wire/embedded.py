@@ -1,63 +1,169 @@
-"""The protocols that travel inside JoinGroup metadata and SyncGroup assignments.
+"""The protocols that travel inside JoinGroup metadata and SyncGroup assignments: consumer, Connect, and what Kafka Streams puts into the
+consumer protocol's user data.
 
 The trap: these bytes are the clients' affair. The coordinator passes them on unread, so nothing in them need be well-formed, and every
-client library has its own way of filling them.
+client library has its own way of filling them. A refusal here says something about a client, not about the capture.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.wire.compiler import compile_body, explain
+from coordinator_model.wire.compiler import OVERRUN, Decoder, compile_body, explain
 from coordinator_model.wire.encoder import encode_embedded
 from coordinator_model.wire.errors import DecodeError
-from coordinator_model.wire.layouts import LAYOUTS, Layout
-from coordinator_model.wire.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from coordinator_model.wire.layouts import LAYOUTS
+from coordinator_model.wire.messages import (
+    ConnectAssignment,
+    ConnectWorkerState,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    StreamsAssignmentInfo,
+    StreamsSubscriptionInfo,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SUBSCRIPTION: Final = LAYOUTS["ConsumerProtocolSubscription"]
-_ASSIGNMENT: Final = LAYOUTS["ConsumerProtocolAssignment"]
-_Decoders: TypeAlias = "dict[int, Callable[[bytes], Any]]"
+    from coordinator_model.wire.message import Struct
+
+CONSUMER: Final = "consumer"
+CONNECT: Final = "connect"
+STREAMS_ASSIGNOR: Final = "stream"
+"""Protocol *name* of the Streams assignor, in groups of protocol type ``consumer``."""
 
 
-def _compile_all(layout: Layout) -> _Decoders:
-    decoders = {
-        version: compile_body(layout, version, whole=True) for version in range(layout.versions.first, layout.versions.last + 1)
-    }
-    decoders[-1] = compile_body(layout, layout.versions.last, whole=False)  # a later version, of which we know the beginning
-    return decoders
+class _Protocol:
+    """Decoders of one embedded message by version, compiled on first use."""
+
+    def __init__(self, name: str, *, version_bytes: int, whole: bool) -> None:
+        self._layout = LAYOUTS[name]
+        self._version_bytes = version_bytes
+        self._begin = 0 if self._layout.structs[name][0].name == "version" else version_bytes
+        self._whole = whole
+        self._decoders: dict[int, Decoder] = {}
+
+    def decode(self, raw: bytes) -> Any:
+        raw = raw if type(raw) is bytes else bytes(raw)
+        layout, size = self._layout, self._version_bytes
+        if len(raw) < size:
+            raise DecodeError(layout.name, None, "version", 0, OVERRUN)
+        version = int.from_bytes(raw[:size], "big", signed=True)
+        if version < layout.versions.first:
+            raise DecodeError(layout.name, version, "version", 0, f"is below {layout.versions.first}")
+        decoder = self._decoders.get(version)
+        try:
+            return (decoder or self._compile(version))(raw)
+        except Exception as error:  # whatever generated code raises on bad bytes
+            raise explain(error, raw) from None
+
+    def _compile(self, version: int) -> Decoder:
+        """A later version than known is read as far as the latest known one goes: so far, versions only added fields."""
+        known = min(version, self._layout.versions.last)
+        decoder = compile_body(self._layout, known, begin=self._begin, whole=self._whole and known == version)
+        if known == version:  # else a sender of ever new versions would fill the table
+            self._decoders[version] = decoder
+        return decoder
 
 
-_SUBSCRIPTION_DECODERS: Final = _compile_all(_SUBSCRIPTION)
-_ASSIGNMENT_DECODERS: Final = _compile_all(_ASSIGNMENT)
+_SUBSCRIPTION: Final = _Protocol("ConsumerProtocolSubscription", version_bytes=2, whole=True)
+_ASSIGNMENT: Final = _Protocol("ConsumerProtocolAssignment", version_bytes=2, whole=True)
+_WORKER_STATE: Final = _Protocol("ConnectWorkerState", version_bytes=2, whole=True)
+_CONNECT_ASSIGNMENT: Final = _Protocol("ConnectAssignment", version_bytes=2, whole=True)
+_STREAMS_SUBSCRIPTION: Final = _Protocol("StreamsSubscriptionInfo", version_bytes=4, whole=True)
+_STREAMS_ASSIGNMENT: Final = _Protocol("StreamsAssignmentInfo", version_bytes=4, whole=False)
 
 
 def decode_subscription(raw: bytes) -> ConsumerProtocolSubscription:
     """A consumer's subscription: the metadata of a JoinGroup protocol in a group of protocol type ``consumer``.
 
-    Versions 0 to 3 are read to their last byte. Of later ones the part that v3 has is read: each version so far only added fields.
+    Versions 0 to 3 are read to their last byte. Of later ones the part that v3 has is read.
 
     :raises DecodeError: when the bytes are no subscription.
     """
-    subscription: ConsumerProtocolSubscription = _decode(raw, _SUBSCRIPTION, _SUBSCRIPTION_DECODERS)
+    subscription: ConsumerProtocolSubscription = _SUBSCRIPTION.decode(raw)
     return subscription
 
 
 def decode_assignment(raw: bytes) -> ConsumerProtocolAssignment:
     """A consumer's assignment: what the leader sends in SyncGroup in a group of protocol type ``consumer``.
 
-    Versions as for :func:`decode_subscription`. An assignment of no bytes at all, which the coordinator sends where the leader named none,
-    is the caller's to notice.
+    Versions as for :func:`decode_subscription`. No bytes at all, which the coordinator sends to a member that the leader left out, are
+    the caller's to notice: here they are an error.
 
     :raises DecodeError: when the bytes are no assignment.
     """
-    assignment: ConsumerProtocolAssignment = _decode(raw, _ASSIGNMENT, _ASSIGNMENT_DECODERS)
+    assignment: ConsumerProtocolAssignment = _ASSIGNMENT.decode(raw)
     return assignment
 
 
-def encode_subscription(subscription: ConsumerProtocolSubscription, version: int = _SUBSCRIPTION.versions.last) -> bytes:
+def decode_connect_worker_state(raw: bytes) -> ConnectWorkerState:
+    """A Connect worker's metadata: v0 eager, v1 cooperative (KIP-415), v2 the same with session keys (KIP-507).
+
+    ``allocation`` holds the worker's present assignment as :func:`decode_connect_assignment` reads it.
+
+    :raises DecodeError: when the bytes are no worker state.
+    """
+    state: ConnectWorkerState = _WORKER_STATE.decode(raw)
+    return state
+
+
+def decode_connect_assignment(raw: bytes) -> ConnectAssignment:
+    """A Connect worker's assignment; versions as for :func:`decode_connect_worker_state`. Task -1 is the connector itself.
+
+    :raises DecodeError: when the bytes are no assignment.
+    """
+    assignment: ConnectAssignment = _CONNECT_ASSIGNMENT.decode(raw)
+    return assignment
+
+
+def decode_streams_subscription(user_data: bytes) -> StreamsSubscriptionInfo:
+    """The user data of a subscription under the protocol name ``stream``, v1 to v11.
+
+    :raises DecodeError: when the bytes are no such user data.
+    """
+    info: StreamsSubscriptionInfo = _STREAMS_SUBSCRIPTION.decode(user_data)
+    return info
+
+
+def decode_streams_assignment(user_data: bytes) -> StreamsAssignmentInfo:
+    """The beginning of the user data of an assignment under the protocol name ``stream``: its versions. The tasks are not read.
+
+    :raises DecodeError: when the bytes are no such user data.
+    """
+    info: StreamsAssignmentInfo = _STREAMS_ASSIGNMENT.decode(user_data)
+    return info
+
+
+_METADATA: Final[dict[str, Callable[[bytes], Struct]]] = {
+    CONSUMER: decode_subscription,
+    CONNECT: decode_connect_worker_state,
+}
+_ASSIGNMENTS: Final[dict[str, Callable[[bytes], Struct]]] = {
+    CONSUMER: decode_assignment,
+    CONNECT: decode_connect_assignment,
+}
+
+
+def decode_metadata(protocol_type: str, raw: bytes) -> Struct | bytes:
+    """What a member says of itself in JoinGroup; ``raw`` itself where the protocol type is not known.
+
+    :raises DecodeError: when the bytes are not what members of that type send.
+    """
+    decode = _METADATA.get(protocol_type)
+    return decode(raw) if decode else raw
+
+
+def decode_member_assignment(protocol_type: str, raw: bytes) -> Struct | bytes:
+    """What the leader gives a member in SyncGroup; ``raw`` itself where the protocol type is not known.
+
+    :raises DecodeError: when the bytes are not what leaders of that type send.
+    """
+    decode = _ASSIGNMENTS.get(protocol_type)
+    return decode(raw) if decode else raw
+
+
+def encode_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:
     """The bytes of a subscription in one version.
 
     :raises ValueError: when the version is unknown or cannot say what a field holds.
@@ -65,7 +171,7 @@ def encode_subscription(subscription: ConsumerProtocolSubscription, version: int
     return encode_embedded(subscription, version)
 
 
-def encode_assignment(assignment: ConsumerProtocolAssignment, version: int = _ASSIGNMENT.versions.last) -> bytes:
+def encode_assignment(assignment: ConsumerProtocolAssignment, version: int = 3) -> bytes:
     """The bytes of an assignment in one version.
 
     :raises ValueError: when the version is unknown or cannot say what a field holds.
@@ -73,15 +179,25 @@ def encode_assignment(assignment: ConsumerProtocolAssignment, version: int = _AS
     return encode_embedded(assignment, version)
 
 
-def _decode(raw: bytes, layout: Layout, decoders: _Decoders) -> Any:
-    if type(raw) is not bytes:
-        raw = bytes(raw)
-    if len(raw) < 2:
-        raise DecodeError(layout.name, None, "version", 0, "runs past the end")
-    version = int.from_bytes(raw[:2], "big", signed=True)
-    if version < 0:
-        raise DecodeError(layout.name, version, "version", 0, "is negative")
-    try:
-        return (decoders.get(version) or decoders[-1])(raw)
-    except Exception as error:  # whatever generated code raises on bad bytes
-        raise explain(error, raw) from None
+def encode_connect_worker_state(state: ConnectWorkerState, version: int = 2) -> bytes:
+    """The bytes of a Connect worker's metadata in one version.
+
+    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    """
+    return encode_embedded(state, version)
+
+
+def encode_connect_assignment(assignment: ConnectAssignment, version: int = 2) -> bytes:
+    """The bytes of a Connect worker's assignment in one version.
+
+    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    """
+    return encode_embedded(assignment, version)
+
+
+def encode_streams_subscription(info: StreamsSubscriptionInfo) -> bytes:
+    """The user data of a Streams member's subscription, in the version that it names itself.
+
+    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    """
+    return encode_embedded(info, info.version)

@@ -48,12 +48,13 @@ def encode_response(body: Message, *, api_version: int, correlation_id: int, hea
 
 
 def encode_embedded(body: Any, api_version: int) -> bytes:
-    """A message that travels in another's bytes: its version (int16), then its fields.
+    """A message that travels in another's bytes: its version (int16, unless it is a field itself), then its fields.
 
     :raises ValueError: as :func:`encode_request`.
     """
     layout = _layout(body, "", api_version)
-    return _body(bytearray(struct.pack(">h", api_version)), layout, api_version, body)
+    names_version = layout.structs[layout.name][0].name == "version"
+    return _body(bytearray() if names_version else bytearray(struct.pack(">h", api_version)), layout, api_version, body)
 
 
 def _layout(body: Any, kind: str, version: int) -> Layout:

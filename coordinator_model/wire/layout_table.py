@@ -1,6 +1,6 @@
 """Kafka's group protocol on the wire, all versions. Written by ``deploy/make_layouts.py``: do not edit.
 
-Kafka 4.4.0, and 3.9.2 for the versions dropped since. One line a field, in wire order:
+Kafka 4.4.0, and 3.9.2 for the versions dropped since; what Streams embeds from 4.3.1. One line a field, in wire order:
 
     name   type   versions   [nullable=versions] [default=value] [tag=number] [ignorable]
 
@@ -620,6 +620,23 @@ message StreamsGroupDescribeResponse key 89 versions 0-1 flexible 0+
     target_assignment             StreamsGroupDescribeResponseAssignment 0+
     is_classic                    bool                  0+
 
+message ConnectAssignment key none versions 0-2 flexible none
+    error                         int16                 0+
+    leader                        string                0+
+    leader_url                    string                0+
+    config_offset                 int64                 0+
+    assignment                    []ConnectAssignmentConnector 0+   nullable=1+
+    revoked                       []ConnectAssignmentConnector 1+   nullable=1+ default=null
+    delay                         int32                 1+
+  struct ConnectAssignmentConnector
+    connector                     string                0+
+    tasks                         []int32               0+
+
+message ConnectWorkerState key none versions 0-2 flexible none
+    url                           string                0+
+    config_offset                 int64                 0+
+    allocation                    bytes                 1+   nullable=1+ default=null
+
 message ConsumerProtocolAssignment key none versions 0-3 flexible none
     assigned_partitions           []ConsumerProtocolAssignmentTopicPartition 0+
     user_data                     bytes                 0+   nullable=0+ default=null
@@ -636,4 +653,35 @@ message ConsumerProtocolSubscription key none versions 0-3 flexible none
   struct ConsumerProtocolSubscriptionTopicPartition
     topic                         string                1+
     partitions                    []int32               1+
+
+message StreamsAssignmentInfo key none versions 1-11 flexible none
+    version                       int32                 1+
+    commonly_supported_version    int32                 3+   default=-1
+
+message StreamsSubscriptionInfo key none versions 1-11 flexible none
+    version                       int32                 1+
+    latest_supported_version      int32                 3+   default=-1
+    process_id                    uuid                  1+
+    prev_tasks                    []StreamsSubscriptionInfoTaskId 1-6
+    standby_tasks                 []StreamsSubscriptionInfoTaskId 1-6
+    user_end_point                bytes                 2+
+    task_offset_sums              []StreamsSubscriptionInfoTaskOffsetSum 7+
+    unique_field                  int8                  8+
+    error_code                    int32                 9+
+    client_tags                   []StreamsSubscriptionInfoClientTag 11+
+  struct StreamsSubscriptionInfoTaskId
+    topic_group_id                int32                 1-6
+    partition                     int32                 1-6
+  struct StreamsSubscriptionInfoTaskOffsetSum
+    topic_group_id                int32                 7+
+    partition                     int32                 10+
+    offset_sum                    int64                 10+
+    named_topology                string                10+  nullable=10+
+    partition_to_offset_sum       []StreamsSubscriptionInfoPartitionToOffsetSum 7-9
+  struct StreamsSubscriptionInfoPartitionToOffsetSum
+    partition                     int32                 7-9
+    offset_sum                    int64                 7-9
+  struct StreamsSubscriptionInfoClientTag
+    key                           bytes                 11+
+    value                         bytes                 11+
 """

@@ -79,24 +79,21 @@ def parse_table(table: str) -> dict[str, Layout]:
     """Read the table; layouts by message name, in its order."""
     layouts: dict[str, Layout] = {}
     fields: list[Field] = []
-    for line in table.splitlines():
-        words = line.split()
-        match words:
-            case []:
-                pass
+    for line in filter(None, table.splitlines()):
+        match line.split():
             case ["message", name, "key", key, "versions", versions, "flexible", flexible]:
                 api_key = None if key == "none" else int(key)
                 layouts[name] = Layout(name, api_key, _versions(versions), _versions(flexible), {name: ()})
                 struct, fields = name, []
             case ["struct", struct]:
                 fields = []
-            case [field, type_, versions, *options]:
-                fields.append(_field(field, type_, versions, options))
+            case words:
+                fields.append(_field(*words))
                 layouts[name].structs[struct] = tuple(fields)
     return layouts
 
 
-def _field(name: str, type_: str, versions: str, options: list[str]) -> Field:
+def _field(name: str, type_: str, versions: str, *options: str) -> Field:
     given = dict(option.partition("=")[::2] for option in options)
     return Field(
         name=name,

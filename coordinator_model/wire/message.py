@@ -50,7 +50,8 @@ class Response(Message):
 class Header(NamedTuple):
     """Request header v1 or v2, response header v0 or v1. (Request header v0, without a client id, is used by no group API.)
 
-    A response says neither its API nor its version: there they are its request's, as the caller gave them.
+    A response says neither its API nor its version: there they are its request's, as the caller gave them, but 0 where an ApiVersions
+    response with error 35 is laid out as version 0.
     """
 
     api_key: int

@@ -19,6 +19,9 @@ __all__ = [
     "ApiVersionsResponseApiVersion",
     "ApiVersionsResponseFinalizedFeatureKey",
     "ApiVersionsResponseSupportedFeatureKey",
+    "ConnectAssignment",
+    "ConnectAssignmentConnector",
+    "ConnectWorkerState",
     "ConsumerGroupDescribeRequest",
     "ConsumerGroupDescribeResponse",
     "ConsumerGroupDescribeResponseAssignment",
@@ -91,6 +94,7 @@ __all__ = [
     "ShareGroupHeartbeatResponse",
     "ShareGroupHeartbeatResponseAssignment",
     "ShareGroupHeartbeatResponseTopicPartitions",
+    "StreamsAssignmentInfo",
     "StreamsGroupDescribeRequest",
     "StreamsGroupDescribeResponse",
     "StreamsGroupDescribeResponseAssignment",
@@ -122,6 +126,11 @@ __all__ = [
     "StreamsGroupHeartbeatResponseStatus",
     "StreamsGroupHeartbeatResponseTaskIds",
     "StreamsGroupHeartbeatResponseTopicPartition",
+    "StreamsSubscriptionInfo",
+    "StreamsSubscriptionInfoClientTag",
+    "StreamsSubscriptionInfoPartitionToOffsetSum",
+    "StreamsSubscriptionInfoTaskId",
+    "StreamsSubscriptionInfoTaskOffsetSum",
     "SyncGroupRequest",
     "SyncGroupRequestAssignment",
     "SyncGroupResponse",
@@ -1926,6 +1935,48 @@ class StreamsGroupDescribeResponse(Response):
 
 
 @dataclass(slots=True, kw_only=True)
+class ConnectAssignmentConnector(Struct):
+    """Part of ConnectAssignment."""
+
+    connector: str = ""
+    """Versions 0+."""
+    tasks: tuple[int, ...] = ()
+    """Versions 0+."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectAssignment(Struct):
+    """ConnectAssignment."""
+
+    error: int = 0
+    """Versions 0+."""
+    leader: str = ""
+    """Versions 0+."""
+    leader_url: str = ""
+    """Versions 0+."""
+    config_offset: int = 0
+    """Versions 0+."""
+    assignment: tuple[ConnectAssignmentConnector, ...] | None = ()
+    """Versions 0+."""
+    revoked: tuple[ConnectAssignmentConnector, ...] | None = None
+    """Versions 1+."""
+    delay: int = 0
+    """Versions 1+."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectWorkerState(Struct):
+    """ConnectWorkerState."""
+
+    url: str = ""
+    """Versions 0+."""
+    config_offset: int = 0
+    """Versions 0+."""
+    allocation: bytes | None = None
+    """Versions 1+."""
+
+
+@dataclass(slots=True, kw_only=True)
 class ConsumerProtocolAssignmentTopicPartition(Struct):
     """Part of ConsumerProtocolAssignment."""
 
@@ -1969,3 +2020,85 @@ class ConsumerProtocolSubscription(Struct):
     """Versions 2+."""
     rack_id: str | None = None
     """Versions 3+."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamsAssignmentInfo(Struct):
+    """StreamsAssignmentInfo."""
+
+    version: int = 0
+    """Versions 1+."""
+    commonly_supported_version: int = -1
+    """Versions 3+."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamsSubscriptionInfoTaskId(Struct):
+    """Part of StreamsSubscriptionInfo."""
+
+    topic_group_id: int = 0
+    """Versions 1-6."""
+    partition: int = 0
+    """Versions 1-6."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamsSubscriptionInfoPartitionToOffsetSum(Struct):
+    """Part of StreamsSubscriptionInfo."""
+
+    partition: int = 0
+    """Versions 7-9."""
+    offset_sum: int = 0
+    """Versions 7-9."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamsSubscriptionInfoTaskOffsetSum(Struct):
+    """Part of StreamsSubscriptionInfo."""
+
+    topic_group_id: int = 0
+    """Versions 7+."""
+    partition: int = 0
+    """Versions 10+."""
+    offset_sum: int = 0
+    """Versions 10+."""
+    named_topology: str | None = ""
+    """Versions 10+."""
+    partition_to_offset_sum: tuple[StreamsSubscriptionInfoPartitionToOffsetSum, ...] = ()
+    """Versions 7-9."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamsSubscriptionInfoClientTag(Struct):
+    """Part of StreamsSubscriptionInfo."""
+
+    key: bytes = b""
+    """Versions 11+."""
+    value: bytes = b""
+    """Versions 11+."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamsSubscriptionInfo(Struct):
+    """StreamsSubscriptionInfo."""
+
+    version: int = 0
+    """Versions 1+."""
+    latest_supported_version: int = -1
+    """Versions 3+."""
+    process_id: str = ZERO_UUID
+    """Versions 1+."""
+    prev_tasks: tuple[StreamsSubscriptionInfoTaskId, ...] = ()
+    """Versions 1-6."""
+    standby_tasks: tuple[StreamsSubscriptionInfoTaskId, ...] = ()
+    """Versions 1-6."""
+    user_end_point: bytes = b""
+    """Versions 2+."""
+    task_offset_sums: tuple[StreamsSubscriptionInfoTaskOffsetSum, ...] = ()
+    """Versions 7+."""
+    unique_field: int = 0
+    """Versions 8+."""
+    error_code: int = 0
+    """Versions 9+."""
+    client_tags: tuple[StreamsSubscriptionInfoClientTag, ...] = ()
+    """Versions 11+."""

@@ -34,7 +34,7 @@ class OracleError(Exception):
 
 
 def run_oracle(seed: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
-    """Fresh frames: ``rounds`` × (random, large, tags) and one minimal for each pair of message and version.
+    """Fresh frames: ``rounds`` times random, large and tags, and one minimal for each pair of message and version.
 
     :raises OracleError: when there is no JDK or the jars cannot be fetched.
     """

@@ -63,11 +63,17 @@ def fixtures() -> list[OracleFrame]:
     return read(load_fixtures())
 
 
+COVERED = [layout for layout in LAYOUTS.values() if layout.api_key is not None or layout.name in EMBEDDED]
+"""What kafka-clients has generated classes for; the protocols of Connect and Streams have a test of their own."""
+
+
 def pairs() -> list[tuple[str, int]]:
-    """Every (message, version) that the layouts know."""
-    return [
-        (layout.name, version) for layout in LAYOUTS.values() for version in range(layout.versions.first, layout.versions.last + 1)
-    ]
+    """Every (message, version) of these."""
+    return [(layout.name, version) for layout in COVERED for version in range(layout.versions.first, layout.versions.last + 1)]
+
+
+def names() -> list[str]:
+    return [layout.name for layout in COVERED]
 
 
 def snake(camel: str) -> str:

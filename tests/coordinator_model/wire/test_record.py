@@ -1,0 +1,124 @@
+"""The mirror record's envelope: written and read back, refused with the field's name."""
+
+from __future__ import annotations
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model.wire.record import (
+    FORMAT_VERSION,
+    HEADER_NAME,
+    Kind,
+    Loss,
+    MirrorRecord,
+    RecordError,
+    pack_envelope,
+    pack_loss,
+    unpack_loss,
+    unpack_record,
+)
+
+FRAME_FIELDS = {"v": FORMAT_VERSION, "k": "req", "at": 5, "cn": "c-1", "sq": 0, "api": 12, "ver": 4, "cor": 9}
+
+records = st.builds(
+    MirrorRecord,
+    partition=st.integers(0, 100),
+    offset=st.integers(0, 2**63 - 1),
+    group=st.none() | st.text(),
+    kind=st.sampled_from(Kind),
+    at_us=st.integers(0, 2**62),
+    cluster=st.text(),
+    broker=st.text(),
+    connection=st.text(),
+    exchange=st.integers(-1, 2**31),
+    api_key=st.integers(-1, 200),
+    api_version=st.integers(-1, 100),
+    correlation_id=st.integers(-(2**31), 2**31 - 1),
+    client_id=st.none() | st.text(),
+    client_address=st.text(),
+    client_software=st.text(),
+    cut_bytes=st.integers(0, 2**31),
+    queued_behind=st.integers(0, 1000),
+    frame=st.binary(),
+)
+
+
+def read(envelope: bytes | None, *, key: bytes | None = b"g", value: bytes | None = b"") -> MirrorRecord:
+    return unpack_record(partition=1, offset=2, key=key, value=value, envelope=envelope)
+
+
+@given(records)
+def test_what_is_packed_is_unpacked(record):
+    key = None if record.group is None else record.group.encode()
+    again = unpack_record(
+        partition=record.partition, offset=record.offset, key=key, value=record.frame, envelope=pack_envelope(record)
+    )
+    assert again == record
+
+
+@given(st.binary(max_size=60))
+def test_any_envelope_is_read_or_refused(envelope):
+    try:
+        read(envelope)
+    except RecordError as error:
+        assert str(error)
+
+
+def test_fields_at_their_default_are_left_out_but_those_that_frames_need():
+    tick = MirrorRecord(0, 0, None, Kind.TICK, 7, "", "", "", -1, -1, -1, 0, None, "", "", 0, 0, b"")
+    packed = msgpack.unpackb(pack_envelope(tick))
+    assert packed == {"v": 1, "k": "tick", "at": 7, "cn": "", "sq": -1, "api": -1, "ver": -1, "cor": 0}
+    assert read(pack_envelope(tick), key=None) == tick._replace(partition=1, offset=2)
+
+
+def test_an_absent_value_is_an_empty_frame():
+    assert read(msgpack.packb(FRAME_FIELDS), value=None).frame == b""
+
+
+def test_a_broker_may_be_told_by_its_number():
+    assert read(msgpack.packb(FRAME_FIELDS | {"br": 3})).broker == "3"
+
+
+def test_a_client_id_may_be_null():
+    assert read(msgpack.packb(FRAME_FIELDS | {"cid": None})).client_id is None
+
+
+@pytest.mark.parametrize(
+    ("envelope", "sentence"),
+    [
+        (None, f"record header {HEADER_NAME!r} is missing"),
+        (b"\xc1", "is not msgpack"),
+        (b"", "is not msgpack"),
+        (msgpack.packb([1]), "is not a map"),
+        (msgpack.packb({}), "mirror format version None is not 1"),
+        (msgpack.packb(FRAME_FIELDS | {"v": 2}), "mirror format version 2 is not 1"),
+        (msgpack.packb(FRAME_FIELDS | {"k": "ping"}), "unknown kind 'ping'"),
+        (msgpack.packb(FRAME_FIELDS | {"at": "soon"}), "envelope field 'at' is str, not int"),
+        (msgpack.packb(FRAME_FIELDS | {"cid": 5}), "envelope field 'cid' is int, not str"),
+        (msgpack.packb(FRAME_FIELDS | {"br": 1.5}), "envelope field 'br' is float, not str"),
+        (msgpack.packb({"v": 1, "k": "tick"}), "envelope lacks 'at'"),
+        *[(msgpack.packb({k: v for k, v in FRAME_FIELDS.items() if k != key}), f"envelope lacks {key!r}") for key in ("cn", "sq", "api", "ver", "cor")],
+    ],
+)  # fmt: skip
+def test_what_is_refused(envelope, sentence):
+    with pytest.raises(RecordError) as caught:
+        read(envelope)
+    assert sentence in str(caught.value)
+
+
+def test_a_key_that_is_no_text():
+    with pytest.raises(RecordError, match="key is not UTF-8"):
+        read(msgpack.packb(FRAME_FIELDS), key=b"\xff")
+
+
+@given(st.builds(Loss, *[st.integers(0, 2**62)] * 4))
+def test_losses(loss):
+    assert unpack_loss(pack_loss(loss)) == loss
+
+
+@pytest.mark.parametrize("value", [msgpack.packb({"records": 1}), msgpack.packb({"records": "x"}), b"\xc1", msgpack.packb({1: 2})])
+def test_bad_losses(value):
+    with pytest.raises(RecordError):
+        unpack_loss(value)
