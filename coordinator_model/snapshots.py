@@ -31,7 +31,7 @@ from coordinator_model.groups.facts import (
     Round,
     SyncAsk,
 )
-from coordinator_model.groups.offsets import Offsets
+from coordinator_model.groups.offsets import Holding, Offsets, SimpleCommit
 from coordinator_model.groups.state import State
 from coordinator_model.groups.timeline import Timeline
 from coordinator_model.ledger import Ledger, OpenFinding
@@ -61,6 +61,8 @@ _TYPES: Final[dict[int, type[Any]]] = {
     20: Assignments,
     30: Offsets,
     31: CommitAsk,
+    32: Holding,
+    33: SimpleCommit,
     40: Coordination,
     50: Timeline,
 }
