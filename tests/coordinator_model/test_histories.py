@@ -5,11 +5,21 @@ How many is set by the Hypothesis profile: a few hundred in the test suite, ``ma
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
 from hypothesis import given, note
+from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Finding, Severity
-from tests.coordinator_model.reference.history import History, Plan, plans
+from coordinator_model.findings import Finding, Severity, Status
+from coordinator_model.wire import API_NAMES, decode
+from tests.coordinator_model.reference import tally
+from tests.coordinator_model.reference.history import History, Plan, acts, plans, profiles
+from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, exchanges
+
+CLIENTS_ONLY = ("stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart")
+"""Without a failover: after one, most of what was proven is not any more."""
 
 
 def replay(history: History) -> list[Finding]:
@@ -18,8 +28,6 @@ def replay(history: History) -> list[Finding]:
 
 
 def describe(history: History, findings: list[Finding]) -> str:
-    from coordinator_model.wire import API_NAMES, decode
-
     lines = []
     for record in history.records:
         body: object = ""
@@ -37,7 +45,47 @@ def describe(history: History, findings: list[Finding]) -> str:
 @given(plans())
 def test_a_lawful_life_has_no_error(plan: Plan) -> None:
     history = plan.run()
-    errors = [finding for finding in replay(history) if finding.severity.rank >= Severity.ERROR.rank]
+    findings = replay(history)
+    errors = [finding for finding in findings if finding.severity.rank >= Severity.ERROR.rank]
+    tally.lawful.update(
+        histories=1,
+        records=len(history.records),
+        false=len(errors),
+        warnings=sum(finding.severity is Severity.WARNING and finding.status is Status.OPEN for finding in findings),
+    )
     if errors:
         note(describe(history, errors))
     assert errors == []
+
+
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
+    counts = tally.unlawful.setdefault(act.__name__, Counter())
+
+    @given(
+        plans(
+            profiles=st.lists(profiles(), min_size=2, max_size=4).map(tuple),
+            acts=st.lists(acts(CLIENTS_ONLY), min_size=2, max_size=6).map(tuple),
+        ),
+        st.integers(0, 2),
+    )
+    def found(plan: Plan, nth: int) -> None:
+        history, unlawful = History(plan), act(nth)
+        unlawful.commit_to(history)
+        history.run()
+        counts["histories"] += 1
+        if unlawful.done is None:
+            return
+        counts["done"] += 1
+        if not unlawful.knowable(exchanges(history.records)):
+            return
+        counts["knowable"] += 1
+        findings = replay(history)
+        spoke = any(finding.rule in act.rules for finding in findings)
+        counts["found"] += spoke
+        if not spoke:
+            note(f"{unlawful.done}\n{describe(history, findings)}")
+        assert spoke
+
+    found()
+    assert counts["knowable"] > 0

@@ -1,0 +1,401 @@
+"""One unlawful act in an otherwise lawful life: a coordinator that lies once, or lets somebody through whom it should refuse.
+
+Each act knows which rules are right to speak, and whether somebody who watches the wire can know of it at all: that is worked out from
+what was captured, by other means than the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+from coordinator_model import wire
+from coordinator_model.wire.record import Kind, MirrorRecord
+from tests.coordinator_model.reference.history import History
+from tests.coordinator_model.reference.world import SECOND, Asked, Connection
+
+
+class Seen(NamedTuple):
+    """A captured exchange."""
+
+    connection: str
+    exchange: int
+    asked_us: int
+    queued_behind: int
+    answered_us: int
+    request: Any
+    answer: Any
+
+    @property
+    def generation(self) -> int:
+        return getattr(self.request, "generation_id", getattr(self.request, "generation_id_or_member_epoch", -1))
+
+    @property
+    def error(self) -> int:
+        if isinstance(self.answer, wire.OffsetCommitResponse):
+            return self.answer.topics[0].partitions[0].error_code
+        return self.answer.error_code
+
+
+def exchanges(records: list[MirrorRecord]) -> list[Seen]:
+    """The answered exchanges of a capture, by time of answer."""
+    open_: dict[tuple[str, int], tuple[MirrorRecord, Any]] = {}
+    seen = []
+    for record in records:
+        key = (record.connection, record.exchange)
+        if record.kind is Kind.REQUEST:
+            open_[key] = (record, _decode(record))
+        elif record.kind is Kind.RESPONSE and key in open_:
+            asked, request = open_.pop(key)
+            seen.append(Seen(*key, asked.at_us, asked.queued_behind, record.at_us, request, _decode(record)))
+    return seen
+
+
+def _decode(record: MirrorRecord) -> Any:
+    request = record.kind is Kind.REQUEST
+    return wire.decode(record.frame, request=request, api_key=record.api_key, api_version=record.api_version).body
+
+
+def joins(seen: list[Seen]) -> Iterator[Seen]:
+    return (one for one in seen if isinstance(one.answer, wire.JoinGroupResponse) and one.error == 0)
+
+
+@dataclass
+class Unlawful:
+    """What happens, once. ``nth`` chooses among the occasions."""
+
+    nth: int
+    done: tuple[str, int] | None = None  #: (connection, exchange) of the act
+    occasions: int = 0
+
+    rules: ClassVar[frozenset[str]] = frozenset()  #: those that are right to speak
+
+    def commit_to(self, history: History) -> None:
+        self.history = history
+        history.world.tamper = self._tamper
+
+    def _tamper(self, connection: Connection, asked: Asked, body: Any) -> Any:
+        if self.done is not None or not self.occasion(connection, asked, body):
+            return body
+        self.occasions += 1
+        if self.occasions <= self.nth:
+            return body
+        self.done = (connection.name, asked.exchange)
+        return self.lie(asked, body)
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        raise NotImplementedError
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        raise NotImplementedError
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        raise NotImplementedError
+
+    def act(self, seen: list[Seen]) -> Seen | None:
+        return next((one for one in seen if (one.connection, one.exchange) == self.done), None)
+
+
+def _members(history: History) -> list[str]:
+    return list(history.coordinator.group.members)
+
+
+def _roster_known(seen: list[Seen], generation: int, before_us: int) -> wire.JoinGroupResponse | None:
+    """The leader's answer of that generation, if it was captured by then."""
+    for one in joins(seen):
+        if one.answer.generation_id == generation and one.answer.members and one.answered_us < before_us:
+            answer: wire.JoinGroupResponse = one.answer
+            return answer
+    return None
+
+
+class StaleAccepted(Unlawful):
+    """A heartbeat or commit of an older generation succeeds."""
+
+    rules = frozenset({"G-02", "O-02"})
+
+    def commit_to(self, history: History) -> None:
+        super().commit_to(history)
+        history.world.at(15 * SECOND, self._shadow)
+
+    def _shadow(self) -> None:
+        """Somebody keeps using the generation before the current one."""
+        world, group = self.history.world, self.history.coordinator.group
+        if self.done is not None:
+            return
+        if group.generation > 1 and group.members:
+            connection = Connection(world, "shadow", self.history.coordinator.name)
+            connection.ask(self._request(world.group, group.generation - 1, next(iter(group.members.values()))), lambda _: None)
+            world.at(2 * SECOND, connection.close)
+        world.at(3 * SECOND, self._shadow)
+
+    def _request(self, group: str, generation: int, member: Any) -> Any:
+        return wire.HeartbeatRequest(
+            group_id=group, generation_id=generation, member_id=member.id, group_instance_id=member.instance_id
+        )
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return connection.client_id == "shadow" and isinstance(body, wire.HeartbeatResponse) and body.error_code == 22
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, error_code=0)
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        act = self.act(seen)
+        return act is not None and any(
+            one.answer.generation_id > act.generation and one.answered_us < act.asked_us for one in joins(seen)
+        )
+
+
+class StaleCommitAccepted(StaleAccepted):
+    """The same by a commit."""
+
+    def _request(self, group: str, generation: int, member: Any) -> Any:
+        partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        return wire.OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member.id,
+            group_instance_id=member.instance_id,
+            topics=(wire.OffsetCommitRequestTopic(name="t", partitions=(partition,)),),
+        )
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        refused = isinstance(body, wire.OffsetCommitResponse) and body.topics[0].partitions[0].error_code == 22
+        return connection.client_id == "shadow" and refused
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        partition = wire.OffsetCommitResponsePartition(partition_index=0, error_code=0)
+        return replace(body, topics=(wire.OffsetCommitResponseTopic(name="t", partitions=(partition,)),))
+
+
+class StrangerAccepted(StaleAccepted):
+    """A member id that nobody was given is let through."""
+
+    rules = frozenset({"M-02", "O-02"})
+
+    def _request(self, group: str, generation: int, member: Any) -> Any:
+        return wire.HeartbeatRequest(group_id=group, generation_id=generation + 1, member_id="stranger")
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return connection.client_id == "shadow" and isinstance(body, wire.HeartbeatResponse) and body.error_code == 25
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        act = self.act(seen)
+        if act is None or _roster_known(seen, act.generation, act.asked_us) is None:
+            return False
+        # After the next round the roster of this one no longer says anything; that it still stands must be known at the answer.
+        return not any(one.answer.generation_id > act.generation and one.answered_us < act.answered_us for one in joins(seen))
+
+
+class ValidRefused(Unlawful):
+    """A heartbeat at the current generation is refused with ILLEGAL_GENERATION."""
+
+    rules = frozenset({"G-03"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return isinstance(body, wire.HeartbeatResponse) and body.error_code == 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, error_code=22)
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        """The generation was proven before and, by a success asked after the refusal, was still the same later."""
+        act = self.act(seen)
+        if act is None:
+            return False
+        before = any(one.answer.generation_id == act.generation and one.answered_us < act.asked_us for one in joins(seen))
+        after = any(one.asked_us > act.answered_us and not one.queued_behind and self._proves(one, act.generation) for one in seen)
+        return before and after
+
+    @staticmethod
+    def _proves(one: Seen, generation: int) -> bool:
+        if isinstance(one.answer, wire.JoinGroupResponse):
+            return one.error == 0 and one.answer.generation_id == generation
+        if isinstance(one.answer, wire.HeartbeatResponse):
+            return one.error in {0, 27} and one.generation == generation
+        return one.error == 0 and one.generation == generation
+
+
+class MemberUnknown(Unlawful):
+    """A heartbeat of a member in good standing is refused with UNKNOWN_MEMBER_ID."""
+
+    rules = frozenset({"M-03", "T-03"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return isinstance(body, wire.HeartbeatResponse) and body.error_code == 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, error_code=25)
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        """It is known to be a member, and was accepted a moment ago, in a round whose SyncGroups were all answered."""
+        act = self.act(seen)
+        if act is None:
+            return False
+        roster = _roster_known(seen, act.generation, act.asked_us)
+        if roster is None or all(entry.member_id != act.request.member_id for entry in roster.members):
+            return False
+        later_round = any(one.answer.generation_id > act.generation and one.asked_us < act.answered_us for one in joins(seen))
+        recent = any(
+            isinstance(one.answer, wire.HeartbeatResponse)
+            and one.request.member_id == act.request.member_id
+            and one.error == 0
+            and act.asked_us - 5 * SECOND < one.asked_us
+            and one.answered_us < act.asked_us
+            for one in seen
+        )
+        synced = {
+            one.request.member_id
+            for one in seen
+            if isinstance(one.answer, wire.SyncGroupResponse)
+            and one.error == 0
+            and one.generation == act.generation
+            and one.answered_us < act.asked_us
+        }
+        return recent and not later_round and synced >= {entry.member_id for entry in roster.members}
+
+
+class WentBack(Unlawful):
+    """A JoinGroup of a known member succeeds two generations lower."""
+
+    rules = frozenset({"G-04"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        succeeded = isinstance(body, wire.JoinGroupResponse) and not body.error_code
+        return succeeded and body.generation_id >= 3 and bool(asked.body.member_id)
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, generation_id=body.generation_id - 2)
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        """A higher generation was proven before it was asked, and its roster names the member that asks."""
+        act = self.act(seen)
+        if act is None:
+            return False
+        earlier = [one.answer for one in joins(seen) if one.answered_us < act.asked_us]
+        newest = max((answer.generation_id for answer in earlier), default=-1)
+        roster = _roster_known(seen, newest, act.asked_us)
+        by_then = [one for one in joins(seen) if one.answered_us < act.answered_us]
+        overtaken = any(one.answer.generation_id > newest for one in by_then)
+        known = roster is not None and any(entry.member_id == act.request.member_id for entry in roster.members)
+        return act.answer.generation_id < newest and known and not overtaken
+
+
+class ForeignId(Unlawful):
+    """A member rejoins and is answered under the id of another."""
+
+    rules = frozenset({"M-08"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        if not isinstance(body, wire.JoinGroupResponse) or body.error_code or not asked.body.member_id:
+            return False
+        return len(_members(self.history)) > 1
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, member_id=next(id_ for id_ in _members(self.history) if id_ != asked.body.member_id))
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        return self.act(seen) is not None
+
+
+class SwappedAssignment(Unlawful):
+    """A member is given what the leader meant for another."""
+
+    rules = frozenset({"A-05", "A-06"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return isinstance(body, wire.SyncGroupResponse) and not body.error_code and self._other(body) is not None
+
+    def _other(self, body: wire.SyncGroupResponse) -> bytes | None:
+        members = self.history.coordinator.group.members.values()
+        others = [one.assignment for one in members if one.assignment not in {b"", body.assignment}]
+        return others[0] if others and body.assignment else None
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, assignment=self._other(body))
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        act = self.act(seen)
+        return act is not None and any(
+            isinstance(one.answer, wire.SyncGroupResponse)
+            and one.generation == act.generation
+            and any(entry.member_id == act.request.member_id for entry in one.request.assignments)
+            and one.asked_us < act.answered_us
+            for one in seen
+        )
+
+
+class EmptiedAssignment(SwappedAssignment):
+    """A member is given nothing although the leader meant something for it."""
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, assignment=b"")
+
+
+class ForeignProtocol(Unlawful):
+    """A member is told a protocol that nobody offered."""
+
+    rules = frozenset({"P-03", "P-06"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return isinstance(body, wire.JoinGroupResponse) and not body.error_code
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, protocol_name="invented")
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        return self.act(seen) is not None
+
+
+class JoinForgotten(Unlawful):
+    """The phase ends, the others are answered, and one JoinGroup is not."""
+
+    rules = frozenset({"C-02", "R-01"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        if not isinstance(body, wire.JoinGroupResponse) or body.error_code or not asked.body.member_id:
+            return False
+        return len(_members(self.history)) > 1 and body.leader != body.member_id
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        self.generation = body.generation_id
+        self.member_id = body.member_id
+        self.at_us = self.history.world.now_us
+        return None
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        """The roster names it, and its connection stayed open, without another attempt, for longer than any slack."""
+        if self.done is None:
+            return False
+        roster = next((one for one in joins(seen) if one.answer.generation_id == self.generation and one.answer.members), None)
+        if roster is None or all(entry.member_id != self.member_id for entry in roster.answer.members):
+            return False
+        patience_us = 12 * SECOND
+        records = self.history.records
+        closed = [one.at_us for one in records if one.kind is Kind.CLOSE and one.connection == self.done[0]]
+        again = [
+            one.at_us
+            for one in records
+            if one.kind is Kind.REQUEST
+            and one.api_key == 11
+            and _decode(one).member_id == self.member_id
+            and one.at_us > self.at_us
+        ]
+        return min([*closed, *again, records[-1].at_us]) > self.at_us + patience_us
+
+
+ACTS: tuple[type[Unlawful], ...] = (
+    StaleAccepted,
+    StaleCommitAccepted,
+    StrangerAccepted,
+    ValidRefused,
+    MemberUnknown,
+    WentBack,
+    ForeignId,
+    SwappedAssignment,
+    EmptiedAssignment,
+    ForeignProtocol,
+    JoinForgotten,
+)
