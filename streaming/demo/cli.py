@@ -61,6 +61,8 @@ def demo(
 
     """
     # Imported late: --help and a wrong option should not wait for Kafka's libraries.
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
     from streaming.demo.broker import BrokerError  # noqa: PLC0415
     from streaming.demo.processes import ChildError  # noqa: PLC0415
     from streaming.demo.show import LEAST_DURATION_S, Spectacle, run, working_folder  # noqa: PLC0415
@@ -81,8 +83,10 @@ def demo(
     except KeyboardInterrupt:
         console.print("interrupted; everything is stopped")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except KafkaException as error:
+        _fail(f"the demo's Kafka broker: {error.args[0].str()}")
     except (BrokerError, ChildError, JvmError, OSError) as error:
-        _fail(error)
+        _fail(str(error))
     raise typer.Exit(status)
 
 
@@ -101,6 +105,6 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _fail(error: Exception) -> NoReturn:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(Text("error: ", "bold red"), Text(str(error)), sep="")
+def _fail(sentence: str) -> NoReturn:
+    Console(stderr=True, soft_wrap=True, highlight=False).print(Text("error: ", "bold red"), Text(sentence), sep="")
     raise typer.Exit(EXIT_CANNOT_START)

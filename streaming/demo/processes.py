@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from streaming.demo.broker import guard
 
-_STOP_TIMEOUT_S: Final = 8.0
+_STOP_TIMEOUT_S: Final = 25.0  # the monitor finishes its batch first
 
 
 class ChildError(RuntimeError):
@@ -141,6 +141,16 @@ class Child:
             with self.log.open("a") as log:
                 log.write(line)
             return Report(self.name, self.pid, time.time_ns() // 1000, "said", {"text": line.rstrip()})
+
+
+def check(children: Sequence[Child]) -> None:
+    """See that none has ended.
+
+    :raises ChildError: when one has.
+    """
+    for child in children:
+        if child.status is not None:
+            raise ChildError(f"{child.name} (pid {child.pid}) ended with status {child.status}{child.last_words()}")
 
 
 class Supervisor:

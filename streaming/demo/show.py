@@ -30,7 +30,7 @@ from streaming.demo import view
 from streaming.demo.board import Board, Watcher, now_us, settled
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.hostile import HostileProxy, success_for
-from streaming.demo.processes import Child, ChildError, Processes, Report
+from streaming.demo.processes import Child, ChildError, Processes, Report, check
 from streaming.demo.raw_client import ILLEGAL_GENERATION, Connection, RawClientError
 from streaming.demo.troubles import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage, Trouble
 from streaming.demo.verdicts import Truth, exit_status
@@ -60,7 +60,7 @@ class Spectacle(NamedTuple):
 def run(spectacle: Spectacle, console: Console) -> int:
     """Run the demo and print its summary; gives the exit status.
 
-    :raises BrokerError, JvmError, ChildError, OSError: when something cannot be started.
+    :raises BrokerError, JvmError, ChildError, KafkaException, OSError: when something cannot be started, or dies.
     """
     began = time.monotonic()
     plain = spectacle.plain or not console.is_terminal
@@ -113,15 +113,16 @@ def _set_up(spectacle: Spectacle, board: Board, stack: ExitStack, tell: Tell) ->
     config.write_text(_monitor_config(folder, broker.internal))
     monitor = processes.start("monitor", [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)])
 
-    stage = Stage(processes, board, tap_address, lambda: proxy.lies)
+    stage = Stage(processes, board, tap_address, lambda: proxy.lies, vital=(tap, monitor))
     processes.start("producer", [sys.executable, "-m", "streaming.demo.producer", tap_address, TOPIC])
     for group, clients in STANDING.items():
         for kind, client_id in clients:
             stage.standing[client_id] = stage.consumer(kind, group, client_id)
 
-    tell("waiting for Spark")
+    tell("starting Spark")
     said = f"the monitor does not start; see {folder / 'logs' / 'monitor.log'}"
     _wait(lambda: _topics_exist(broker.internal, topics.findings, topics.groups), [monitor, tap], said)
+    tell(f"waiting until the monitor has learnt the groups {' and '.join(STANDING)}")
     stack.enter_context(Watcher(board, broker.internal, findings=topics.findings, groups=topics.groups))
     _wait(
         lambda: all(settled(board.group(group), len(clients)) for group, clients in STANDING.items()),
@@ -192,9 +193,7 @@ def _wait(condition: Callable[[], bool], children: Sequence[Child], otherwise: s
     """
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while not condition():
-        for child in children:
-            if child.status is not None:
-                raise ChildError(f"{child.name} ended with status {child.status} while starting{child.last_words()}")
+        check(children)
         if time.monotonic() > deadline:
             raise ChildError(f"{otherwise}{children[0].last_words()}")
         time.sleep(_POLL_S)
@@ -275,6 +274,7 @@ def _perform(play: _Play, console: Console, *, plain: bool) -> None:
                 play.begin_due(passed_s)
                 if passed_s > play.duration_s / 2:
                     restart.once()
+                check(play.stage.vital)
                 time.sleep(_POLL_S)
         finally:
             play.end()

@@ -48,12 +48,20 @@ STANDING: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
 
 
 class Stage:
-    """What a trouble can use: it starts processes, waits, and says what it does. ``over`` ends all waiting."""
+    """What a trouble can use: it starts processes, waits, and says what it does. ``over`` ends all waiting.
 
-    def __init__(self, processes: Processes, board: Board, bootstrap: str, lies: Callable[[], Sequence[Lie]]) -> None:
+    :param bootstrap: the broker as clients reach it.
+    :param lies: what the lying proxy has told so far.
+    :param vital: without these processes there is nothing to see.
+    """
+
+    def __init__(
+        self, processes: Processes, board: Board, bootstrap: str, lies: Callable[[], Sequence[Lie]], *, vital: Sequence[Child]
+    ) -> None:
         self.over = threading.Event()
         self.say = board.note
         self.lies = lies
+        self.vital = vital
         self.standing: dict[str, Child] = {}
         self._processes = processes
         self._bootstrap = bootstrap

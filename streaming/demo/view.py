@@ -24,6 +24,7 @@ _STATE_STYLES: Final = {"Stable": "green", "Empty": "dim", "Dead": "dim", "Unkno
 _MOVING: Final = "yellow"
 _FRAMES_PER_S: Final = 4
 _TITLE: Final = "bold"
+_HEADINGS: Final = 6  #: lines of the live view that are neither above the findings, nor a finding, nor a note
 _WIDE: Final = 130  #: columns from which the summary has room for everything
 
 
@@ -70,17 +71,16 @@ class Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines: Sequence[Line] = self._lines()
-        heading = self._heading()
-        troubles, groups = troubles_table(lines), groups_table(self._board, now_us())
-        used = sum(len(console.render_lines(part, options, pad=False)) for part in (heading, troubles, groups))
-        left = options.max_height - used - 6  # the headings of findings and notes, and a line to breathe
-        notes = max(1, min(5, left // 3))
+        above = (self._heading(), Text(), troubles_table(lines), Text(), groups_table(self._board, now_us()), Text())
+        used = sum(len(console.render_lines(part, options, pad=False)) for part in above)
+        left = options.max_height - used - _HEADINGS
+        notes = max(1, min(8, left // 3))
         yield Group(
-            heading,
-            troubles,
-            groups,
+            *above,
             findings_table(self._board.findings(), room=max(3, left - notes), width=options.max_width),
-            *(notes_lines(self._board.notes()[-notes:])),
+            Text(),
+            Text("What the demo does", _TITLE),
+            *notes_lines(self._board.notes()[-notes:]),
         )
 
     def _heading(self) -> RenderableType:
@@ -196,7 +196,7 @@ def findings_table(findings: Sequence[Sighting], *, room: int, width: int) -> Ta
 
 def notes_lines(notes: Sequence[Note]) -> list[Text]:
     """What the demo did last."""
-    return [Text.assemble((f" {_local(note.at_us)}  ", "dim"), note.text, overflow="ellipsis", no_wrap=True) for note in notes]
+    return [Text.assemble((f"{_local(note.at_us)}   ", "dim"), note.text, overflow="ellipsis", no_wrap=True) for note in notes]
 
 
 # --- plain ---------------------------------------------------------------------------------------------------
@@ -242,11 +242,9 @@ def summary(outcome: Outcome, width: int) -> RenderableType:
         row = _summary_row(line, outcome.pids)
         table.add_row(*(row if wide else row[:5]))
     legend = (
-        []
-        if wide
-        else [Text(" Seconds count from, and of these the rule itself waits for:", "dim"), *map(_legend, outcome.lines), Text()]
+        [] if wide else [Text("Seconds count from, and of these the rule itself waits for:", "dim"), *map(_legend, outcome.lines)]
     )
-    return Group(table, *legend, *_closing_lines(outcome))
+    return Group(table, *legend, Text(), *_closing_lines(outcome))
 
 
 def _summary_row(line: Line, pids: Mapping[str, Sequence[int]]) -> list[RenderableType]:
@@ -269,7 +267,7 @@ def _summary_row(line: Line, pids: Mapping[str, Sequence[int]]) -> list[Renderab
 
 
 def _legend(line: Line) -> Text:
-    return Text(f"   {line.trouble.name}: {line.trouble.fact}; {line.trouble.rule_waits}", "dim")
+    return Text(f"  {line.trouble.name}: {line.trouble.fact}; {line.trouble.rule_waits}", "dim")
 
 
 def _pids(pids: Sequence[int]) -> str:

@@ -69,7 +69,7 @@ def test_a_child_that_ends_too_early_is_told_with_its_last_words(processes):
 
 
 def test_a_silent_child_is_given_up_on(processes):
-    child = processes.start("silent", python(STUBBORN))
+    child = processes.start("silent", python("import time; time.sleep(600)"))
     with pytest.raises(ChildError, match="has not joined after 0 s"):
         child.wait_for("joined", timeout_s=0.3)
 

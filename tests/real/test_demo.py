@@ -1,0 +1,111 @@
+"""The demo finds what it makes, says so in its exit status, and leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from streaming.demo.show import LEAST_DURATION_S
+from streaming.demo.troubles import TROUBLES
+from tests.real.harness import wait_for
+
+pytestmark = pytest.mark.real
+
+
+@contextmanager
+def demo(folder, *options):
+    """A running demo whose descendants can be told by the environment they inherit; in a session of its own, as from a terminal."""
+    command = [sys.executable, "-m", "streaming.cli", "demo", "--plain", *options]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(folder), "COLUMNS": "160"},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def descendants(folder):
+    """Command lines of the processes that have the folder in their arguments or environment."""
+    listed = subprocess.run(["ps", "axeww", "-o", "stat=,args="], capture_output=True, text=True, check=True).stdout
+    return [line[:150] for line in listed.splitlines() if str(folder) in line and not line.startswith("Z")]
+
+
+def read_until(process, text):
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if text in line:
+            return "".join(said)
+    raise AssertionError("".join(said))
+
+
+def assert_nothing_left(folder):
+    wait_for(lambda: not descendants(folder), "all processes are gone")
+    assert not list(folder.glob("rebalance-monitor-*"))
+
+
+def test_a_short_demo_finds_everything_and_names_the_culprits(tmp_path):
+    with demo(tmp_path, "--duration", f"{LEAST_DURATION_S:.0f}s") as process:
+        text, _ = process.communicate(timeout=280)
+        assert process.returncode == 0, text
+    for trouble in TROUBLES:
+        row = next(line for line in text.splitlines() if line.startswith(trouble.name))
+        assert f" {trouble.expected.rule} " in row
+        assert f"{trouble.expected.culprits[0]} (pid " in row
+    assert "✔ 6 of 6 troubles found" in text
+    assert "✔ no finding about the healthy group" in text
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_interrupted_stops_everything(tmp_path, number):
+    with demo(tmp_path) as process:
+        read_until(process, "starting Spark")
+        assert len(descendants(tmp_path)) > 5
+        process.send_signal(number)
+        text, _ = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert text.strip() == "interrupted; everything is stopped"
+    assert_nothing_left(tmp_path)
+
+
+def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path):
+    with demo(tmp_path) as process:
+        read_until(process, "waiting until the monitor has learnt")
+        process.kill()
+    assert_nothing_left(tmp_path)
+
+
+def test_a_monitor_that_dies_ends_the_demo_with_a_sentence(tmp_path):
+    with demo(tmp_path) as process:
+        read_until(process, "starting Spark")
+        listed = subprocess.run(["ps", "axeww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
+        monitors = [line.split()[0] for line in listed.splitlines() if "streaming.cli run" in line and str(tmp_path) in line]
+        assert len(monitors) == 1
+        os.kill(int(monitors[0]), signal.SIGKILL)
+        text, _ = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert f"error: monitor (pid {monitors[0]}) ended with status -9" in text
+    assert_nothing_left(tmp_path)
+
+
+def test_a_missing_java_is_told_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with demo(tmp_path) as process:
+        text, _ = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert "error: Java 17 or newer is needed" in text
+        assert "Traceback" not in text
+    assert not list(tmp_path.glob("rebalance-monitor-*"))
