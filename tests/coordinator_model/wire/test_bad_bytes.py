@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.wire import DecodeError, decode, decode_request_header
 from coordinator_model.wire.encoder import varint
-from coordinator_model.wire.layouts import REQUESTS, RESPONSES
+from coordinator_model.wire.layouts import LAYOUTS, REQUESTS, RESPONSES
 from tests.coordinator_model.wire.frames import OracleFrame, fixtures, names
 from tests.coordinator_model.wire.fuzz_decode import TARGETS, check_any_bytes
 
@@ -250,11 +250,12 @@ def mutated(frame: OracleFrame) -> st.SearchStrategy[bytes]:
 def test_a_frame_with_a_few_bytes_changed_is_read_or_refused(data):
     frame = data.draw(st.sampled_from([frame for frame in fixtures() if frame.style in ("random", "tags")]))
     raw = data.draw(mutated(frame))
+    position = 0
     try:
         frame.decode(raw)
     except DecodeError as error:
-        assert error.message
-        assert 0 <= error.position <= len(raw)
+        position = error.position
+    assert 0 <= position <= len(raw)
 
 
 @settings(max_examples=500, deadline=None)
@@ -273,7 +274,7 @@ def test_of_frames_read_with_another_layout_at_most_1_5_percent_are_taken_for_va
             if frame.layout.api_key is None or frame.is_request != request:
                 continue
             for layout, version in others:
-                if wire_form(layout, version) != wire_form(frame.layout, frame.version):
+                if wire_form(layout.name, version) != wire_form(frame.name, frame.version):
                     tried += 1
                     try:
                         decode(frame.raw, request=request, api_key=layout.api_key, api_version=version)
@@ -285,8 +286,9 @@ def test_of_frames_read_with_another_layout_at_most_1_5_percent_are_taken_for_va
 
 
 @functools.cache
-def wire_form(layout, version):
+def wire_form(name, version):
     """What decides the bytes: two messages of the same form cannot be told apart, nor need be."""
+    layout = LAYOUTS[name]
 
     def struct_form(struct):
         return tuple(

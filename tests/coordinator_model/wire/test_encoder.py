@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 
 import pytest
 
@@ -41,9 +42,8 @@ def request(body: wire.Message, version: int, **header) -> bytes:
     ],
 )
 def test_what_a_version_cannot_say(body, version, sentence):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         request(body, version)
-    assert sentence in str(caught.value)
 
 
 def test_a_known_tag_is_not_unknown():

@@ -69,7 +69,7 @@ def check_frame(frame: OracleFrame) -> None:
     assert dict(header.unknown_tags) == {
         int(tag): base64.b64decode(raw) for tag, raw in frame.header.get("unknownTags", {}).items()
     }
-    assert body.API_KEY == frame.layout.api_key
+    assert frame.layout.api_key == body.API_KEY
     check_struct(frame.value, body, frame.name, frame, frame.name)
     if frame.is_request:
         again = wire.encode_request(

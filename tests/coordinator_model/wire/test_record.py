@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgpack
 import pytest
 from hypothesis import given
@@ -60,10 +62,8 @@ def test_what_is_packed_is_unpacked(record):
 
 @given(st.binary(max_size=60))
 def test_any_envelope_is_read_or_refused(envelope):
-    try:
-        read(envelope)
-    except RecordError as error:
-        assert str(error)
+    with contextlib.suppress(RecordError):
+        assert read(envelope).partition == 1
 
 
 def test_fields_at_their_default_are_left_out_but_those_that_frames_need():
