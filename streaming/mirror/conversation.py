@@ -233,8 +233,10 @@ class Conversation:
     def _mirror_request(self, exchange: _Exchange, size: int, frame: bytes) -> _Exchange:
         cut = size - len(frame)
         body = None if cut else _body(exchange, frame)
-        named = () if body is None else tuple(dict.fromkeys(groups_named(body)))
         held = exchange.api_key == _API_VERSIONS and len(self._held) < _HELD_AT_MOST
+        named = () if body is None else tuple(dict.fromkeys(groups_named(body)))
+        if body is None and not held and not self._groups:
+            named = ("",)  # it may concern any group: better an odd key than silence
         exchange = exchange._replace(client_id=client_id(frame), held=held)
         for group in named:
             if group not in self._groups:
@@ -242,8 +244,6 @@ class Conversation:
                 for record in self._held:
                     self._write(record._replace(group=group))
         groups = named or tuple(self._groups)
-        if not groups and body is None and not held:
-            groups = ("",)  # it may concern any group: better an odd key than silence
         if not groups and not held:
             return exchange
         exchange = exchange._replace(number=self._next_number, groups=groups)

@@ -170,7 +170,7 @@ class Tap:
 
     def _tick(self) -> None:
         self._ticker = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
-        self._sink.write(
+        self._write(
             MirrorRecord(
                 partition=-1,
                 offset=-1,
@@ -235,7 +235,10 @@ class Tap:
     def _write(self, record: MirrorRecord) -> None:
         if record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE:
             self.stats.frames += 1
-        self._sink.write(record)
+        try:
+            self._sink.write(record)
+        except Exception as error:  # a sink must not raise; if one does, the clients are not to suffer for it
+            log.error("the mirror's sink failed: %r", error)  # noqa: TRY400 - a user reads this log
 
 
 class _Bridge:

@@ -173,7 +173,7 @@ class TestExchanges:
         talk.client(other_request(11, 99, 2, b"from the future"))
         talk.broker(other_response(2, b"likewise"))
         talk.close()
-        assert talk.told() == [("", "req", 0), ("", "res", 0)]
+        assert talk.told() == [("", "open", -1), ("", "req", 0), ("", "res", 0), ("", "close", -1)]
 
     def test_an_acks_0_producer_on_the_same_connection_gets_no_answers(self, talk):
         for version in (2, 8, 9, 12):
@@ -321,17 +321,15 @@ class TestOpaque:
         assert "response 2 came where request 1 was to be answered" in talk.opaque[0]
         assert talk.records[-1].kind is Kind.GAP
 
-    def test_a_fault_of_ours_does_not_reach_the_client(self):
-        def fail(record):
+    def test_a_fault_of_ours_does_not_reach_the_client(self, talk, monkeypatch):
+        def fail(body):
             raise ZeroDivisionError
 
-        reasons: list[str] = []
-        conversation = Conversation(
-            fail, cluster="", broker="", connection="x", client_address="", at_us=1, on_opaque=reasons.append
-        )
-        conversation.client_sent(sized(wire.encode_request(wire.ListGroupsRequest(), api_version=4, correlation_id=1)), 2)
-        conversation.client_sent(sized(b"\0\x0b\0\x63\0\0\0\1\0\1c"), 2)
-        assert reasons == ["internal error: ZeroDivisionError()"]
+        talk.exchange(1)
+        monkeypatch.setattr(conversation_module, "groups_named", fail)
+        talk.request(heartbeat(), 4, 2)
+        assert talk.opaque == ["internal error: ZeroDivisionError()"]
+        assert talk.records[-1].kind is Kind.GAP
 
 
 class TestSasl:
@@ -360,6 +358,8 @@ class TestSasl:
             [(b"\0user\0" + PASSWORD, b"")],
             [(b"\0D\0\1\0\0\0\0", b"")],
             [(b"\0\0", b"")],
+            [(b"\0A\0pass\0\0\0" + PASSWORD, b"")],
+            [(b"\0A\0\1" + PASSWORD, b"")],
             [(b"n,,n=user,r=abc", b"r=abc,s=salt,i=4096"), (b"c=biws,r=abc,p=proof", b"v=signature")],
             [
                 (bytes.fromhex("6082") + bytes(range(200)), bytes(100)),
@@ -367,7 +367,15 @@ class TestSasl:
                 (bytes.fromhex("050404ff") + PASSWORD, None),
             ],
         ],
-        ids=["plain", "plain with control characters", "empty names", "scram", "gssapi, the last one not answered"],
+        ids=[
+            "plain",
+            "plain with control characters",
+            "empty names",
+            "no version",
+            "no client id",
+            "scram",
+            "gssapi, the last one not answered",
+        ],
     )
     def test_bare_tokens_of_the_old_handshake_are_neither_kept_nor_taken_for_frames(self, talk, tokens):
         self._handshake(talk, 0)

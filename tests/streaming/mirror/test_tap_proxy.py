@@ -206,9 +206,16 @@ def test_a_client_that_leaves_while_the_broker_is_dialled_leaves_nothing_behind(
             loop = asyncio.get_running_loop()
             dial, arrived, hold = loop.create_connection, asyncio.Event(), asyncio.Event()
 
+            given_up = False
+
             async def slowly(*args, **options):
+                nonlocal given_up
                 arrived.set()
-                await hold.wait()
+                try:
+                    await hold.wait()
+                except asyncio.CancelledError:
+                    given_up = True
+                    raise
                 return await dial(*args, **options)
 
             host, _, port = tap.addresses[0].rpartition(":")
@@ -218,12 +225,48 @@ def test_a_client_that_leaves_while_the_broker_is_dialled_leaves_nothing_behind(
             with socket.create_connection((host, int(port))) as leaving:
                 await arrived.wait()
                 leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            hold.set()
             await until(lambda: tap.stats.open_connections == 1)
+            assert given_up
+            hold.set()
             writer.close()
             await until(lambda: tap.stats.open_connections == 0)
 
     run(scenario())
+
+
+def test_a_connection_ends_once():
+    """The broker's side may come up just when the client has left, and then goes away too."""
+
+    async def scenario():
+        async with tapped(echo) as tap:
+            _, writer = await connect(tap)
+            await until(lambda: tap._bridges)
+            (bridge,) = tap._bridges
+            tap.ended(bridge)
+            tap.ended(bridge)
+            assert tap.stats.open_connections == 0
+            writer.close()
+
+    run(scenario())
+
+
+def test_a_sink_that_fails_does_not_disturb_the_client(caplog):
+    class Failing:
+        def write(self, record) -> None:
+            raise ZeroDivisionError
+
+    async def scenario():
+        server = await asyncio.start_server(echo, HOST, 0)
+        async with server, Tap([Listener(HOST, 0, HOST, server.sockets[0].getsockname()[1])], Failing()) as tap:
+            reader, writer = await connect(tap)
+            frame = bytes.fromhex("0000000d 000c0063 00000001 000163 0000".replace(" ", ""))  # a Heartbeat of no known version
+            for _ in range(3):
+                writer.write(frame)
+                assert await reader.readexactly(len(frame)) == frame
+            writer.close()
+
+    run(scenario())
+    assert "the mirror's sink failed" in caplog.text
 
 
 def test_ticks_come_at_their_pace_and_in_order():
