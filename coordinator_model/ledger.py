@@ -131,7 +131,7 @@ class Ledger:
         for cause in rule.folds_under:
             for (id_, subject), known in self.open.items():
                 if id_ == cause and (
-                    not breach.subject or subject == breach.subject or (subject and subject == breach.instance_id)
+                    not subject or not breach.subject or subject == breach.subject or subject == breach.instance_id
                 ):
                     return known
         return None

@@ -17,7 +17,7 @@ import msgpack
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.assignments import Assignments
 from coordinator_model.groups.classic import ClassicGroup, Line
-from coordinator_model.groups.coordination import Coordination
+from coordinator_model.groups.coordination import Coordination, Persisted, Pointed, Spell, Tenure
 from coordinator_model.groups.facts import (
     Actor,
     CommitAsk,
@@ -64,6 +64,10 @@ _TYPES: Final[dict[int, type[Any]]] = {
     32: Holding,
     33: SimpleCommit,
     40: Coordination,
+    41: Spell,
+    42: Tenure,
+    43: Persisted,
+    44: Pointed,
     50: Timeline,
 }
 _CODES: Final = {type_: code for code, type_ in _TYPES.items()}

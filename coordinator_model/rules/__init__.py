@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.rules import generations, members, rebalances, sessions, static, view
+from coordinator_model.rules import coordinators, generations, members, offsets, rebalances, sessions, static, view
 from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule
 
 CATALOGUE: Final[dict[str, Rule]] = {
     rule.id: rule
-    for family in (generations.RULES, members.RULES, static.RULES, rebalances.RULES, sessions.RULES, view.RULES)
+    for family in (
+        generations.RULES,
+        members.RULES,
+        static.RULES,
+        rebalances.RULES,
+        sessions.RULES,
+        offsets.RULES,
+        coordinators.RULES,
+        view.RULES,
+    )
     for rule in family
 }
 TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rule, TimerRule))

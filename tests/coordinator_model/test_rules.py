@@ -180,7 +180,7 @@ def test_G_02_fires_on_a_stale_commit_and_on_a_stale_sync(talk: Conversation) ->
     old = left_behind(talk)
     talk.commit(old)
     talk.settle()
-    assert talk.rules() == ["G-02"]
+    assert talk.rules() == ["G-02", "O-02"]
     other = Conversation()
     old = left_behind(other)
     other.call(old, other.sync_request(old, []), other.synced())

@@ -1,0 +1,511 @@
+"""Family C: coordinator faults.
+
+The trap: a failover looks like one from every angle. Refusals, loading, a coordinator that is named here and there, all are lawful for a
+while; what counts is how long, how often, and whether somebody is left without an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.groups.classic import GROUP_MAX_SIZE_REACHED, JOIN_GROUP, LOADING, SYNC_GROUP, ClassicGroup
+from coordinator_model.groups.coordination import (
+    GroupFull,
+    InternalError,
+    KeepsLoading,
+    Lost,
+    Moved,
+    NotAvailable,
+    PointedWrong,
+    SyncWhileLoading,
+    TookTurns,
+)
+from coordinator_model.groups.facts import Exchange
+from coordinator_model.groups.happenings import Mismatched
+from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.wire import API_NAMES, error_name
+
+_HANGS_US: Final = 30_000_000
+_LOADS_US: Final = 60_000_000
+_UNAVAILABLE_US: Final = 30_000_000
+_MOVES_AN_HOUR: Final = 3
+_FULL_A_MINUTE: Final = 3
+_POINTED_WRONG: Final = 5
+_JAVA: Final = "apache-kafka-java"
+
+# ---------------------------------------------------------------------------------------------------- unanswered requests
+
+
+def _unanswered(group: ClassicGroup) -> Iterator[Due]:
+    seen = set()
+    for waiting in group.open.values():
+        connection = waiting.actor.connection
+        if connection in seen:
+            continue  # the broker has not begun with it: one request of a connection at a time
+        seen.add(connection)
+        if waiting.api_key in {JOIN_GROUP, SYNC_GROUP} or not waiting.gap_free or waiting.effective_us < 0:
+            continue
+        line = group.lines.get(connection)
+        begun_us = line.last_response_us if waiting.queued_behind and line is not None else 0
+        since_us = max(waiting.inv_us, begun_us, group.coordination.throttled_until_us)
+        yield Due(since_us + _HANGS_US, waiting.member_id or connection, Severity.ERROR, _hangs(group, waiting))
+
+
+def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
+    asker = f"member {waiting.member_id} " if waiting.member_id else ""
+    return lambda: Breach(
+        waiting.member_id or waiting.actor.connection,
+        f"The broker {waiting.broker} has not answered a {API_NAMES[waiting.api_key]} of {asker}{whom(waiting.actor)} in group "
+        f"{group.name} "
+        f"for {seconds(_HANGS_US)}, and the connection is open.",
+        f"no answer to a {API_NAMES[waiting.api_key]}, which is answered at once",
+        (request_evidence(waiting),),
+        actor=waiting.actor,
+        member_id=waiting.member_id or None,
+        instance_id=waiting.instance_id,
+    )
+
+
+def _patience_us(group: ClassicGroup) -> int:
+    """How much later than its peers' an answer may come: it may wait for a write to be replicated."""
+    write_ms = group.settings.write_timeout_ms
+    return write_ms * 1_000 + group.settings.slack_us(write_ms)
+
+
+def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
+    """Members of the newest generation whose JoinGroup, asked before it was complete, is not answered.
+
+    A dynamic member is in the roster only if it had one parked. A static one stays in it without, so it is not judged.
+    """
+    newest = group.round
+    if newest is None or newest.roster is None or group.kind != "classic":
+        return
+    for waiting in group.waiting_joins():
+        member = group.members.get(waiting.member_id)
+        if member is None or not member.present or waiting.member_id not in newest.roster or member.joined == newest.generation:
+            continue
+        if newest.roster[member.id] is not None or not 0 <= waiting.effective_us < newest.proven_us:
+            continue
+
+        def describe(waiting: Exchange = waiting) -> Breach:
+            member = group.members[waiting.member_id]
+            return Breach(
+                member.id,
+                f"The coordinator {group.broker} answered the others of generation {newest.generation} of group {group.name} "
+                "and left the "
+                f"JoinGroup of {who(member)} unanswered, although it is among the members.",
+                f"no answer to the JoinGroup {seconds(_patience_us(group))} after generation {newest.generation} was handed out",
+                (newest.proof, request_evidence(waiting)),
+                generation=newest.generation,
+                **about(member),
+            )
+
+        yield Due(newest.proven_us + _patience_us(group), member.id, Severity.ERROR, describe)
+
+
+def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.round
+    if newest is None or newest.sync_done_us is None or group.kind != "classic":
+        return
+    for waiting in group.waiting_syncs():
+        member = group.members.get(waiting.member_id)
+        if member is None or not member.present or member.parked_sync != waiting.key:
+            continue  # gone, or asked again elsewhere: then this one is lawfully never answered
+        if waiting.generation != newest.generation or waiting.effective_us < 0:
+            continue
+
+        def describe(waiting: Exchange = waiting) -> Breach:
+            member = group.members[waiting.member_id]
+            return Breach(
+                member.id,
+                f"The coordinator {group.broker} gave others of generation {newest.generation} of group {group.name} their "
+                "assignment and "
+                f"left the SyncGroup of {who(member)} unanswered.",
+                f"no answer to the SyncGroup {seconds(_patience_us(group))} after the first was answered",
+                (request_evidence(waiting),),
+                generation=newest.generation,
+                **about(member),
+            )
+
+        since_us = max(newest.sync_done_us, waiting.effective_us)
+        yield Due(since_us + _patience_us(group), member.id, Severity.ERROR, describe)
+
+
+# ---------------------------------------------------------------------------------------------------- moves
+
+
+def _flaps(group: ClassicGroup, moved: Moved) -> Breach | None:
+    exchange, moves = moved.exchange, moved.moves
+    if len(moves) < _MOVES_AN_HOUR and not moved.flaps:
+        return None
+    observed = (
+        f"{moved.flaps} changes since {seconds(exchange.res_us - moves[-1])}, and no end of it"
+        if moved.flaps
+        else f"{len(moves)} moves within {seconds(exchange.res_us - moves[0])}"
+    )
+    return Breach(
+        "",
+        f"The coordinator of group {group.name} does not stay where it is: {observed}; each move starts its rebalances anew.",
+        observed,
+        (response_evidence(exchange, exchange.error),),
+        generation=group.generation,
+    )
+
+
+def _split(group: ClassicGroup, turns: TookTurns) -> Breach:
+    exchange = turns.exchange
+    return Breach(
+        "",
+        f"Two brokers act as coordinator of group {group.name} at the same time: {exchange.broker} and {turns.rival}, for "
+        f"{seconds(turns.overlap_us)} so far.",
+        f"{exchange.broker} and {turns.rival} changed the group in turns, on connections that outlived each other's acts, and "
+        "neither "
+        "said that it was not the coordinator",
+        turns.frames,
+        actor=exchange.actor,
+        generation=group.generation,
+    )
+
+
+def _generation_lost(group: ClassicGroup, lost: Lost) -> Breach:
+    exchange, persisted = lost.exchange, lost.persisted
+    return Breach(
+        "",
+        f"Group {group.name} lost generations in a failover from broker {persisted.broker} to {exchange.broker}: it is at "
+        f"{lost.generation}, "
+        f"and {persisted.generation} had been persisted.",
+        f"{API_NAMES[exchange.api_key]} succeeded at generation {lost.generation}, asked after a SyncGroup at generation "
+        f"{persisted.generation} had been answered",
+        (persisted.frame, request_evidence(exchange), response_evidence(exchange, 0)),
+        actor=exchange.actor,
+        generation=lost.generation,
+    )
+
+
+def _points_wrong(group: ClassicGroup, wrong: PointedWrong) -> Breach | None:
+    pointed, exchange = wrong.pointed, wrong.exchange
+    if pointed.times < _POINTED_WRONG or not pointed.named_again:
+        return None
+    return Breach(
+        "",
+        f"FindCoordinator keeps naming broker {pointed.broker} for group {group.name}, and that broker says it is not the "
+        "coordinator.",
+        f"{pointed.times} requests answered NOT_COORDINATOR by the broker that FindCoordinator names",
+        pointed.frames,
+        actor=exchange.actor,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- refusals
+
+
+def _loads_long(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
+    spell, exchange = loading.spell, loading.exchange
+    if spell.lasted_us <= _LOADS_US:
+        return None
+    return Breach(
+        "",
+        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: nobody can join or "
+        "commit, and "
+        "heartbeats tell nothing.",
+        f"COORDINATOR_LOAD_IN_PROGRESS {spell.times} times over {seconds(spell.lasted_us)}",
+        (spell.frame, response_evidence(exchange, LOADING)),
+    )
+
+
+def _sync_while_loading(group: ClassicGroup, sync: SyncWhileLoading) -> Breach:
+    exchange = sync.exchange
+    hits = exchange.actor.software.startswith(_JAVA) or sync.times > 1
+    return Breach(
+        exchange.member_id,
+        f"A SyncGroup of member {exchange.member_id} {whom(exchange.actor)} in group {group.name} was answered "
+        "COORDINATOR_LOAD_IN_PROGRESS, which Java consumers hand to the application as an exception.",
+        "SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS",
+        (request_evidence(exchange), response_evidence(exchange, LOADING)),
+        actor=exchange.actor,
+        member_id=exchange.member_id,
+        instance_id=exchange.instance_id,
+        generation=exchange.generation,
+        severity=Severity.WARNING if hits else Severity.INFO,
+    )
+
+
+def _unavailable(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
+    spell, exchange = unavailable.spell, unavailable.exchange
+    if spell.lasted_us <= _UNAVAILABLE_US:
+        return None
+    return Breach(
+        "",
+        f"Group {group.name} has had no coordinator for {seconds(spell.lasted_us)}: COORDINATOR_NOT_AVAILABLE, latest from broker "
+        f"{exchange.broker} to a {API_NAMES[exchange.api_key]}.",
+        f"COORDINATOR_NOT_AVAILABLE {spell.times} times over {seconds(spell.lasted_us)}",
+        (spell.frame, response_evidence(exchange, 15)),
+    )
+
+
+def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
+    exchange = internal.exchange
+    asker = f"member {exchange.member_id} " if exchange.member_id else ""
+    return Breach(
+        exchange.member_id or exchange.actor.connection,
+        f"Broker {exchange.broker} answered a {API_NAMES[exchange.api_key]} of {asker}{whom(exchange.actor)} in group "
+        f"{group.name} with an "
+        "internal error.",
+        f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
+        (request_evidence(exchange), response_evidence(exchange, -1)),
+        actor=exchange.actor,
+        member_id=exchange.member_id or None,
+        instance_id=exchange.instance_id,
+    )
+
+
+def _full(group: ClassicGroup, full: GroupFull) -> Breach | None:
+    if full.times < _FULL_A_MINUTE:
+        return None
+    exchange = full.exchange
+    return Breach(
+        "",
+        f"Group {group.name} is full and clients keep knocking: {full.times} JoinGroups were turned away within a minute, "
+        "latest of "
+        f"{whom(exchange.actor)}.",
+        f"GROUP_MAX_SIZE_REACHED {full.times} times within a minute",
+        (response_evidence(exchange, GROUP_MAX_SIZE_REACHED),),
+        actor=exchange.actor,
+    )
+
+
+def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
+    exchange = mismatched.exchange
+    return Breach(
+        exchange.actor.connection,
+        f"On connection {exchange.actor.connection} to broker {exchange.broker}, an answer with correlation id "
+        f"{mismatched.correlation_id} "
+        f"was taken for that of request {exchange.correlation_id} {whom(exchange.actor)}: group {group.name} is back to learning.",
+        f"correlation id {mismatched.correlation_id} where {exchange.correlation_id} was asked",
+        (request_evidence(exchange),),
+        actor=exchange.actor,
+    )
+
+
+C_01 = TimerRule(
+    id="C-01",
+    name="unanswered request",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="The coordinator hangs: a request that is answered at once gets no answer, and its client waits until it times out.",
+    condition="A request other than JoinGroup and SyncGroup, first in line on an open connection, is unanswered for more than "
+    "30 s, counted "
+    "from when the one before it was answered and from the end of any throttling.",
+    expected="An answer within milliseconds; within the write timeout (5 s) where offsets are written.",
+    action="Take a thread dump of that broker; look at its request handler idle ratio and its disks.",
+    false_alarms="A capture that lost the answer without noticing.",
+    folds_under=("C-05", "C-13"),
+    due=_unanswered,
+)
+
+C_02 = TimerRule(
+    id="C-02",
+    name="JoinGroup forgotten",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The round is complete and one of its members was not told: it waits for its request to time out, its partitions idle.",
+    condition="A dynamic member is in the leader's member list of a generation, its JoinGroup asked before the first answer of "
+    "that round was "
+    "captured is its latest, and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.",
+    expected="All waiting JoinGroups are answered when the join phase ends.",
+    action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
+    false_alarms="A superseded JoinGroup is lawfully never answered: not counted. Static members stay on the list without "
+    "asking: not judged.",
+    folds_under=("C-05",),
+    due=_join_forgotten,
+)
+
+C_03 = TimerRule(
+    id="C-03",
+    name="SyncGroup forgotten",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The assignment is out and one member was not given its part: it waits for its request to time out, its partitions "
+    "idle.",
+    condition="A SyncGroup at the newest generation succeeded, another member's latest one at that generation is not answered "
+    "the write "
+    "timeout (5 s) plus 2.5 s later, its connection being open.",
+    expected="All waiting SyncGroups are answered when the assignment is written, and later ones at once.",
+    action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
+    false_alarms="One that was repeated on another connection is lawfully never answered: not counted, nor are those of "
+    "members removed.",
+    folds_under=("C-05",),
+    due=_sync_forgotten,
+)
+
+C_04 = FrameRule(
+    id="C-04",
+    name="flapping coordinator",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="The group's coordinator moves again and again; each move interrupts the group, and what follows is its effect.",
+    condition="Three moves within an hour: another broker acts or is named by FindCoordinator, or the same one loads the group "
+    "anew; signs "
+    "within 10 s of each other are one move. Or one move that goes on for a minute with four changes.",
+    expected="One coordinator, until its broker is stopped.",
+    action="Look at the leader elections of the group's __consumer_offsets partition and at the brokers' stability.",
+    false_alarms="A rolling restart moves it twice or three times.",
+    folds_under=("C-05",),
+    checks={Moved: _flaps},
+)
+
+C_05 = FrameRule(
+    id="C-05",
+    name="split brain",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Two brokers hold the group, each with members, generations and offsets of its own: committed offsets will be lost.",
+    condition="Two brokers answered commits, JoinGroups, SyncGroups or LeaveGroups of the group with success in turns, at "
+    "least three times, "
+    "each turn asked after the other's answer was captured and over a connection that was there in the turn before, their "
+    "times overlap by "
+    "more than the write timeout (5 s), and neither said in between that it is not the coordinator.",
+    expected="One coordinator: the one that was replaced answers NOT_COORDINATOR.",
+    action="Fence the older of the two brokers at once, then look for proxies or address translation that lead to another cluster.",
+    false_alarms="One broker that is captured under two names; clocks of several capturers that differ by more than clock_skew_ms.",
+    checks={TookTurns: _split},
+)
+
+C_06 = FrameRule(
+    id="C-06",
+    name="long load",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="The new coordinator is still reading its log: nobody can join or commit meanwhile.",
+    condition="COORDINATOR_LOAD_IN_PROGRESS for more than 60 s, with no other answer to a commit, JoinGroup, SyncGroup or "
+    "LeaveGroup, and no "
+    "pause of more than 30 s in between.",
+    expected="A load of seconds.",
+    action="Check that __consumer_offsets is compacted (the log cleaner runs) and how large its segments are.",
+    false_alarms="None known.",
+    checks={KeepsLoading: _loads_long},
+    over=lambda group, _: "loading" not in group.coordination.spells,
+)
+
+C_07 = FrameRule(
+    id="C-07",
+    name="SyncGroup answered while loading",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="Java consumers do not expect this answer to SyncGroup and throw an exception into the application.",
+    condition="A SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS: a note, and a warning when the client is the Java one or "
+    "when it recurs.",
+    expected="Brokers with the older coordinator answer REBALANCE_IN_PROGRESS.",
+    action="Restart the application if it stopped; upgrade its client.",
+    false_alarms="Clients that retry by themselves.",
+    folds_under=("C-06",),
+    checks={SyncWhileLoading: _sync_while_loading},
+)
+
+C_08 = FrameRule(
+    id="C-08",
+    name="internal error",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="The coordinator ran into an error that it has no code for.",
+    condition="UNKNOWN_SERVER_ERROR in the answer to a request of the group.",
+    expected="Success, or an error that the protocol knows.",
+    action="Find the exception in that broker's log at the time named.",
+    false_alarms="A client that uses an id just handed out together with a group.instance.id provokes it.",
+    checks={InternalError: _internal_error},
+)
+
+C_09 = FrameRule(
+    id="C-09",
+    name="persisted generation lost",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="The new coordinator does not know what the old one had written and acknowledged: committed offsets may be gone as "
+    "well.",
+    condition="After a failover a request succeeded at a lower generation than one whose assignment had been delivered before "
+    "it was asked, "
+    "although a member of that generation was still there, so that the group cannot have been emptied and deleted in between.",
+    expected="A failover keeps every generation whose SyncGroup was answered.",
+    action="Look for an unclean leader election or a truncation of the group's __consumer_offsets partition; check "
+    "min.insync.replicas.",
+    false_alarms="A deletion that was not captured, while a member removed by it went on.",
+    checks={Lost: _generation_lost},
+)
+
+C_10 = FrameRule(
+    id="C-10",
+    name="group full",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="More clients want to join than group.max.size allows; those turned away come back again and again.",
+    condition="GROUP_MAX_SIZE_REACHED at least three times within a minute.",
+    expected="No more members than group.max.size.",
+    action="Raise group.max.size on the brokers, or run fewer consumers.",
+    false_alarms="None known.",
+    checks={GroupFull: _full},
+)
+
+C_11 = FrameRule(
+    id="C-11",
+    name="correlation broken",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="An answer was paired with a request that it does not answer: nothing that it says can be believed.",
+    condition="The correlation id in an answer is not that of the request it is said to answer.",
+    expected="Equal correlation ids: a broker answers each connection in order.",
+    action="Check whoever captured the connection, and any proxy between client and broker.",
+    false_alarms="None known.",
+    checks={Mismatched: _mismatched},
+)
+
+C_12 = FrameRule(
+    id="C-12",
+    name="wrong coordinator named",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="Clients are sent in a circle: the brokers' metadata is stale, and the group cannot work.",
+    condition="A broker answered NOT_COORDINATOR at least five times while FindCoordinator named it, and named it again after "
+    "it had done so.",
+    expected="FindCoordinator names the leader of the group's __consumer_offsets partition.",
+    action="Check that metadata reaches all brokers: the controller's log, and the lag of the broker that answers FindCoordinator.",
+    false_alarms="A failover gives a few of these within a second or two.",
+    folds_under=("C-05",),
+    checks={PointedWrong: _points_wrong},
+    over=lambda group, _: group.coordination.pointed is None,
+)
+
+C_13 = FrameRule(
+    id="C-13",
+    name="coordinator unavailable",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="There is no coordinator for the group, or it cannot write: nobody can join, sync or commit.",
+    condition="COORDINATOR_NOT_AVAILABLE for more than 30 s, to FindCoordinator or to the group's requests, with no success "
+    "and no pause of "
+    "more than 30 s in between.",
+    expected="A coordinator within seconds of a failover.",
+    action="Look at the group's __consumer_offsets partition: has it a leader and enough in-sync replicas, and do enough "
+    "brokers run for its "
+    "replication factor?",
+    false_alarms="A cluster that has just been created.",
+    checks={NotAvailable: _unavailable},
+    over=lambda group, _: not group.coordination.spells.keys() & {"not found", "not available"},
+)
+
+RULES = (C_01, C_02, C_03, C_04, C_05, C_06, C_07, C_08, C_09, C_10, C_11, C_12, C_13)

@@ -1,0 +1,416 @@
+"""Family O: offsets.
+
+The trap: the coordinator checks who commits, never what. A refused commit is how a member learns of a rebalance, and an accepted one may
+still be wrong: for a partition of somebody else, or back to where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from coordinator_model.findings import Blame, Certainty, Evidence, Severity
+from coordinator_model.groups.classic import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, ClassicGroup
+from coordinator_model.groups.facts import CommitAsk, Exchange, Member
+from coordinator_model.groups.offsets import (
+    CommitRefused,
+    CommitRejected,
+    CommittedBack,
+    CommittedEarly,
+    CommittedForeign,
+    CommittedOver,
+    SimpleCommit,
+    Unfenced,
+    committer_of,
+    lived_through,
+)
+from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.rules import generations, members, static
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, seconds, who, whom
+from coordinator_model.wire import API_NAMES, error_name
+
+_NAMED: Final = 3  # partitions that a sentence names
+
+#: Who is let in and should not be: what these say of a commit, O-02 says of its offsets.
+_FENCING: Final = tuple(
+    rule
+    for rule in (*generations.RULES, *members.RULES, *static.RULES)
+    if isinstance(rule, FrameRule) and rule.id in {"G-02", "M-02", "S-03"}
+)
+
+
+def _partitions(named: Iterable[tuple[str, int]]) -> str:
+    """``t-0, t-1, t-2 and 4 more``."""
+    words = [f"{topic}-{partition}" for topic, partition in named]
+    more = len(words) - _NAMED
+    return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _frames(exchange: Exchange) -> tuple[Evidence, ...]:
+    return request_evidence(exchange), response_evidence(exchange, exchange.error)
+
+
+def _about(exchange: Exchange) -> dict[str, Any]:
+    """The fields of a breach that name a committer."""
+    return {
+        "actor": exchange.actor,
+        "member_id": exchange.member_id or None,
+        "instance_id": exchange.instance_id,
+        "generation": exchange.generation if exchange.generation >= 0 else None,
+    }
+
+
+def _name(exchange: Exchange) -> str:
+    return f"member {exchange.member_id} {whom(exchange.actor)}" if exchange.member_id else f"a non-member {whom(exchange.actor)}"
+
+
+# ---------------------------------------------------------------------------------------------------- O-01
+
+
+def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None:
+    exchange, refusals = refused.exchange, refused.refusals
+    member = group.members.get(exchange.member_id, Member(exchange.member_id, exchange.actor))
+    span_us = refusals.last_us - refusals.first_us
+    needed_us = max(2 * member.heartbeat_interval_us, group.settings.zombie_span_ms * 1_000)
+    if refusals.count < group.settings.zombie_refusals or span_us < needed_us:
+        return None
+    if refusals.error == UNKNOWN_MEMBER_ID and member.leaving:
+        return None
+    # A static member that missed a round lawfully stays behind until it rejoins.
+    if refusals.error == ILLEGAL_GENERATION and (exchange.instance_id or member.instance_id) is not None:
+        patience_us = group.settings.unbounded_join_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
+        if span_us < patience_us * 1_000:
+            return None
+    why = error_name(refusals.error)
+    return Breach(
+        exchange.member_id,
+        f"{who(member)} cannot save its progress in group {group.name}: {refusals.count} commits in {seconds(span_us)} were "
+        "refused with "
+        f"{why}, and it has not joined anew.",
+        f"{refusals.count} commits at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
+        "JoinGroup between",
+        tuple(refusals.evidence),
+        **_about(exchange),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- O-02
+
+
+def _zombie_commit(group: ClassicGroup, happening: Any) -> Breach | None:
+    exchange: Exchange = happening.exchange
+    ask = exchange.ask
+    if not isinstance(ask, CommitAsk):
+        return None
+    for rule in _FENCING:
+        check = rule.checks.get(type(happening))
+        cause = None if check is None else check(group, happening)
+        if cause is not None:
+            break
+    else:
+        return None
+    written = [
+        (topic, partition, offset)
+        for topic, partitions, offsets in ask.topics
+        for partition, offset in zip(partitions, offsets, strict=True)
+    ]
+    overwritten = []
+    for topic, partition, offset in written:
+        before = group.offsets.offset_before(exchange.generation, topic, partition)
+        if before is not None and before != offset:
+            overwritten.append(f"{topic}-{partition} {before} → {offset}")
+    return Breach(
+        exchange.member_id,
+        f"The coordinator {exchange.broker} let member {exchange.member_id} {whom(exchange.actor)} overwrite offsets of group "
+        f"{group.name} "
+        f"that are no longer its own ({rule.id}): {_partitions((topic, partition) for topic, partition, _ in written)}.",
+        f"{len(written) + ask.left_out} partitions of a {API_NAMES[exchange.api_key]} at generation {exchange.generation} answered "
+        f"with success" + (f"; offsets changed: {', '.join(overwritten[:_NAMED])}" if overwritten else ""),
+        cause.evidence,
+        **_about(exchange),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- O-03
+
+
+def _committed_early(group: ClassicGroup, early: CommittedEarly) -> Breach:
+    exchange, newest = early.exchange, early.round
+    return Breach(
+        exchange.member_id,
+        f"The coordinator {exchange.broker} accepted a commit of {_name(exchange)} in group {group.name} while generation "
+        f"{newest.generation} had no assignment yet.",
+        "an OffsetCommit succeeded between the end of the join phase and the leader's SyncGroup",
+        (newest.proof, *_frames(exchange)),
+        **_about(exchange),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- O-04
+
+
+def _simple_commits(group: ClassicGroup) -> Iterator[Due]:
+    for committer, commit in group.offsets.turned_away.items():
+        if not _is_past(group, commit):
+            yield Due(commit.res_us, committer, Severity.WARNING, _turned_away(group, committer, commit))
+    if group.kind != "classic":
+        return
+    for committer, commit in group.offsets.let_in.items():
+        member = lived_through(group, commit)
+        if member is not None and not _is_past(group, commit):
+            yield Due(commit.res_us, committer, Severity.ERROR, _let_in(group, committer, commit, member))
+
+
+def _is_past(group: ClassicGroup, commit: SimpleCommit) -> bool:
+    return group.last_record_us - commit.last_us > group.settings.quiet_ms * 1_000
+
+
+def _turned_away(group: ClassicGroup, committer: str, commit: SimpleCommit) -> Callable[[], Breach]:
+    return lambda: Breach(
+        committer,
+        f"Somebody who is no member {whom(commit.actor)} commits offsets for group {group.name} while the group is in use, and "
+        "is refused.",
+        f"an OffsetCommit without generation and member id answered {error_name(UNKNOWN_MEMBER_ID)}",
+        commit.frames,
+        actor=commit.actor,
+        blame=Blame.CONFIG,
+    )
+
+
+def _let_in(group: ClassicGroup, committer: str, commit: SimpleCommit, member: Member) -> Callable[[], Breach]:
+    return lambda: Breach(
+        committer,
+        f"The coordinator {group.broker} let somebody who is no member {whom(commit.actor)} overwrite offsets of group "
+        f"{group.name} while "
+        f"{who(member)} was in it.",
+        "an OffsetCommit without generation and member id succeeded although the group was not empty",
+        (*(() if member.joined_frame is None else (member.joined_frame,)), *commit.frames),
+        actor=commit.actor,
+        blame=Blame.BROKER,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- O-05 to O-09
+
+
+def _committed_foreign(group: ClassicGroup, foreign: CommittedForeign) -> Breach:
+    exchange = foreign.exchange
+    return Breach(
+        exchange.member_id,
+        f"{_name(exchange)} commits offsets in group {group.name} for partitions that are not assigned to it: "
+        f"{_partitions(foreign.partitions)}.",
+        f"{len(foreign.partitions)} partitions committed that are in neither its present nor its previous assignment",
+        _frames(exchange),
+        **_about(exchange),
+    )
+
+
+def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
+    exchange = over.exchange
+    return Breach(
+        " and ".join(sorted((over.committer, over.rival))),
+        f"Two members of group {group.name} commit the same partitions in generation {exchange.generation}: {_name(exchange)} and "
+        f"{over.rival}; {_partitions(over.partitions)}.",
+        f"{len(over.partitions)} partitions committed by {over.committer} that {over.rival} had committed in the same generation",
+        _frames(exchange),
+        **_about(exchange),
+    )
+
+
+def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
+    exchange = back.exchange
+    steps = ", ".join(f"{topic}-{partition} {before} → {after}" for topic, partition, before, after in back.steps[:_NAMED])
+    return Breach(
+        exchange.member_id,
+        f"{_name(exchange)} put committed offsets of group {group.name} back: {steps}.",
+        f"{len(back.steps)} offsets lower than the same member's earlier commit in generation {exchange.generation}",
+        _frames(exchange),
+        **_about(exchange),
+    )
+
+
+def _unfenced(group: ClassicGroup, unfenced: Unfenced) -> Breach:
+    exchange = unfenced.exchange
+    return Breach(
+        committer_of(exchange.actor),
+        f"A transactional producer {whom(exchange.actor)} commits offsets of group {group.name} without saying for which member: "
+        f"transactional id {unfenced.transactional_id}.",
+        f"TxnOffsetCommit v{exchange.api_version} at generation {exchange.generation} without a member id",
+        (request_evidence(exchange),),
+        actor=exchange.actor,
+    )
+
+
+def _rejected_again(group: ClassicGroup, rejected: CommitRejected) -> Breach | None:
+    if rejected.times < 2:
+        return None
+    exchange, why = rejected.exchange, error_name(rejected.error)
+    return Breach(
+        rejected.committer,
+        f"{_name(exchange)} cannot save its progress in group {group.name}: its commits are refused with {why}.",
+        f"{rejected.times} commits in a row answered {why} for at least one partition",
+        (request_evidence(exchange), response_evidence(exchange, rejected.error)),
+        **_about(exchange),
+    )
+
+
+O_01 = FrameRule(
+    id="O-01",
+    name="refused commits persist",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A member works on, but none of its progress is saved: whoever takes over its partitions processes the records again.",
+    condition="Commits of one member at one generation were refused with the same error (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, "
+    "FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals, "
+    "without a "
+    "JoinGroup or an accepted commit in between.",
+    expected="After such a refusal a member joins anew before it commits again.",
+    action="Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).",
+    false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "
+    "static member "
+    "that missed a round is given its rebalance timeout; commits around a member's own LeaveGroup do not count.",
+    folds_under=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
+    checks={CommitRefused: _refused_again},
+    over=lambda group, member_id: member_id not in group.offsets.refused,
+)
+
+O_02 = FrameRule(
+    id="O-02",
+    name="zombie commit accepted",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Somebody who no longer owns the partitions overwrote their committed offsets: records will be skipped or "
+    "processed twice.",
+    condition="G-02, M-02 or S-03 holds for a commit of which at least one partition was answered with success.",
+    expected="ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for every partition.",
+    action="Stop the named client and compare the offsets named with the rightful owner's position; set them right before it "
+    "restarts.",
+    false_alarms="As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it "
+    "wrote.",
+    folds_under=("C-05",),
+    checks={happening: _zombie_commit for rule in _FENCING for happening in rule.checks},
+)
+
+O_03 = FrameRule(
+    id="O-03",
+    name="commit accepted before the assignment",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A member wrote offsets while it was not decided who owns what: it may have written over the next owner's.",
+    condition="An OffsetCommit at the newest generation succeeded after every JoinGroup of that round was answered and before "
+    "the leader "
+    "sent its SyncGroup; nothing was asked meanwhile that starts another join phase, and no session can have run out.",
+    expected="REBALANCE_IN_PROGRESS.",
+    action="Keep the broker's log of that moment and report it with the frames named; look for a proxy that rewrites answers.",
+    false_alarms="A leader whose SyncGroup goes over a path that is not captured.",
+    folds_under=("C-05",),
+    checks={CommittedEarly: _committed_early},
+)
+
+O_04 = TimerRule(
+    id="O-04",
+    name="simple commit into a live group",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="An administrator's tool or another application uses the same group id without joining, and sets the members' offsets.",
+    condition="An OffsetCommit without generation, member id and instance id succeeded although one member's membership spans "
+    "it (error, "
+    "the broker's doing); or it was refused with UNKNOWN_MEMBER_ID, as it must be while the group is not empty (warning, "
+    "configuration).",
+    expected="Such commits only while the group is empty.",
+    action="Find the committer at the address named: give it a group id of its own, or stop the group before its offsets are "
+    "reset.",
+    false_alarms="Version 0 goes to ZooKeeper and is not judged; transactional commits without a member are O-08.",
+    folds_under=("C-05",),
+    due=_simple_commits,
+)
+
+O_05 = FrameRule(
+    id="O-05",
+    name="commit of an unowned partition",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A member writes offsets of partitions that belong to another: two writers, and the later one wins.",
+    condition="An accepted commit names a partition that is in neither the member's present assignment nor the one before.",
+    expected="A member commits what it was assigned.",
+    action="Review how that client commits: offsets kept across a rebalance, or assign() and subscribe() mixed in one group.",
+    false_alarms="A commit of partitions given up two rounds ago that was sent late. Topics named by id (from OffsetCommit v10 "
+    "on) cannot "
+    "be held against an assignment.",
+    folds_under=("O-02", "A-05", "A-06"),
+    checks={CommittedForeign: _committed_foreign},
+)
+
+O_06 = FrameRule(
+    id="O-06",
+    name="two committers",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="Two members process the same partition at the same time.",
+    condition="Within one generation two members, which did not replace each other as holders of one group.instance.id, had "
+    "commits of the "
+    "same partition accepted. The first 256 partitions of a generation are watched.",
+    expected="One owner per partition and generation.",
+    action="Look at the assignment of that generation (A-03, A-09); if it is sound, one of the two commits what it does not own.",
+    false_alarms="An application that commits on behalf of other members by design.",
+    folds_under=("C-05", "A-03", "A-09"),
+    checks={CommittedOver: _committed_over},
+)
+
+O_07 = FrameRule(
+    id="O-07",
+    name="offset regression",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A member put its committed position back: records will be processed again after the next rebalance or restart.",
+    condition="A member's accepted commit holds a lower offset than its own earlier one in the same generation, and nobody "
+    "else set it "
+    "meanwhile. The first 256 partitions of a generation are watched.",
+    expected="Positions that grow.",
+    action="Review the order in which that client commits (asynchronous commits, several threads), unless it sought back on "
+    "purpose.",
+    false_alarms="An application that seeks back. Commits that were under way at once on several connections, and "
+    "transactional ones, "
+    "are not compared.",
+    folds_under=("O-02", "O-06"),
+    checks={CommittedBack: _committed_back},
+)
+
+O_08 = FrameRule(
+    id="O-08",
+    name="exactly-once without fencing",
+    severity=Severity.INFO,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A transaction's offsets are not tied to a member: a zombie of the application is not fenced by the group (KIP-447).",
+    condition="A TxnOffsetCommit v3 or later at generation -1 without a member id.",
+    expected="Generation, member id and instance id of the consumer that read the records.",
+    action="Pass the consumer's group metadata to sendOffsetsToTransaction.",
+    false_alarms="Applications that assign partitions themselves have no member to name.",
+    checks={Unfenced: _unfenced},
+)
+
+O_09 = FrameRule(
+    id="O-09",
+    name="commit rejected for size or authorization",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="Progress is not saved; a restart processes everything since the last good commit again.",
+    condition="At least two commits in a row of one committer were answered OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, "
+    "TOPIC_AUTHORIZATION_FAILED or GROUP_AUTHORIZATION_FAILED for at least one partition.",
+    expected="Commits within the broker's limits, by a principal that may read the group and describe the topics.",
+    action="Set the ACLs right, or shorten the commit's metadata (offset.metadata.max.bytes).",
+    false_alarms="None known.",
+    checks={CommitRejected: _rejected_again},
+    over=lambda group, committer: committer not in group.offsets.rejected,
+)
+
+RULES = (O_01, O_02, O_03, O_04, O_05, O_06, O_07, O_08, O_09)
