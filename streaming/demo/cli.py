@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -81,7 +82,7 @@ def demo(
                 if keep:
                     console.print(f"kept in {folder}", soft_wrap=True)
     except KeyboardInterrupt:
-        console.print("interrupted; everything is stopped")
+        console.print("everything is stopped")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except KafkaException as error:
         _fail(f"the demo's Kafka broker: {error.args[0].str()}")
@@ -92,12 +93,21 @@ def demo(
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the demo as Ctrl-C does: with all its children."""
+    """Ctrl-C, SIGTERM and a closed terminal end the demo with all its children.
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    What comes while it ends is ignored, for a closed terminal sends several; only a second Ctrl-C gives up at once, and leaves
+    the rest to the guards of the children.
+    """
+    received: list[int] = []
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:
+            raise KeyboardInterrupt
+        if number == signal.SIGINT:
+            os._exit(EXIT_INTERRUPTED)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

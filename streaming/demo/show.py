@@ -42,6 +42,7 @@ _INITIAL_REBALANCE_DELAY_MS: Final = 1_000
 _MIRROR_PARTITIONS: Final = 2
 _READY_TIMEOUT_S: Final = 120.0
 _POLL_S: Final = 0.1
+_END_S: Final = 2.0
 _QUIET_MS: Final = 15_000  # so that the audience sees findings resolve
 
 Tell = Callable[[str], None]
@@ -67,18 +68,20 @@ def run(spectacle: Spectacle, console: Console) -> int:
     log = view.Log(console)
     with ExitStack() as stack:
         board = Board(on_note=log.note, on_sighting=log.sighting) if plain else Board()
-        with _progress(console, plain=plain) as tell:
-            stage = _set_up(spectacle, board, stack, tell)
-        play = _Play(stage, board, spectacle)
-        _perform(play, console, plain=plain)
+        try:
+            with _progress(console, plain=plain) as tell:
+                stage = _set_up(spectacle, board, stack, tell)
+            play = _Play(stage, board, spectacle)
+            _perform(play, console, plain=plain)
+        except KeyboardInterrupt:
+            console.print(Text("interrupted; stopping everything, another Ctrl-C gives up on good order", "dim"))
+            raise
         outcome = view.outcome(play.lines(), board, time.monotonic() - began)
         console.print(view.summary(outcome, console.width))
-        status = exit_status(
-            (line.verdict for line in outcome.lines), outcome.about_healthy, healthy_seen=outcome.healthy is not None
-        )
-        with _progress(console, plain=True) if plain else console.status("stopping"):
+        with _progress(console, plain=plain) as tell:
+            tell("stopping everything")
             stack.close()
-    return status
+    return exit_status((line.verdict for line in outcome.lines), outcome.about_healthy, healthy_seen=outcome.healthy is not None)
 
 
 # --- setting up ----------------------------------------------------------------------------------------------
@@ -248,18 +251,19 @@ class _Play:
         ]
 
     def end(self) -> None:
-        """End all waiting, and the troubles with it."""
+        """End all waiting, and the troubles with it. One that waits for a process ends when its process does."""
         self.stage.over.set()
+        deadline = time.monotonic() + _END_S
         for thread in self._threads:
-            thread.join(10)
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _act(self, trouble: Trouble) -> None:
         truth = self.truths[trouble.name]
         self.board.note(f"{trouble.expected.group}: {trouble.means}")
         try:
             trouble.act(Scene(self.stage, truth))
-        except ChildError as error:
-            truth.failure = str(error).partition("\n")[0]
+        except Exception as error:  # a trouble that cannot be made is told in the summary, whatever the reason
+            truth.failure = str(error).partition("\n")[0] or type(error).__name__
         finally:
             self._ended.add(trouble.name)
 

@@ -74,10 +74,22 @@ def test_a_demo_that_is_interrupted_stops_everything(tmp_path, number):
         read_until(process, "starting Spark")
         assert len(descendants(tmp_path)) > 5
         process.send_signal(number)
+        read_until(process, "interrupted; stopping everything")
+        process.send_signal(signal.SIGHUP)  # the terminal is closed meanwhile
         text, _ = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert text.strip() == "interrupted; everything is stopped"
+        assert text.strip() == "everything is stopped"
     assert_nothing_left(tmp_path)
+
+
+def test_a_second_ctrl_c_gives_up_at_once_and_leaves_nothing_either(tmp_path):
+    with demo(tmp_path) as process:
+        read_until(process, "starting the tap")
+        process.send_signal(signal.SIGINT)
+        read_until(process, "interrupted; stopping everything")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    wait_for(lambda: not descendants(tmp_path), "all processes are gone")
 
 
 def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path):
