@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -429,10 +430,14 @@ def _class(message: Message, struct: str) -> str:
     lines.append("")
     for column in message.structs[struct]:
         lines += _wrapped(f"    {column.name}: {_python_type(column)} = {_python_default(column)}")
-        lines.append(f'    """{layout_notes.field_note(message.name, struct, column.name, str(column.versions))}"""')
+        lines += _docstring(layout_notes.field_note(message.name, struct, column.name, str(column.versions)))
     if message.flexible:
         lines += ["    unknown_tags: UnknownTags = ()"]
     return "\n".join(lines) + "\n"
+
+
+def _docstring(text: str) -> list[str]:
+    return textwrap.wrap(f'"""{text}"""', LINE_LENGTH, initial_indent="    ", subsequent_indent="    ")
 
 
 def _wrapped(line: str) -> list[str]:
@@ -472,6 +477,9 @@ def main() -> int:
     except LayoutError as error:
         print(f"make_layouts: {error}", file=sys.stderr)
         return 2
+    except KeyError as error:
+        print(f"make_layouts: layout_notes.py says nothing about {error}", file=sys.stderr)
+        return 3
     changed = [name for name, text in texts.items() if not (WIRE / name).exists() or (WIRE / name).read_text() != text]
     if not changed:
         print("up to date: " + ", ".join(texts))

@@ -145,1960 +145,2240 @@ __all__ = [
 
 @dataclass(slots=True, kw_only=True)
 class OffsetCommitRequestPartition(Struct):
-    """Part of OffsetCommitRequest."""
+    """Part of :class:`OffsetCommitRequest`."""
 
     partition_index: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
     committed_offset: int = 0
-    """Versions 0+."""
+    """Offset of the next record to consume; in responses -1 for none. v0+."""
     committed_leader_epoch: int = -1
-    """Versions 6+."""
+    """Leader epoch of the last record consumed; -1 where unknown. v6+, KIP-320."""
     commit_timestamp: int = -1
-    """Versions 1."""
+    """When the offset was committed, ms since the epoch; -1 for now. v1."""
     committed_metadata: str | None = ""
-    """Versions 0+."""
+    """Free text kept with the offset. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetCommitRequestTopic(Struct):
-    """Part of OffsetCommitRequest."""
+    """Part of :class:`OffsetCommitRequest`."""
 
     name: str = ""
-    """Versions 0-9."""
+    """Name of the topic. v0-9."""
     topic_id: str = ZERO_UUID
-    """Versions 10+."""
+    """Id of the topic. v10+, KIP-848."""
     partitions: tuple[OffsetCommitRequestPartition, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetCommitRequest(Request):
-    """OffsetCommitRequest."""
+    """Commits offsets for a group. The request.
+
+    v0: for offsets kept in ZooKeeper; dropped in Kafka 4.0;
+    v1: generation and member id; dropped in Kafka 4.0;
+    v2: retention time for the whole request (0.9);
+    v3: throttle time (KIP-124, 0.11);
+    v4: throttled after the reply (KIP-219, 2.0);
+    v5: no retention time (KIP-211, 2.1);
+    v6: leader epochs (KIP-320, 2.1);
+    v7: group instance id (KIP-345, 2.3);
+    v8: flexible (KIP-482, 2.4);
+    v9: for members of the consumer protocol (KIP-848, 3.6);
+    v10: topic ids (KIP-848, 4.2).
+    """
 
     API_KEY: ClassVar[int] = 8
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     generation_id_or_member_epoch: int = -1
-    """Versions 1+."""
+    """Generation of a classic member, epoch of one of the consumer protocol; -1 for neither. v1+."""
     member_id: str = ""
-    """Versions 1+."""
+    """The member; empty from one that has no id yet. v1+."""
     group_instance_id: str | None = None
-    """Versions 7+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v7+, KIP-345."""
     retention_time_ms: int = -1
-    """Versions 2-4."""
+    """Time in ms to keep the offsets; -1 for the broker's own. v2-4."""
     topics: tuple[OffsetCommitRequestTopic, ...] = ()
-    """Versions 0+."""
+    """An entry per topic. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetCommitResponsePartition(Struct):
-    """Part of OffsetCommitResponse."""
+    """Part of :class:`OffsetCommitResponse`."""
 
     partition_index: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetCommitResponseTopic(Struct):
-    """Part of OffsetCommitResponse."""
+    """Part of :class:`OffsetCommitResponse`."""
 
     name: str = ""
-    """Versions 0-9."""
+    """Name of the topic. v0-9."""
     topic_id: str = ZERO_UUID
-    """Versions 10+."""
+    """Id of the topic. v10+, KIP-848."""
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetCommitResponse(Response):
-    """OffsetCommitResponse."""
+    """Commits offsets for a group. The response.
+
+    v0: for offsets kept in ZooKeeper; dropped in Kafka 4.0;
+    v1: generation and member id; dropped in Kafka 4.0;
+    v2: retention time for the whole request (0.9);
+    v3: throttle time (KIP-124, 0.11);
+    v4: throttled after the reply (KIP-219, 2.0);
+    v5: no retention time (KIP-211, 2.1);
+    v6: leader epochs (KIP-320, 2.1);
+    v7: group instance id (KIP-345, 2.3);
+    v8: flexible (KIP-482, 2.4);
+    v9: for members of the consumer protocol (KIP-848, 3.6);
+    v10: topic ids (KIP-848, 4.2).
+    """
 
     API_KEY: ClassVar[int] = 8
 
     throttle_time_ms: int = 0
-    """Versions 3+."""
+    """Time in ms for which the broker holds the client back for its quota. v3+, KIP-124."""
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
-    """Versions 0+."""
+    """An entry per topic. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchRequestTopic(Struct):
-    """Part of OffsetFetchRequest."""
+    """Part of :class:`OffsetFetchRequest`."""
 
     name: str = ""
-    """Versions 0-7."""
+    """Name of the topic. v0-7."""
     partition_indexes: tuple[int, ...] = ()
-    """Versions 0-7."""
+    """Numbers of the partitions. v0-7."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchRequestTopics(Struct):
-    """Part of OffsetFetchRequest."""
+    """Part of :class:`OffsetFetchRequest`."""
 
     name: str = ""
-    """Versions 8-9."""
+    """Name of the topic. v8-9, KIP-709."""
     topic_id: str = ZERO_UUID
-    """Versions 10+."""
+    """Id of the topic. v10+, KIP-848."""
     partition_indexes: tuple[int, ...] = ()
-    """Versions 8+."""
+    """Numbers of the partitions. v8+, KIP-709."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchRequestGroup(Struct):
-    """Part of OffsetFetchRequest."""
+    """Part of :class:`OffsetFetchRequest`."""
 
     group_id: str = ""
-    """Versions 8+."""
+    """The group. v8+, KIP-709."""
     member_id: str | None = None
-    """Versions 9+."""
+    """The member; empty from one that has no id yet. v9+, KIP-848."""
     member_epoch: int = -1
-    """Versions 9+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v9+, KIP-848."""
     topics: tuple[OffsetFetchRequestTopics, ...] | None = ()
-    """Versions 8+."""
+    """Topics asked for; null for all. v8+, KIP-709."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchRequest(Request):
-    """OffsetFetchRequest."""
+    """Asks for a group's committed offsets. The request.
+
+    v0: from ZooKeeper; dropped in Kafka 4.0;
+    v1: from Kafka (0.8.2);
+    v2: all topics at once, an error for the whole (KIP-88, 0.10.2);
+    v3: throttle time (KIP-124, 0.11);
+    v4: throttled after the reply (KIP-219, 2.0);
+    v5: leader epochs (KIP-320, 2.1);
+    v6: flexible (KIP-482, 2.4);
+    v7: may wait for open transactions (KIP-447, 2.5);
+    v8: many groups (KIP-709, 3.0);
+    v9: member id and epoch (KIP-848, 3.7);
+    v10: topic ids (KIP-848, 4.2).
+    """
 
     API_KEY: ClassVar[int] = 9
 
     group_id: str = ""
-    """Versions 0-7."""
+    """The group. v0-7."""
     topics: tuple[OffsetFetchRequestTopic, ...] | None = ()
-    """Versions 0-7."""
+    """Topics asked for; null for all. v0-7."""
     groups: tuple[OffsetFetchRequestGroup, ...] = ()
-    """Versions 8+."""
+    """An entry per group. v8+, KIP-709."""
     require_stable: bool = False
-    """Versions 7+."""
+    """Whether to wait for open transactions that commit offsets. v7+, KIP-447."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchResponsePartition(Struct):
-    """Part of OffsetFetchResponse."""
+    """Part of :class:`OffsetFetchResponse`."""
 
     partition_index: int = 0
-    """Versions 0-7."""
+    """Number of the partition. v0-7."""
     committed_offset: int = 0
-    """Versions 0-7."""
+    """Offset of the next record to consume; in responses -1 for none. v0-7."""
     committed_leader_epoch: int = -1
-    """Versions 5-7."""
+    """Leader epoch of the last record consumed; -1 where unknown. v5-7, KIP-320."""
     metadata: str | None = ""
-    """Versions 0-7."""
+    """Free text kept with the offset. v0-7."""
     error_code: int = 0
-    """Versions 0-7."""
+    """Kafka error code, 0 for success. v0-7."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchResponseTopic(Struct):
-    """Part of OffsetFetchResponse."""
+    """Part of :class:`OffsetFetchResponse`."""
 
     name: str = ""
-    """Versions 0-7."""
+    """Name of the topic. v0-7."""
     partitions: tuple[OffsetFetchResponsePartition, ...] = ()
-    """Versions 0-7."""
+    """Partitions. v0-7."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchResponsePartitions(Struct):
-    """Part of OffsetFetchResponse."""
+    """Part of :class:`OffsetFetchResponse`."""
 
     partition_index: int = 0
-    """Versions 8+."""
+    """Number of the partition. v8+, KIP-709."""
     committed_offset: int = 0
-    """Versions 8+."""
+    """Offset of the next record to consume; in responses -1 for none. v8+, KIP-709."""
     committed_leader_epoch: int = -1
-    """Versions 8+."""
+    """Leader epoch of the last record consumed; -1 where unknown. v8+, KIP-709."""
     metadata: str | None = ""
-    """Versions 8+."""
+    """Free text kept with the offset. v8+, KIP-709."""
     error_code: int = 0
-    """Versions 8+."""
+    """Kafka error code, 0 for success. v8+, KIP-709."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchResponseTopics(Struct):
-    """Part of OffsetFetchResponse."""
+    """Part of :class:`OffsetFetchResponse`."""
 
     name: str = ""
-    """Versions 8-9."""
+    """Name of the topic. v8-9, KIP-709."""
     topic_id: str = ZERO_UUID
-    """Versions 10+."""
+    """Id of the topic. v10+, KIP-848."""
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()
-    """Versions 8+."""
+    """Partitions. v8+, KIP-709."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchResponseGroup(Struct):
-    """Part of OffsetFetchResponse."""
+    """Part of :class:`OffsetFetchResponse`."""
 
     group_id: str = ""
-    """Versions 8+."""
+    """The group. v8+, KIP-709."""
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
-    """Versions 8+."""
+    """An entry per topic. v8+, KIP-709."""
     error_code: int = 0
-    """Versions 8+."""
+    """Kafka error code, 0 for success. v8+, KIP-709."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetFetchResponse(Response):
-    """OffsetFetchResponse."""
+    """Asks for a group's committed offsets. The response.
+
+    v0: from ZooKeeper; dropped in Kafka 4.0;
+    v1: from Kafka (0.8.2);
+    v2: all topics at once, an error for the whole (KIP-88, 0.10.2);
+    v3: throttle time (KIP-124, 0.11);
+    v4: throttled after the reply (KIP-219, 2.0);
+    v5: leader epochs (KIP-320, 2.1);
+    v6: flexible (KIP-482, 2.4);
+    v7: may wait for open transactions (KIP-447, 2.5);
+    v8: many groups (KIP-709, 3.0);
+    v9: member id and epoch (KIP-848, 3.7);
+    v10: topic ids (KIP-848, 4.2).
+    """
 
     API_KEY: ClassVar[int] = 9
 
     throttle_time_ms: int = 0
-    """Versions 3+."""
+    """Time in ms for which the broker holds the client back for its quota. v3+, KIP-124."""
     topics: tuple[OffsetFetchResponseTopic, ...] = ()
-    """Versions 0-7."""
+    """An entry per topic. v0-7."""
     error_code: int = 0
-    """Versions 2-7."""
+    """Kafka error code, 0 for success. v2-7, KIP-88."""
     groups: tuple[OffsetFetchResponseGroup, ...] = ()
-    """Versions 8+."""
+    """An entry per group. v8+, KIP-709."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class FindCoordinatorRequest(Request):
-    """FindCoordinatorRequest."""
+    """Asks which broker coordinates a group or a transaction. The request.
+
+    v1: key types (KIP-98, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: flexible (KIP-482, 2.4);
+    v4: many keys (KIP-699, 3.0);
+    v5: error 120 (KIP-890, 3.8);
+    v6: share groups (KIP-932, 3.9).
+    """
 
     API_KEY: ClassVar[int] = 10
 
     key: str = ""
-    """Versions 0-3."""
+    """Group id or transactional id whose coordinator is asked for. v0-3."""
     key_type: int = 0
-    """Versions 1+."""
+    """What the keys are: 0 groups, 1 transactions, 2 share partitions. v1+, KIP-98."""
     coordinator_keys: tuple[str, ...] = ()
-    """Versions 4+."""
+    """Group ids or transactional ids whose coordinators are asked for. v4+, KIP-699."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class FindCoordinatorResponseCoordinator(Struct):
-    """Part of FindCoordinatorResponse."""
+    """Part of :class:`FindCoordinatorResponse`."""
 
     key: str = ""
-    """Versions 4+."""
+    """The key asked for. v4+, KIP-699."""
     node_id: int = 0
-    """Versions 4+."""
+    """Id of the broker; -1 for none. v4+, KIP-699."""
     host: str = ""
-    """Versions 4+."""
+    """Host name. v4+, KIP-699."""
     port: int = 0
-    """Versions 4+."""
+    """Port. v4+, KIP-699."""
     error_code: int = 0
-    """Versions 4+."""
+    """Kafka error code, 0 for success. v4+, KIP-699."""
     error_message: str | None = ""
-    """Versions 4+."""
+    """Text that goes with the error, null for none. v4+, KIP-699."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class FindCoordinatorResponse(Response):
-    """FindCoordinatorResponse."""
+    """Asks which broker coordinates a group or a transaction. The response.
+
+    v1: key types (KIP-98, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: flexible (KIP-482, 2.4);
+    v4: many keys (KIP-699, 3.0);
+    v5: error 120 (KIP-890, 3.8);
+    v6: share groups (KIP-932, 3.9).
+    """
 
     API_KEY: ClassVar[int] = 10
 
     throttle_time_ms: int = 0
-    """Versions 1+."""
+    """Time in ms for which the broker holds the client back for its quota. v1+, KIP-98."""
     error_code: int = 0
-    """Versions 0-3."""
+    """Kafka error code, 0 for success. v0-3."""
     error_message: str | None = ""
-    """Versions 1-3."""
+    """Text that goes with the error, null for none. v1-3, KIP-98."""
     node_id: int = 0
-    """Versions 0-3."""
+    """Id of the broker; -1 for none. v0-3."""
     host: str = ""
-    """Versions 0-3."""
+    """Host name. v0-3."""
     port: int = 0
-    """Versions 0-3."""
+    """Port. v0-3."""
     coordinators: tuple[FindCoordinatorResponseCoordinator, ...] = ()
-    """Versions 4+."""
+    """An answer per key. v4+, KIP-699."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class JoinGroupRequestProtocol(Struct):
-    """Part of JoinGroupRequest."""
+    """Part of :class:`JoinGroupRequest`."""
 
     name: str = ""
-    """Versions 0+."""
+    """Name of the protocol: for consumers that of an assignor. v0+."""
     metadata: bytes = b""
-    """Versions 0+."""
+    """The member's metadata, in the form of the protocol type. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class JoinGroupRequest(Request):
-    """JoinGroupRequest."""
+    """Joins a classic group: parked by the coordinator until the rebalance's join phase is over. The request.
+
+    v1: rebalance timeout (KIP-62, 0.10.1);
+    v2: throttle time (KIP-124, 0.11);
+    v3: throttled after the reply (KIP-219, 2.0);
+    v4: joins in two steps, error 79 (KIP-394, 2.2);
+    v5: group instance id (KIP-345, 2.3);
+    v6: flexible (KIP-482, 2.4);
+    v7: protocol type in the response (KIP-559, 2.5);
+    v8: reason (KIP-800, 3.2);
+    v9: skipped assignment (KIP-814, 3.2).
+    """
 
     API_KEY: ClassVar[int] = 11
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     session_timeout_ms: int = 0
-    """Versions 0+."""
+    """Time in ms without a heartbeat after which the member is dropped. v0+."""
     rebalance_timeout_ms: int = -1
-    """Versions 1+."""
+    """Time in ms that the member may take to join again or to revoke; -1 for the session timeout or unchanged. v1+, KIP-62."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     group_instance_id: str | None = None
-    """Versions 5+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v5+, KIP-345."""
     protocol_type: str = ""
-    """Versions 0+."""
+    """Kind of group: consumer, connect or another word of the clients' own. v0+."""
     protocols: tuple[JoinGroupRequestProtocol, ...] = ()
-    """Versions 0+."""
+    """What the member can do, most wanted first. v0+."""
     reason: str | None = None
-    """Versions 8+."""
+    """Why the client joins or leaves, in its own words. v8+, KIP-800."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class JoinGroupResponseMember(Struct):
-    """Part of JoinGroupResponse."""
+    """Part of :class:`JoinGroupResponse`."""
 
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     group_instance_id: str | None = None
-    """Versions 5+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v5+, KIP-345."""
     metadata: bytes = b""
-    """Versions 0+."""
+    """The member's metadata, in the form of the protocol type. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class JoinGroupResponse(Response):
-    """JoinGroupResponse."""
+    """Joins a classic group: parked by the coordinator until the rebalance's join phase is over. The response.
+
+    v1: rebalance timeout (KIP-62, 0.10.1);
+    v2: throttle time (KIP-124, 0.11);
+    v3: throttled after the reply (KIP-219, 2.0);
+    v4: joins in two steps, error 79 (KIP-394, 2.2);
+    v5: group instance id (KIP-345, 2.3);
+    v6: flexible (KIP-482, 2.4);
+    v7: protocol type in the response (KIP-559, 2.5);
+    v8: reason (KIP-800, 3.2);
+    v9: skipped assignment (KIP-814, 3.2).
+    """
 
     API_KEY: ClassVar[int] = 11
 
     throttle_time_ms: int = 0
-    """Versions 2+."""
+    """Time in ms for which the broker holds the client back for its quota. v2+, KIP-124."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     generation_id: int = -1
-    """Versions 0+."""
+    """Generation of the group; -1 for none. v0+."""
     protocol_type: str | None = None
-    """Versions 7+."""
+    """Kind of group: consumer, connect or another word of the clients' own. v7+, KIP-559."""
     protocol_name: str | None = ""
-    """Versions 0+."""
+    """Protocol that the members agreed on; null or empty on errors. v0+."""
     leader: str = ""
-    """Versions 0+."""
+    """Member id of the group's leader; empty on errors. v0+."""
     skip_assignment: bool = False
-    """Versions 9+."""
+    """Whether the leader is to keep the group's present assignment (KIP-814). v9+."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     members: tuple[JoinGroupResponseMember, ...] = ()
-    """Versions 0+."""
+    """All members with their metadata: for the leader, empty for everyone else. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class HeartbeatRequest(Request):
-    """HeartbeatRequest."""
+    """Keeps a member of a classic group alive, and tells it of a rebalance. The request.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: group instance id (KIP-345, 2.3);
+    v4: flexible (KIP-482, 2.4).
+    """
 
     API_KEY: ClassVar[int] = 12
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     generation_id: int = 0
-    """Versions 0+."""
+    """Generation of the group; -1 for none. v0+."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     group_instance_id: str | None = None
-    """Versions 3+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v3+, KIP-345."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class HeartbeatResponse(Response):
-    """HeartbeatResponse."""
+    """Keeps a member of a classic group alive, and tells it of a rebalance. The response.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: group instance id (KIP-345, 2.3);
+    v4: flexible (KIP-482, 2.4).
+    """
 
     API_KEY: ClassVar[int] = 12
 
     throttle_time_ms: int = 0
-    """Versions 1+."""
+    """Time in ms for which the broker holds the client back for its quota. v1+, KIP-124."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaveGroupRequestMemberIdentity(Struct):
-    """Part of LeaveGroupRequest."""
+    """Part of :class:`LeaveGroupRequest`."""
 
     member_id: str = ""
-    """Versions 3+."""
+    """The member; empty from one that has no id yet. v3+, KIP-345."""
     group_instance_id: str | None = None
-    """Versions 3+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v3+, KIP-345."""
     reason: str | None = None
-    """Versions 5+."""
+    """Why the client joins or leaves, in its own words. v5+, KIP-800."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaveGroupRequest(Request):
-    """LeaveGroupRequest."""
+    """Leaves a classic group. The request.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: many members, by instance id too (KIP-345, 2.4);
+    v4: flexible (KIP-482, 2.4);
+    v5: reason (KIP-800, 3.2).
+    """
 
     API_KEY: ClassVar[int] = 13
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     member_id: str = ""
-    """Versions 0-2."""
+    """The member; empty from one that has no id yet. v0-2."""
     members: tuple[LeaveGroupRequestMemberIdentity, ...] = ()
-    """Versions 3+."""
+    """An entry per member. v3+, KIP-345."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaveGroupResponseMemberResponse(Struct):
-    """Part of LeaveGroupResponse."""
+    """Part of :class:`LeaveGroupResponse`."""
 
     member_id: str = ""
-    """Versions 3+."""
+    """The member; empty from one that has no id yet. v3+, KIP-345."""
     group_instance_id: str | None = ""
-    """Versions 3+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v3+, KIP-345."""
     error_code: int = 0
-    """Versions 3+."""
+    """Kafka error code, 0 for success. v3+, KIP-345."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaveGroupResponse(Response):
-    """LeaveGroupResponse."""
+    """Leaves a classic group. The response.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: many members, by instance id too (KIP-345, 2.4);
+    v4: flexible (KIP-482, 2.4);
+    v5: reason (KIP-800, 3.2).
+    """
 
     API_KEY: ClassVar[int] = 13
 
     throttle_time_ms: int = 0
-    """Versions 1+."""
+    """Time in ms for which the broker holds the client back for its quota. v1+, KIP-124."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     members: tuple[LeaveGroupResponseMemberResponse, ...] = ()
-    """Versions 3+."""
+    """An entry per member. v3+, KIP-345."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class SyncGroupRequestAssignment(Struct):
-    """Part of SyncGroupRequest."""
+    """Part of :class:`SyncGroupRequest`."""
 
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     assignment: bytes = b""
-    """Versions 0+."""
+    """The member's assignment, in the form of the group's protocol type. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class SyncGroupRequest(Request):
-    """SyncGroupRequest."""
+    """Hands the leader's assignments to the coordinator, and each member its own. The request.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: group instance id (KIP-345, 2.3);
+    v4: flexible (KIP-482, 2.4);
+    v5: protocol type and name (KIP-559, 2.5).
+    """
 
     API_KEY: ClassVar[int] = 14
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     generation_id: int = 0
-    """Versions 0+."""
+    """Generation of the group; -1 for none. v0+."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     group_instance_id: str | None = None
-    """Versions 3+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v3+, KIP-345."""
     protocol_type: str | None = None
-    """Versions 5+."""
+    """Kind of group: consumer, connect or another word of the clients' own. v5+, KIP-559."""
     protocol_name: str | None = None
-    """Versions 5+."""
+    """Protocol that the members agreed on; null or empty on errors. v5+, KIP-559."""
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()
-    """Versions 0+."""
+    """What each member is to do: filled by the leader, empty from everyone else. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class SyncGroupResponse(Response):
-    """SyncGroupResponse."""
+    """Hands the leader's assignments to the coordinator, and each member its own. The response.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: group instance id (KIP-345, 2.3);
+    v4: flexible (KIP-482, 2.4);
+    v5: protocol type and name (KIP-559, 2.5).
+    """
 
     API_KEY: ClassVar[int] = 14
 
     throttle_time_ms: int = 0
-    """Versions 1+."""
+    """Time in ms for which the broker holds the client back for its quota. v1+, KIP-124."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     protocol_type: str | None = None
-    """Versions 5+."""
+    """Kind of group: consumer, connect or another word of the clients' own. v5+, KIP-559."""
     protocol_name: str | None = None
-    """Versions 5+."""
+    """Protocol that the members agreed on; null or empty on errors. v5+, KIP-559."""
     assignment: bytes = b""
-    """Versions 0+."""
+    """The member's assignment as its leader gave it; no bytes where the leader left the member out. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class DescribeGroupsRequest(Request):
-    """DescribeGroupsRequest."""
+    """Asks for the state and members of classic groups. The request.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: authorized operations (KIP-430, 2.3);
+    v4: group instance ids (KIP-345, 2.4);
+    v5: flexible (KIP-482, 2.4);
+    v6: error 69 instead of state Dead (KIP-1043, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 15
 
     groups: tuple[str, ...] = ()
-    """Versions 0+."""
+    """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Versions 3+."""
+    """Whether to tell what the client may do to the groups. v3+, KIP-430."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class DescribeGroupsResponseDescribedGroupMember(Struct):
-    """Part of DescribeGroupsResponse."""
+    """Part of :class:`DescribeGroupsResponse`."""
 
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     group_instance_id: str | None = None
-    """Versions 4+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v4+, KIP-345."""
     client_id: str = ""
-    """Versions 0+."""
+    """The member's client.id. v0+."""
     client_host: str = ""
-    """Versions 0+."""
+    """Address that the member last spoke from. v0+."""
     member_metadata: bytes = b""
-    """Versions 0+."""
+    """What the member said in JoinGroup; filled in state Stable alone. v0+."""
     member_assignment: bytes = b""
-    """Versions 0+."""
+    """The member's assignment, in the form of the protocol type; filled in state Stable alone. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class DescribeGroupsResponseDescribedGroup(Struct):
-    """Part of DescribeGroupsResponse."""
+    """Part of :class:`DescribeGroupsResponse`."""
 
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 6+."""
+    """Text that goes with the error, null for none. v6+, KIP-1043."""
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     group_state: str = ""
-    """Versions 0+."""
+    """State of the group, by name. v0+."""
     protocol_type: str = ""
-    """Versions 0+."""
+    """Kind of group: consumer, connect or another word of the clients' own. v0+."""
     protocol_data: str = ""
-    """Versions 0+."""
+    """Protocol that the members agreed on; filled in state Stable alone. v0+."""
     members: tuple[DescribeGroupsResponseDescribedGroupMember, ...] = ()
-    """Versions 0+."""
+    """An entry per member. v0+."""
     authorized_operations: int = -2147483648
-    """Versions 3+."""
+    """Bit field of what the client may do to the group; -2147483648 where that was not asked. v3+, KIP-430."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class DescribeGroupsResponse(Response):
-    """DescribeGroupsResponse."""
+    """Asks for the state and members of classic groups. The response.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: authorized operations (KIP-430, 2.3);
+    v4: group instance ids (KIP-345, 2.4);
+    v5: flexible (KIP-482, 2.4);
+    v6: error 69 instead of state Dead (KIP-1043, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 15
 
     throttle_time_ms: int = 0
-    """Versions 1+."""
+    """Time in ms for which the broker holds the client back for its quota. v1+, KIP-124."""
     groups: tuple[DescribeGroupsResponseDescribedGroup, ...] = ()
-    """Versions 0+."""
+    """An entry per group. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ListGroupsRequest(Request):
-    """ListGroupsRequest."""
+    """Asks a broker for the groups that it coordinates. The request.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: flexible (KIP-482, 2.4);
+    v4: by state (KIP-518, 2.6);
+    v5: by type (KIP-848, 3.8).
+    """
 
     API_KEY: ClassVar[int] = 16
 
     states_filter: tuple[str, ...] = ()
-    """Versions 4+."""
+    """States to list; none for all. v4+, KIP-518."""
     types_filter: tuple[str, ...] = ()
-    """Versions 5+."""
+    """Types to list; none for all. v5+, KIP-848."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ListGroupsResponseListedGroup(Struct):
-    """Part of ListGroupsResponse."""
+    """Part of :class:`ListGroupsResponse`."""
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     protocol_type: str = ""
-    """Versions 0+."""
+    """Kind of group: consumer, connect or another word of the clients' own. v0+."""
     group_state: str = ""
-    """Versions 4+."""
+    """State of the group, by name. v4+, KIP-518."""
     group_type: str = ""
-    """Versions 5+."""
+    """Type of the group, by name. v5+, KIP-848."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ListGroupsResponse(Response):
-    """ListGroupsResponse."""
+    """Asks a broker for the groups that it coordinates. The response.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: flexible (KIP-482, 2.4);
+    v4: by state (KIP-518, 2.6);
+    v5: by type (KIP-848, 3.8).
+    """
 
     API_KEY: ClassVar[int] = 16
 
     throttle_time_ms: int = 0
-    """Versions 1+."""
+    """Time in ms for which the broker holds the client back for its quota. v1+, KIP-124."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     groups: tuple[ListGroupsResponseListedGroup, ...] = ()
-    """Versions 0+."""
+    """An entry per group. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ApiVersionsRequest(Request):
-    """ApiVersionsRequest."""
+    """Asks which APIs and versions a broker speaks; tells it the client's software. The request.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: flexible, client software (KIP-511, 2.4);
+    v4: features whose lowest version is 0 (3.9);
+    v5: says which cluster and node are meant (KIP-1242, 4.4).
+    """
 
     API_KEY: ClassVar[int] = 18
 
     client_software_name: str = ""
-    """Versions 3+."""
+    """Name of the client library. v3+, KIP-511."""
     client_software_version: str = ""
-    """Versions 3+."""
+    """Its version. v3+, KIP-511."""
     cluster_id: str | None = None
-    """Versions 5+."""
+    """Cluster that the client believes it talks to; null for any. v5+, KIP-1242."""
     node_id: int = -1
-    """Versions 5+."""
+    """Id of the broker; -1 for none. v5+, KIP-1242."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ApiVersionsResponseApiVersion(Struct):
-    """Part of ApiVersionsResponse."""
+    """Part of :class:`ApiVersionsResponse`."""
 
     api_key: int = 0
-    """Versions 0+."""
+    """Number of the API. v0+."""
     min_version: int = 0
-    """Versions 0+."""
+    """Lowest version. v0+."""
     max_version: int = 0
-    """Versions 0+."""
+    """Highest version. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ApiVersionsResponseSupportedFeatureKey(Struct):
-    """Part of ApiVersionsResponse."""
+    """Part of :class:`ApiVersionsResponse`."""
 
     name: str = ""
-    """Versions 3+."""
+    """Name of the feature. v3+, KIP-511."""
     min_version: int = 0
-    """Versions 3+."""
+    """Lowest version. v3+, KIP-511."""
     max_version: int = 0
-    """Versions 3+."""
+    """Highest version. v3+, KIP-511."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ApiVersionsResponseFinalizedFeatureKey(Struct):
-    """Part of ApiVersionsResponse."""
+    """Part of :class:`ApiVersionsResponse`."""
 
     name: str = ""
-    """Versions 3+."""
+    """Name of the feature. v3+, KIP-511."""
     max_version_level: int = 0
-    """Versions 3+."""
+    """Highest level in force. v3+, KIP-511."""
     min_version_level: int = 0
-    """Versions 3+."""
+    """Lowest level in force. v3+, KIP-511."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ApiVersionsResponse(Response):
-    """ApiVersionsResponse."""
+    """Asks which APIs and versions a broker speaks; tells it the client's software. The response.
+
+    v1: throttle time (KIP-124, 0.11);
+    v2: throttled after the reply (KIP-219, 2.0);
+    v3: flexible, client software (KIP-511, 2.4);
+    v4: features whose lowest version is 0 (3.9);
+    v5: says which cluster and node are meant (KIP-1242, 4.4).
+    """
 
     API_KEY: ClassVar[int] = 18
 
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     api_keys: tuple[ApiVersionsResponseApiVersion, ...] = ()
-    """Versions 0+."""
+    """APIs and the versions of each that the broker speaks. v0+."""
     throttle_time_ms: int = 0
-    """Versions 1+."""
+    """Time in ms for which the broker holds the client back for its quota. v1+, KIP-124."""
     supported_features: tuple[ApiVersionsResponseSupportedFeatureKey, ...] = ()
-    """Versions 3+."""
+    """Features and the versions of each that the broker supports. v3+, KIP-584."""
     finalized_features_epoch: int = -1
-    """Versions 3+."""
+    """Epoch of these levels; -1 where unknown. v3+, KIP-584."""
     finalized_features: tuple[ApiVersionsResponseFinalizedFeatureKey, ...] = ()
-    """Versions 3+."""
+    """Feature levels in force in the cluster. v3+, KIP-584."""
     zk_migration_ready: bool = False
-    """Versions 3+."""
+    """Whether the controller is ready to move away from ZooKeeper. v3+, KIP-866."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class AddOffsetsToTxnRequest(Request):
-    """AddOffsetsToTxnRequest."""
+    """Adds a group's offsets to a transaction; goes to the transaction coordinator. The request.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: error 90 (KIP-588, 2.7);
+    v3: flexible (KIP-482, 2.8);
+    v4: error 120 (KIP-890, 3.8).
+    """
 
     API_KEY: ClassVar[int] = 25
 
     transactional_id: str = ""
-    """Versions 0+."""
+    """The transaction's producer. v0+."""
     producer_id: int = 0
-    """Versions 0+."""
+    """Id of the producer; -1 for none. v0+."""
     producer_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the producer; -1 for none. v0+."""
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class AddOffsetsToTxnResponse(Response):
-    """AddOffsetsToTxnResponse."""
+    """Adds a group's offsets to a transaction; goes to the transaction coordinator. The response.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: error 90 (KIP-588, 2.7);
+    v3: flexible (KIP-482, 2.8);
+    v4: error 120 (KIP-890, 3.8).
+    """
 
     API_KEY: ClassVar[int] = 25
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class EndTxnRequest(Request):
-    """EndTxnRequest."""
+    """Commits or aborts a transaction; goes to the transaction coordinator. The request.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: error 90 (KIP-588, 2.7);
+    v3: flexible (KIP-482, 2.8);
+    v4: error 120 (KIP-890, 3.8);
+    v5: each transaction gets an epoch of its own (KIP-890, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 26
 
     transactional_id: str = ""
-    """Versions 0+."""
+    """The transaction's producer. v0+."""
     producer_id: int = 0
-    """Versions 0+."""
+    """Id of the producer; -1 for none. v0+."""
     producer_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the producer; -1 for none. v0+."""
     committed: bool = False
-    """Versions 0+."""
+    """True to commit, false to abort. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class EndTxnResponse(Response):
-    """EndTxnResponse."""
+    """Commits or aborts a transaction; goes to the transaction coordinator. The response.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: error 90 (KIP-588, 2.7);
+    v3: flexible (KIP-482, 2.8);
+    v4: error 120 (KIP-890, 3.8);
+    v5: each transaction gets an epoch of its own (KIP-890, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 26
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     producer_id: int = -1
-    """Versions 5+."""
+    """Id of the producer; -1 for none. v5+, KIP-890."""
     producer_epoch: int = -1
-    """Versions 5+."""
+    """Epoch of the producer; -1 for none. v5+, KIP-890."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitRequestPartition(Struct):
-    """Part of TxnOffsetCommitRequest."""
+    """Part of :class:`TxnOffsetCommitRequest`."""
 
     partition_index: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
     committed_offset: int = 0
-    """Versions 0+."""
+    """Offset of the next record to consume; in responses -1 for none. v0+."""
     committed_leader_epoch: int = -1
-    """Versions 2+."""
+    """Leader epoch of the last record consumed; -1 where unknown. v2+, KIP-320."""
     committed_metadata: str | None = ""
-    """Versions 0+."""
+    """Free text kept with the offset. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitRequestTopic(Struct):
-    """Part of TxnOffsetCommitRequest."""
+    """Part of :class:`TxnOffsetCommitRequest`."""
 
     name: str = ""
-    """Versions 0-5."""
+    """Name of the topic. v0-5."""
     topic_id: str = ZERO_UUID
-    """Versions 6+."""
+    """Id of the topic. v6+, KIP-1319."""
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitRequest(Request):
-    """TxnOffsetCommitRequest."""
+    """Commits offsets for a group within a transaction. The request.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: leader epochs (KIP-320, 2.1);
+    v3: flexible; group generation and member (KIP-447, 2.5);
+    v4: error 120 (KIP-890, 3.8);
+    v5: adds the offsets to the transaction by itself (KIP-890, 4.0);
+    v6: topic ids (KIP-1319, 4.4).
+    """
 
     API_KEY: ClassVar[int] = 28
 
     transactional_id: str = ""
-    """Versions 0+."""
+    """The transaction's producer. v0+."""
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     producer_id: int = 0
-    """Versions 0+."""
+    """Id of the producer; -1 for none. v0+."""
     producer_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the producer; -1 for none. v0+."""
     generation_id_or_member_epoch: int = -1
-    """Versions 3+."""
+    """Generation of a classic member, epoch of one of the consumer protocol; -1 for neither. v3+, KIP-447."""
     member_id: str = ""
-    """Versions 3+."""
+    """The member; empty from one that has no id yet. v3+, KIP-447."""
     group_instance_id: str | None = None
-    """Versions 3+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one. v3+, KIP-447."""
     topics: tuple[TxnOffsetCommitRequestTopic, ...] = ()
-    """Versions 0+."""
+    """An entry per topic. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitResponsePartition(Struct):
-    """Part of TxnOffsetCommitResponse."""
+    """Part of :class:`TxnOffsetCommitResponse`."""
 
     partition_index: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitResponseTopic(Struct):
-    """Part of TxnOffsetCommitResponse."""
+    """Part of :class:`TxnOffsetCommitResponse`."""
 
     name: str = ""
-    """Versions 0-5."""
+    """Name of the topic. v0-5."""
     topic_id: str = ZERO_UUID
-    """Versions 6+."""
+    """Id of the topic. v6+, KIP-1319."""
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitResponse(Response):
-    """TxnOffsetCommitResponse."""
+    """Commits offsets for a group within a transaction. The response.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: leader epochs (KIP-320, 2.1);
+    v3: flexible; group generation and member (KIP-447, 2.5);
+    v4: error 120 (KIP-890, 3.8);
+    v5: adds the offsets to the transaction by itself (KIP-890, 4.0);
+    v6: topic ids (KIP-1319, 4.4).
+    """
 
     API_KEY: ClassVar[int] = 28
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()
-    """Versions 0+."""
+    """An entry per topic. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class DeleteGroupsRequest(Request):
-    """DeleteGroupsRequest."""
+    """Deletes empty groups. The request.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: flexible (KIP-482, 2.4);
+    v3: a text per group (4.4).
+    """
 
     API_KEY: ClassVar[int] = 42
 
     groups_names: tuple[str, ...] = ()
-    """Versions 0+."""
+    """The groups to delete. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class DeleteGroupsResponseDeletableGroupResult(Struct):
-    """Part of DeleteGroupsResponse."""
+    """Part of :class:`DeleteGroupsResponse`."""
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 3+."""
+    """Text that goes with the error, null for none. v3+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class DeleteGroupsResponse(Response):
-    """DeleteGroupsResponse."""
+    """Deletes empty groups. The response.
+
+    v1: throttled after the reply (KIP-219, 2.0);
+    v2: flexible (KIP-482, 2.4);
+    v3: a text per group (4.4).
+    """
 
     API_KEY: ClassVar[int] = 42
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     results: tuple[DeleteGroupsResponseDeletableGroupResult, ...] = ()
-    """Versions 0+."""
+    """A result per group. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetDeleteRequestPartition(Struct):
-    """Part of OffsetDeleteRequest."""
+    """Part of :class:`OffsetDeleteRequest`."""
 
     partition_index: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetDeleteRequestTopic(Struct):
-    """Part of OffsetDeleteRequest."""
+    """Part of :class:`OffsetDeleteRequest`."""
 
     name: str = ""
-    """Versions 0+."""
+    """Name of the topic. v0+."""
     partitions: tuple[OffsetDeleteRequestPartition, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetDeleteRequest(Request):
-    """OffsetDeleteRequest."""
+    """Deletes committed offsets of a group. The request."""
 
     API_KEY: ClassVar[int] = 47
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     topics: tuple[OffsetDeleteRequestTopic, ...] = ()
-    """Versions 0+."""
+    """An entry per topic. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetDeleteResponsePartition(Struct):
-    """Part of OffsetDeleteResponse."""
+    """Part of :class:`OffsetDeleteResponse`."""
 
     partition_index: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetDeleteResponseTopic(Struct):
-    """Part of OffsetDeleteResponse."""
+    """Part of :class:`OffsetDeleteResponse`."""
 
     name: str = ""
-    """Versions 0+."""
+    """Name of the topic. v0+."""
     partitions: tuple[OffsetDeleteResponsePartition, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OffsetDeleteResponse(Response):
-    """OffsetDeleteResponse."""
+    """Deletes committed offsets of a group. The response."""
 
     API_KEY: ClassVar[int] = 47
 
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     topics: tuple[OffsetDeleteResponseTopic, ...] = ()
-    """Versions 0+."""
+    """An entry per topic. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupHeartbeatRequestTopicPartitions(Struct):
-    """Part of ConsumerGroupHeartbeatRequest."""
+    """Part of :class:`ConsumerGroupHeartbeatRequest`."""
 
     topic_id: str = ZERO_UUID
-    """Versions 0+."""
+    """Id of the topic. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupHeartbeatRequest(Request):
-    """ConsumerGroupHeartbeatRequest."""
+    """Joins, stays in and leaves a group of the consumer protocol (KIP-848), and reconciles its assignment. The request.
+
+    v1: subscription by pattern; the client makes its member id (KIP-848, KIP-1082, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 68
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     instance_id: str | None = None
-    """Versions 0+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one, in heartbeats null means unchanged. v0+."""
     rack_id: str | None = None
-    """Versions 0+."""
+    """Rack of the member; null for none, in heartbeats null means unchanged. v0+."""
     rebalance_timeout_ms: int = -1
-    """Versions 0+."""
+    """Time in ms that the member may take to join again or to revoke; -1 for the session timeout or unchanged. v0+."""
     subscribed_topic_names: tuple[str, ...] | None = None
-    """Versions 0+."""
+    """Topics subscribed to; in heartbeats null means unchanged. v0+."""
     subscribed_topic_regex: str | None = None
-    """Versions 1+."""
+    """Pattern subscribed to, in RE2; null for none or unchanged. v1+, KIP-848."""
     server_assignor: str | None = None
-    """Versions 0+."""
+    """Assignor that the broker is to use; null for its own choice or unchanged. v0+."""
     topic_partitions: tuple[ConsumerGroupHeartbeatRequestTopicPartitions, ...] | None = None
-    """Versions 0+."""
+    """Partitions by topic; in heartbeat requests those that the member owns, null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
-    """Part of ConsumerGroupHeartbeatResponse."""
+    """Part of :class:`ConsumerGroupHeartbeatResponse`."""
 
     topic_id: str = ZERO_UUID
-    """Versions 0+."""
+    """Id of the topic. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupHeartbeatResponseAssignment(Struct):
-    """Part of ConsumerGroupHeartbeatResponse."""
+    """Part of :class:`ConsumerGroupHeartbeatResponse`."""
 
     topic_partitions: tuple[ConsumerGroupHeartbeatResponseTopicPartitions, ...] = ()
-    """Versions 0+."""
+    """Partitions by topic; in heartbeat requests those that the member owns, null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupHeartbeatResponse(Response):
-    """ConsumerGroupHeartbeatResponse."""
+    """Joins, stays in and leaves a group of the consumer protocol (KIP-848), and reconciles its assignment. The response.
+
+    v1: subscription by pattern; the client makes its member id (KIP-848, KIP-1082, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 68
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 0+."""
+    """Text that goes with the error, null for none. v0+."""
     member_id: str | None = None
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     heartbeat_interval_ms: int = 0
-    """Versions 0+."""
+    """Time in ms until the next heartbeat is due. v0+."""
     assignment: ConsumerGroupHeartbeatResponseAssignment | None = None
-    """Versions 0+."""
+    """What the member is assigned; in heartbeats null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupDescribeRequest(Request):
-    """ConsumerGroupDescribeRequest."""
+    """Asks for the state, members and target assignment of groups of the consumer protocol (KIP-848). The request.
+
+    v1: member types (KIP-1099, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 69
 
     group_ids: tuple[str, ...] = ()
-    """Versions 0+."""
+    """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Versions 0+."""
+    """Whether to tell what the client may do to the groups. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupDescribeResponseTopicPartitions(Struct):
-    """Part of ConsumerGroupDescribeResponse."""
+    """Part of :class:`ConsumerGroupDescribeResponse`."""
 
     topic_id: str = ZERO_UUID
-    """Versions 0+."""
+    """Id of the topic. v0+."""
     topic_name: str = ""
-    """Versions 0+."""
+    """Name of the topic. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupDescribeResponseAssignment(Struct):
-    """Part of ConsumerGroupDescribeResponse."""
+    """Part of :class:`ConsumerGroupDescribeResponse`."""
 
     topic_partitions: tuple[ConsumerGroupDescribeResponseTopicPartitions, ...] = ()
-    """Versions 0+."""
+    """Partitions by topic; in heartbeat requests those that the member owns, null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupDescribeResponseMember(Struct):
-    """Part of ConsumerGroupDescribeResponse."""
+    """Part of :class:`ConsumerGroupDescribeResponse`."""
 
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     instance_id: str | None = None
-    """Versions 0+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one, in heartbeats null means unchanged. v0+."""
     rack_id: str | None = None
-    """Versions 0+."""
+    """Rack of the member; null for none, in heartbeats null means unchanged. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     client_id: str = ""
-    """Versions 0+."""
+    """The member's client.id. v0+."""
     client_host: str = ""
-    """Versions 0+."""
+    """Address that the member last spoke from. v0+."""
     subscribed_topic_names: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Topics subscribed to; in heartbeats null means unchanged. v0+."""
     subscribed_topic_regex: str | None = None
-    """Versions 0+."""
+    """Pattern subscribed to, in RE2; null for none or unchanged. v0+."""
     assignment: ConsumerGroupDescribeResponseAssignment = field(default_factory=ConsumerGroupDescribeResponseAssignment)
-    """Versions 0+."""
+    """What the member is assigned; in heartbeats null means unchanged. v0+."""
     target_assignment: ConsumerGroupDescribeResponseAssignment = field(default_factory=ConsumerGroupDescribeResponseAssignment)
-    """Versions 0+."""
+    """What the member is to be assigned in the end. v0+."""
     member_type: int = -1
-    """Versions 1+."""
+    """0 classic, 1 consumer protocol, -1 unknown. v1+, KIP-1099."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupDescribeResponseDescribedGroup(Struct):
-    """Part of ConsumerGroupDescribeResponse."""
+    """Part of :class:`ConsumerGroupDescribeResponse`."""
 
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 0+."""
+    """Text that goes with the error, null for none. v0+."""
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     group_state: str = ""
-    """Versions 0+."""
+    """State of the group, by name. v0+."""
     group_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the group: rises with members and subscriptions. v0+."""
     assignment_epoch: int = 0
-    """Versions 0+."""
+    """Group epoch that the target assignment belongs to. v0+."""
     assignor_name: str = ""
-    """Versions 0+."""
+    """Assignor that the coordinator uses. v0+."""
     members: tuple[ConsumerGroupDescribeResponseMember, ...] = ()
-    """Versions 0+."""
+    """An entry per member. v0+."""
     authorized_operations: int = -2147483648
-    """Versions 0+."""
+    """Bit field of what the client may do to the group; -2147483648 where that was not asked. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupDescribeResponse(Response):
-    """ConsumerGroupDescribeResponse."""
+    """Asks for the state, members and target assignment of groups of the consumer protocol (KIP-848). The response.
+
+    v1: member types (KIP-1099, 4.0).
+    """
 
     API_KEY: ClassVar[int] = 69
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     groups: tuple[ConsumerGroupDescribeResponseDescribedGroup, ...] = ()
-    """Versions 0+."""
+    """An entry per group. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupHeartbeatRequest(Request):
-    """ShareGroupHeartbeatRequest."""
+    """Joins, stays in and leaves a share group (KIP-932). The request.
+
+    v0: early access, dropped in Kafka 4.1;
+    v1: (KIP-932, 4.1).
+    """
 
     API_KEY: ClassVar[int] = 76
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     rack_id: str | None = None
-    """Versions 0+."""
+    """Rack of the member; null for none, in heartbeats null means unchanged. v0+."""
     subscribed_topic_names: tuple[str, ...] | None = None
-    """Versions 0+."""
+    """Topics subscribed to; in heartbeats null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupHeartbeatResponseTopicPartitions(Struct):
-    """Part of ShareGroupHeartbeatResponse."""
+    """Part of :class:`ShareGroupHeartbeatResponse`."""
 
     topic_id: str = ZERO_UUID
-    """Versions 0+."""
+    """Id of the topic. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupHeartbeatResponseAssignment(Struct):
-    """Part of ShareGroupHeartbeatResponse."""
+    """Part of :class:`ShareGroupHeartbeatResponse`."""
 
     topic_partitions: tuple[ShareGroupHeartbeatResponseTopicPartitions, ...] = ()
-    """Versions 0+."""
+    """Partitions by topic; in heartbeat requests those that the member owns, null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupHeartbeatResponse(Response):
-    """ShareGroupHeartbeatResponse."""
+    """Joins, stays in and leaves a share group (KIP-932). The response.
+
+    v0: early access, dropped in Kafka 4.1;
+    v1: (KIP-932, 4.1).
+    """
 
     API_KEY: ClassVar[int] = 76
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 0+."""
+    """Text that goes with the error, null for none. v0+."""
     member_id: str | None = None
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     heartbeat_interval_ms: int = 0
-    """Versions 0+."""
+    """Time in ms until the next heartbeat is due. v0+."""
     assignment: ShareGroupHeartbeatResponseAssignment | None = None
-    """Versions 0+."""
+    """What the member is assigned; in heartbeats null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupDescribeRequest(Request):
-    """ShareGroupDescribeRequest."""
+    """Asks for the state and members of share groups (KIP-932). The request.
+
+    v0: early access, dropped in Kafka 4.1;
+    v1: (KIP-932, 4.1).
+    """
 
     API_KEY: ClassVar[int] = 77
 
     group_ids: tuple[str, ...] = ()
-    """Versions 0+."""
+    """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Versions 0+."""
+    """Whether to tell what the client may do to the groups. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupDescribeResponseTopicPartitions(Struct):
-    """Part of ShareGroupDescribeResponse."""
+    """Part of :class:`ShareGroupDescribeResponse`."""
 
     topic_id: str = ZERO_UUID
-    """Versions 0+."""
+    """Id of the topic. v0+."""
     topic_name: str = ""
-    """Versions 0+."""
+    """Name of the topic. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupDescribeResponseAssignment(Struct):
-    """Part of ShareGroupDescribeResponse."""
+    """Part of :class:`ShareGroupDescribeResponse`."""
 
     topic_partitions: tuple[ShareGroupDescribeResponseTopicPartitions, ...] = ()
-    """Versions 0+."""
+    """Partitions by topic; in heartbeat requests those that the member owns, null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupDescribeResponseMember(Struct):
-    """Part of ShareGroupDescribeResponse."""
+    """Part of :class:`ShareGroupDescribeResponse`."""
 
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     rack_id: str | None = None
-    """Versions 0+."""
+    """Rack of the member; null for none, in heartbeats null means unchanged. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     client_id: str = ""
-    """Versions 0+."""
+    """The member's client.id. v0+."""
     client_host: str = ""
-    """Versions 0+."""
+    """Address that the member last spoke from. v0+."""
     subscribed_topic_names: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Topics subscribed to; in heartbeats null means unchanged. v0+."""
     assignment: ShareGroupDescribeResponseAssignment = field(default_factory=ShareGroupDescribeResponseAssignment)
-    """Versions 0+."""
+    """What the member is assigned; in heartbeats null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupDescribeResponseDescribedGroup(Struct):
-    """Part of ShareGroupDescribeResponse."""
+    """Part of :class:`ShareGroupDescribeResponse`."""
 
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 0+."""
+    """Text that goes with the error, null for none. v0+."""
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     group_state: str = ""
-    """Versions 0+."""
+    """State of the group, by name. v0+."""
     group_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the group: rises with members and subscriptions. v0+."""
     assignment_epoch: int = 0
-    """Versions 0+."""
+    """Group epoch that the target assignment belongs to. v0+."""
     assignor_name: str = ""
-    """Versions 0+."""
+    """Assignor that the coordinator uses. v0+."""
     members: tuple[ShareGroupDescribeResponseMember, ...] = ()
-    """Versions 0+."""
+    """An entry per member. v0+."""
     authorized_operations: int = -2147483648
-    """Versions 0+."""
+    """Bit field of what the client may do to the group; -2147483648 where that was not asked. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ShareGroupDescribeResponse(Response):
-    """ShareGroupDescribeResponse."""
+    """Asks for the state and members of share groups (KIP-932). The response.
+
+    v0: early access, dropped in Kafka 4.1;
+    v1: (KIP-932, 4.1).
+    """
 
     API_KEY: ClassVar[int] = 77
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     groups: tuple[ShareGroupDescribeResponseDescribedGroup, ...] = ()
-    """Versions 0+."""
+    """An entry per group. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestKeyValue(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     key: str = ""
-    """Versions 0+."""
+    """Key of the pair. v0+."""
     value: str = ""
-    """Versions 0+."""
+    """Value of the pair. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestTopicInfo(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     name: str = ""
-    """Versions 0+."""
+    """Name of the topic. v0+."""
     partitions: int = 0
-    """Versions 0+."""
+    """Numbers of the partitions, or how many there are; 0 where the source decides. v0+."""
     replication_factor: int = 0
-    """Versions 0+."""
+    """Replication factor; 0 for the broker's own. v0+."""
     topic_configs: tuple[StreamsGroupHeartbeatRequestKeyValue, ...] = ()
-    """Versions 0+."""
+    """Topic configs. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestCopartitionGroup(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     source_topics: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Topics read. v0+."""
     source_topic_regex: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Patterns of topics read. v0+."""
     repartition_source_topics: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Internal topics that the subtopology reads from. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestSubtopology(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     subtopology_id: str = ""
-    """Versions 0+."""
+    """Id of the subtopology. v0+."""
     source_topics: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Topics read. v0+."""
     source_topic_regex: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Patterns of topics read. v0+."""
     state_changelog_topics: tuple[StreamsGroupHeartbeatRequestTopicInfo, ...] = ()
-    """Versions 0+."""
+    """Changelog topics of the subtopology's stores. v0+."""
     repartition_sink_topics: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Internal topics that the subtopology writes to. v0+."""
     repartition_source_topics: tuple[StreamsGroupHeartbeatRequestTopicInfo, ...] = ()
-    """Versions 0+."""
+    """Internal topics that the subtopology reads from. v0+."""
     copartition_groups: tuple[StreamsGroupHeartbeatRequestCopartitionGroup, ...] = ()
-    """Versions 0+."""
+    """Topics that must have the same number of partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestTopology(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the topology. v0+."""
     subtopologies: tuple[StreamsGroupHeartbeatRequestSubtopology, ...] = ()
-    """Versions 0+."""
+    """Parts of the topology. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestTaskIds(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     subtopology_id: str = ""
-    """Versions 0+."""
+    """Id of the subtopology. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Numbers of the partitions, or how many there are; 0 where the source decides. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestEndpoint(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     host: str = ""
-    """Versions 0+."""
+    """Host name. v0+."""
     port: int = 0
-    """Versions 0+."""
+    """Port. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequestTaskOffset(Struct):
-    """Part of StreamsGroupHeartbeatRequest."""
+    """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
     subtopology_id: str = ""
-    """Versions 0+."""
+    """Id of the subtopology. v0+."""
     partition: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
     offset: int = 0
-    """Versions 0+."""
+    """Offset of the task's changelogs, summed up. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequest(Request):
-    """StreamsGroupHeartbeatRequest."""
+    """Joins, stays in and leaves a Streams group (KIP-1071). The request.
+
+    v1: topology descriptions, a wider recovery lag (KIP-1331, 4.4).
+    """
 
     API_KEY: ClassVar[int] = 88
 
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     endpoint_information_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of what is known of the members' endpoints. v0+."""
     instance_id: str | None = None
-    """Versions 0+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one, in heartbeats null means unchanged. v0+."""
     rack_id: str | None = None
-    """Versions 0+."""
+    """Rack of the member; null for none, in heartbeats null means unchanged. v0+."""
     rebalance_timeout_ms: int = -1
-    """Versions 0+."""
+    """Time in ms that the member may take to join again or to revoke; -1 for the session timeout or unchanged. v0+."""
     topology: StreamsGroupHeartbeatRequestTopology | None = None
-    """Versions 0+."""
+    """The topology that the member runs; null for unchanged or none yet. v0+."""
     active_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
-    """Versions 0+."""
+    """Active tasks; in heartbeats null means unchanged. v0+."""
     standby_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
-    """Versions 0+."""
+    """Standby tasks; in heartbeats null means unchanged. v0+."""
     warmup_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
-    """Versions 0+."""
+    """Tasks whose state is being restored; in heartbeats null means unchanged. v0+."""
     process_id: str | None = None
-    """Versions 0+."""
+    """Id of the process that the member's threads share. v0+."""
     user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None = None
-    """Versions 0+."""
+    """Endpoint that serves queries; null for none. v0+."""
     client_tags: tuple[StreamsGroupHeartbeatRequestKeyValue, ...] | None = None
-    """Versions 0+."""
+    """Free tags of the process, for rack-aware standby tasks. v0+."""
     task_offsets: tuple[StreamsGroupHeartbeatRequestTaskOffset, ...] | None = None
-    """Versions 0+."""
+    """How far each task's state has come. v0+."""
     task_end_offsets: tuple[StreamsGroupHeartbeatRequestTaskOffset, ...] | None = None
-    """Versions 0+."""
+    """Ends of the tasks' changelogs. v0+."""
     shutdown_application: bool = False
-    """Versions 0+."""
+    """Whether all members are to stop. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponseStatus(Struct):
-    """Part of StreamsGroupHeartbeatResponse."""
+    """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
     status_code: int = 0
-    """Versions 0+."""
+    """0 stale topology, 1 missing source topics, 2 wrongly partitioned topics, 3 missing internal topics, 4 shutdown, 5 assignment
+    delayed, 6 missing client tags. v0+."""
     status_detail: str = ""
-    """Versions 0+."""
+    """The same in words. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponseTaskIds(Struct):
-    """Part of StreamsGroupHeartbeatResponse."""
+    """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
     subtopology_id: str = ""
-    """Versions 0+."""
+    """Id of the subtopology. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponseEndpoint(Struct):
-    """Part of StreamsGroupHeartbeatResponse."""
+    """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
     host: str = ""
-    """Versions 0+."""
+    """Host name. v0+."""
     port: int = 0
-    """Versions 0+."""
+    """Port. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponseTopicPartition(Struct):
-    """Part of StreamsGroupHeartbeatResponse."""
+    """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
     topic: str = ""
-    """Versions 0+."""
+    """Name of the topic. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponseEndpointToPartitions(Struct):
-    """Part of StreamsGroupHeartbeatResponse."""
+    """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
     user_endpoint: StreamsGroupHeartbeatResponseEndpoint = field(default_factory=StreamsGroupHeartbeatResponseEndpoint)
-    """Versions 0+."""
+    """Endpoint that serves queries; null for none. v0+."""
     active_partitions: tuple[StreamsGroupHeartbeatResponseTopicPartition, ...] = ()
-    """Versions 0+."""
+    """Partitions whose active task runs there. v0+."""
     standby_partitions: tuple[StreamsGroupHeartbeatResponseTopicPartition, ...] = ()
-    """Versions 0+."""
+    """Partitions whose standby task runs there. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponse(Response):
-    """StreamsGroupHeartbeatResponse."""
+    """Joins, stays in and leaves a Streams group (KIP-1071). The response.
+
+    v1: topology descriptions, a wider recovery lag (KIP-1331, 4.4).
+    """
 
     API_KEY: ClassVar[int] = 88
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 0+."""
+    """Text that goes with the error, null for none. v0+."""
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     heartbeat_interval_ms: int = 0
-    """Versions 0+."""
+    """Time in ms until the next heartbeat is due. v0+."""
     acceptable_recovery_lag_legacy: int = 0
-    """Versions 0."""
+    """The same as an int32. v0."""
     task_offset_interval_ms: int = 0
-    """Versions 0+."""
+    """Time in ms between two reports of task offsets. v0+."""
     acceptable_recovery_lag: int = -1
-    """Versions 1+."""
+    """Offsets that a task may be behind and still count as caught up; -1 where the broker does not say. v1+, KIP-1331."""
     status: tuple[StreamsGroupHeartbeatResponseStatus, ...] | None = ()
-    """Versions 0+."""
+    """What stands in the way of the group; null for unchanged. v0+."""
     active_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
-    """Versions 0+."""
+    """Active tasks; in heartbeats null means unchanged. v0+."""
     standby_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
-    """Versions 0+."""
+    """Standby tasks; in heartbeats null means unchanged. v0+."""
     warmup_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
-    """Versions 0+."""
+    """Tasks whose state is being restored; in heartbeats null means unchanged. v0+."""
     topology_description_required: bool = False
-    """Versions 1+."""
+    """Whether the broker wants the topology described. v1+, KIP-1331."""
     endpoint_information_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of what is known of the members' endpoints. v0+."""
     partitions_by_user_endpoint: tuple[StreamsGroupHeartbeatResponseEndpointToPartitions, ...] | None = None
-    """Versions 0+."""
+    """Partitions by the endpoint that serves queries for them; null for unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeRequest(Request):
-    """StreamsGroupDescribeRequest."""
+    """Asks for the state, members and topology of Streams groups (KIP-1071). The request.
+
+    v1: topology description (KIP-1331, 4.4), assignor (KIP-1357).
+    """
 
     API_KEY: ClassVar[int] = 89
 
     group_ids: tuple[str, ...] = ()
-    """Versions 0+."""
+    """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Versions 0+."""
+    """Whether to tell what the client may do to the groups. v0+."""
     include_topology_description: bool = False
-    """Versions 1+."""
+    """Whether to describe the topology. v1+, KIP-1357."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseKeyValue(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     key: str = ""
-    """Versions 0+."""
+    """Key of the pair. v0+."""
     value: str = ""
-    """Versions 0+."""
+    """Value of the pair. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTopicInfo(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     name: str = ""
-    """Versions 0+."""
+    """Name of the node or topic. v0+."""
     partitions: int = 0
-    """Versions 0+."""
+    """Numbers of the partitions, or how many there are. v0+."""
     replication_factor: int = 0
-    """Versions 0+."""
+    """Replication factor; 0 for the broker's own. v0+."""
     topic_configs: tuple[StreamsGroupDescribeResponseKeyValue, ...] = ()
-    """Versions 0+."""
+    """Topic configs. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseSubtopology(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     subtopology_id: str = ""
-    """Versions 0+."""
+    """Id of the subtopology. v0+."""
     source_topics: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Topics read. v0+."""
     repartition_sink_topics: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Internal topics that the subtopology writes to. v0+."""
     state_changelog_topics: tuple[StreamsGroupDescribeResponseTopicInfo, ...] = ()
-    """Versions 0+."""
+    """Changelog topics of the subtopology's stores. v0+."""
     repartition_source_topics: tuple[StreamsGroupDescribeResponseTopicInfo, ...] = ()
-    """Versions 0+."""
+    """Internal topics that the subtopology reads from. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTopology(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the topology. v0+."""
     subtopologies: tuple[StreamsGroupDescribeResponseSubtopology, ...] | None = None
-    """Versions 0+."""
+    """Parts of the topology. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseEndpoint(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     host: str = ""
-    """Versions 0+."""
+    """Host name. v0+."""
     port: int = 0
-    """Versions 0+."""
+    """Port. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTaskOffset(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     subtopology_id: str = ""
-    """Versions 0+."""
+    """Id of the subtopology. v0+."""
     partition: int = 0
-    """Versions 0+."""
+    """Number of the partition. v0+."""
     offset: int = 0
-    """Versions 0+."""
+    """Offset of the task's changelogs, summed up. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTaskIds(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     subtopology_id: str = ""
-    """Versions 0+."""
+    """Id of the subtopology. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Numbers of the partitions, or how many there are. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseAssignment(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     active_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
-    """Versions 0+."""
+    """Active tasks; in heartbeats null means unchanged. v0+."""
     standby_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
-    """Versions 0+."""
+    """Standby tasks; in heartbeats null means unchanged. v0+."""
     warmup_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
-    """Versions 0+."""
+    """Tasks whose state is being restored; in heartbeats null means unchanged. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseMember(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     member_id: str = ""
-    """Versions 0+."""
+    """The member; empty from one that has no id yet. v0+."""
     member_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the member: 0 joins, -1 leaves, -2 leaves for a while as a static member. v0+."""
     instance_id: str | None = None
-    """Versions 0+."""
+    """Identity of a static member, group.instance.id; null for a dynamic one, in heartbeats null means unchanged. v0+."""
     rack_id: str | None = None
-    """Versions 0+."""
+    """Rack of the member; null for none, in heartbeats null means unchanged. v0+."""
     client_id: str = ""
-    """Versions 0+."""
+    """The member's client.id. v0+."""
     client_host: str = ""
-    """Versions 0+."""
+    """Address that the member last spoke from. v0+."""
     topology_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the topology that the member runs. v0+."""
     process_id: str = ""
-    """Versions 0+."""
+    """Id of the process that the member's threads share. v0+."""
     user_endpoint: StreamsGroupDescribeResponseEndpoint | None = None
-    """Versions 0+."""
+    """Endpoint that serves queries; null for none. v0+."""
     client_tags: tuple[StreamsGroupDescribeResponseKeyValue, ...] = ()
-    """Versions 0+."""
+    """Free tags of the process, for rack-aware standby tasks. v0+."""
     task_offsets: tuple[StreamsGroupDescribeResponseTaskOffset, ...] = ()
-    """Versions 0+."""
+    """How far each task's state has come. v0+."""
     task_end_offsets: tuple[StreamsGroupDescribeResponseTaskOffset, ...] = ()
-    """Versions 0+."""
+    """Ends of the tasks' changelogs. v0+."""
     assignment: StreamsGroupDescribeResponseAssignment = field(default_factory=StreamsGroupDescribeResponseAssignment)
-    """Versions 0+."""
+    """What the member is assigned; in heartbeats null means unchanged. v0+."""
     target_assignment: StreamsGroupDescribeResponseAssignment = field(default_factory=StreamsGroupDescribeResponseAssignment)
-    """Versions 0+."""
+    """What the member is to be assigned in the end. v0+."""
     is_classic: bool = False
-    """Versions 0+."""
+    """Whether the member uses the classic protocol. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     name: str = ""
-    """Versions 1+."""
+    """Name of the node or topic. v1+, KIP-1357."""
     node_type: int = 0
-    """Versions 1+."""
+    """Kind of the node: source, processor or sink. v1+, KIP-1357."""
     source_topics: tuple[str, ...] = ()
-    """Versions 1+."""
+    """Topics read. v1+, KIP-1357."""
     sink_topic: str | None = None
-    """Versions 1+."""
+    """Topic that the node writes to; null for another kind of node. v1+, KIP-1357."""
     stores: tuple[str, ...] = ()
-    """Versions 1+."""
+    """State stores of the node. v1+, KIP-1357."""
     successors: tuple[str, ...] = ()
-    """Versions 1+."""
+    """Nodes that follow. v1+, KIP-1357."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     subtopology_id: str = ""
-    """Versions 1+."""
+    """Id of the subtopology. v1+, KIP-1357."""
     nodes: tuple[StreamsGroupDescribeResponseTopologyDescriptionNode, ...] = ()
-    """Versions 1+."""
+    """Nodes of the subtopology. v1+, KIP-1357."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     source: StreamsGroupDescribeResponseTopologyDescriptionNode = field(
         default_factory=StreamsGroupDescribeResponseTopologyDescriptionNode
     )
-    """Versions 1+."""
+    """Node that reads the topic. v1+, KIP-1357."""
     processor: StreamsGroupDescribeResponseTopologyDescriptionNode = field(
         default_factory=StreamsGroupDescribeResponseTopologyDescriptionNode
     )
-    """Versions 1+."""
+    """Node that fills the store. v1+, KIP-1357."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseTopologyDescription(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     subtopologies: tuple[StreamsGroupDescribeResponseTopologyDescriptionSubtopology, ...] = ()
-    """Versions 1+."""
+    """Parts of the topology. v1+, KIP-1357."""
     global_stores: tuple[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore, ...] = ()
-    """Versions 1+."""
+    """Stores that every member holds whole. v1+, KIP-1357."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponseDescribedGroup(Struct):
-    """Part of StreamsGroupDescribeResponse."""
+    """Part of :class:`StreamsGroupDescribeResponse`."""
 
     error_code: int = 0
-    """Versions 0+."""
+    """Kafka error code, 0 for success. v0+."""
     error_message: str | None = None
-    """Versions 0+."""
+    """Text that goes with the error, null for none. v0+."""
     group_id: str = ""
-    """Versions 0+."""
+    """The group. v0+."""
     group_state: str = ""
-    """Versions 0+."""
+    """State of the group, by name. v0+."""
     group_epoch: int = 0
-    """Versions 0+."""
+    """Epoch of the group: rises with members and subscriptions. v0+."""
     assignment_epoch: int = 0
-    """Versions 0+."""
+    """Group epoch that the target assignment belongs to. v0+."""
     topology: StreamsGroupDescribeResponseTopology | None = None
-    """Versions 0+."""
+    """The topology that the member runs; null for unchanged or none yet. v0+."""
     members: tuple[StreamsGroupDescribeResponseMember, ...] = ()
-    """Versions 0+."""
+    """An entry per member. v0+."""
     authorized_operations: int = -2147483648
-    """Versions 0+."""
+    """Bit field of what the client may do to the group; -2147483648 where that was not asked. v0+."""
     topology_description: StreamsGroupDescribeResponseTopologyDescription | None = None
-    """Versions 1+."""
+    """The topology in full; null unless its status is 3. v1+, KIP-1357."""
     topology_description_status: int = 0
-    """Versions 1+."""
+    """0 not asked for, 1 none stored, 2 error, 3 there. v1+, KIP-1357."""
     assignor_name: str | None = None
-    """Versions 1+."""
+    """Assignor that the coordinator uses. v1+, KIP-1357."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponse(Response):
-    """StreamsGroupDescribeResponse."""
+    """Asks for the state, members and topology of Streams groups (KIP-1071). The response.
+
+    v1: topology description (KIP-1331, 4.4), assignor (KIP-1357).
+    """
 
     API_KEY: ClassVar[int] = 89
 
     throttle_time_ms: int = 0
-    """Versions 0+."""
+    """Time in ms for which the broker holds the client back for its quota. v0+."""
     groups: tuple[StreamsGroupDescribeResponseDescribedGroup, ...] = ()
-    """Versions 0+."""
+    """An entry per group. v0+."""
     unknown_tags: UnknownTags = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ConnectAssignmentConnector(Struct):
-    """Part of ConnectAssignment."""
+    """Part of :class:`ConnectAssignment`."""
 
     connector: str = ""
-    """Versions 0+."""
+    """Name of the connector. v0+."""
     tasks: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Numbers of the tasks; -1 is the connector itself. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConnectAssignment(Struct):
-    """ConnectAssignment."""
+    """What the leader assigns a Connect worker in SyncGroup.
+
+    v1: cooperative (KIP-415);
+    v2: session keys (KIP-507).
+    """
 
     error: int = 0
-    """Versions 0+."""
+    """Connect's own error: 0 none, 1 the configs do not match. v0+."""
     leader: str = ""
-    """Versions 0+."""
+    """Member id of the group's leader; empty on errors. v0+."""
     leader_url: str = ""
-    """Versions 0+."""
+    """Address of the leader's REST interface. v0+."""
     config_offset: int = 0
-    """Versions 0+."""
+    """Offset in the config topic that the worker has read up to. v0+."""
     assignment: tuple[ConnectAssignmentConnector, ...] | None = ()
-    """Versions 0+."""
+    """Connectors and tasks that the worker is to run. v0+."""
     revoked: tuple[ConnectAssignmentConnector, ...] | None = None
-    """Versions 1+."""
+    """Connectors and tasks that the worker is to give up. v1+, KIP-415."""
     delay: int = 0
-    """Versions 1+."""
+    """Delay in ms until the leader rebalances what is lost now. v1+, KIP-415."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConnectWorkerState(Struct):
-    """ConnectWorkerState."""
+    """What a Connect worker says of itself in JoinGroup.
+
+    v1: cooperative (KIP-415);
+    v2: session keys (KIP-507).
+    """
 
     url: str = ""
-    """Versions 0+."""
+    """Address of the worker's REST interface. v0+."""
     config_offset: int = 0
-    """Versions 0+."""
+    """Offset in the config topic that the worker has read up to. v0+."""
     allocation: bytes | None = None
-    """Versions 1+."""
+    """The worker's present assignment, as bytes of a ConnectAssignment; null for none. v1+, KIP-415."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerProtocolAssignmentTopicPartition(Struct):
-    """Part of ConsumerProtocolAssignment."""
+    """Part of :class:`ConsumerProtocolAssignment`."""
 
     topic: str = ""
-    """Versions 0+."""
+    """Name of the topic. v0+."""
     partitions: tuple[int, ...] = ()
-    """Versions 0+."""
+    """Partitions. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerProtocolAssignment(Struct):
-    """ConsumerProtocolAssignment."""
+    """What the leader assigns a consumer in SyncGroup."""
 
     assigned_partitions: tuple[ConsumerProtocolAssignmentTopicPartition, ...] = ()
-    """Versions 0+."""
+    """Partitions by topic. v0+."""
     user_data: bytes | None = None
-    """Versions 0+."""
+    """Bytes of the assignor's own; null for none. v0+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerProtocolSubscriptionTopicPartition(Struct):
-    """Part of ConsumerProtocolSubscription."""
+    """Part of :class:`ConsumerProtocolSubscription`."""
 
     topic: str = ""
-    """Versions 1+."""
+    """Name of the topic. v1+, KIP-429."""
     partitions: tuple[int, ...] = ()
-    """Versions 1+."""
+    """Partitions. v1+, KIP-429."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerProtocolSubscription(Struct):
-    """ConsumerProtocolSubscription."""
+    """What a consumer says of itself in JoinGroup, for the leader's assignor.
+
+    v1: owned partitions (KIP-429);
+    v2: their generation (KIP-792);
+    v3: rack (KIP-881).
+    """
 
     topics: tuple[str, ...] = ()
-    """Versions 0+."""
+    """Topics subscribed to. v0+."""
     user_data: bytes | None = None
-    """Versions 0+."""
+    """Bytes of the assignor's own; null for none. v0+."""
     owned_partitions: tuple[ConsumerProtocolSubscriptionTopicPartition, ...] = ()
-    """Versions 1+."""
+    """Partitions that the member holds as it joins. v1+, KIP-429."""
     generation_id: int = -1
-    """Versions 2+."""
+    """Generation in which the owned partitions were assigned; -1 for none. v2+, KIP-792."""
     rack_id: str | None = None
-    """Versions 3+."""
+    """Rack of the member; null for none, in heartbeats null means unchanged. v3+, KIP-881."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsAssignmentInfo(Struct):
-    """StreamsAssignmentInfo."""
+    """The beginning of what the Kafka Streams leader adds to an assignment as user data."""
 
     version: int = 0
-    """Versions 1+."""
+    """Version of these bytes. v1+."""
     commonly_supported_version: int = -1
-    """Versions 3+."""
+    """Highest version that every member of the group speaks; -1 where the version cannot say. v3+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsSubscriptionInfoTaskId(Struct):
-    """Part of StreamsSubscriptionInfo."""
+    """Part of :class:`StreamsSubscriptionInfo`."""
 
     topic_group_id: int = 0
-    """Versions 1-6."""
+    """Id of the subtopology. v1-6."""
     partition: int = 0
-    """Versions 1-6."""
+    """Number of the partition. v1-6."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsSubscriptionInfoPartitionToOffsetSum(Struct):
-    """Part of StreamsSubscriptionInfo."""
+    """Part of :class:`StreamsSubscriptionInfo`."""
 
     partition: int = 0
-    """Versions 7-9."""
+    """Number of the partition. v7-9."""
     offset_sum: int = 0
-    """Versions 7-9."""
+    """Changelog offsets of the task, summed up; -2 for an active task. v7-9."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsSubscriptionInfoTaskOffsetSum(Struct):
-    """Part of StreamsSubscriptionInfo."""
+    """Part of :class:`StreamsSubscriptionInfo`."""
 
     topic_group_id: int = 0
-    """Versions 7+."""
+    """Id of the subtopology. v7+."""
     partition: int = 0
-    """Versions 10+."""
+    """Number of the partition. v10+."""
     offset_sum: int = 0
-    """Versions 10+."""
+    """Changelog offsets of the task, summed up; -2 for an active task. v10+."""
     named_topology: str | None = ""
-    """Versions 10+."""
+    """Name of the topology, null for the only one. v10+."""
     partition_to_offset_sum: tuple[StreamsSubscriptionInfoPartitionToOffsetSum, ...] = ()
-    """Versions 7-9."""
+    """Offset sums by partition. v7-9."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsSubscriptionInfoClientTag(Struct):
-    """Part of StreamsSubscriptionInfo."""
+    """Part of :class:`StreamsSubscriptionInfo`."""
 
     key: bytes = b""
-    """Versions 11+."""
+    """Key of the pair. v11+."""
     value: bytes = b""
-    """Versions 11+."""
+    """Value of the pair. v11+."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsSubscriptionInfo(Struct):
-    """StreamsSubscriptionInfo."""
+    """What a Kafka Streams member adds to its subscription as user data."""
 
     version: int = 0
-    """Versions 1+."""
+    """Version of these bytes. v1+."""
     latest_supported_version: int = -1
-    """Versions 3+."""
+    """Highest version that the member speaks; -1 where the version cannot say. v3+."""
     process_id: str = ZERO_UUID
-    """Versions 1+."""
+    """Id of the process that the member's threads share. v1+."""
     prev_tasks: tuple[StreamsSubscriptionInfoTaskId, ...] = ()
-    """Versions 1-6."""
+    """Tasks that the member ran before. v1-6."""
     standby_tasks: tuple[StreamsSubscriptionInfoTaskId, ...] = ()
-    """Versions 1-6."""
+    """Standby tasks; in heartbeats null means unchanged. v1-6."""
     user_end_point: bytes = b""
-    """Versions 2+."""
+    """host:port that serves queries, UTF-8. v2+."""
     task_offset_sums: tuple[StreamsSubscriptionInfoTaskOffsetSum, ...] = ()
-    """Versions 7+."""
+    """How far each task's state has come. v7+."""
     unique_field: int = 0
-    """Versions 8+."""
+    """A byte that makes a member's metadata differ from before, so that the coordinator rebalances. v8+."""
     error_code: int = 0
-    """Versions 9+."""
+    """Streams' own error: 0 none, 5 shut the application down. v9+."""
     client_tags: tuple[StreamsSubscriptionInfoClientTag, ...] = ()
-    """Versions 11+."""
+    """Free tags of the process, for rack-aware standby tasks. v11+."""
