@@ -300,21 +300,25 @@ class Coordinator:
             self._after(key, record.at_us)
 
     def _gap(self, record: MirrorRecord, found: list[Finding]) -> None:
-        try:
-            lost = unpack_loss(record.frame)
-        except RecordError:
-            words = "an unknown number of records"
-        else:
-            self.counters["records lost by the capture"] += lost.records
-            words = f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
+        words = self._loss_in_words(record)
         concerned = [(record.cluster, record.group)] if record.group else list(self._groups)
         for key in concerned:
             if key in self._groups:
                 self._forget_membership(key, record.at_us, "the capture lost frames")
         whose = f"group {record.group}" if record.group else f"all {len(self._groups)} groups of partition {self.partition}"
-        self._report_view(
-            "V-04", f"The capture lost {words}: {whose} back to learning.", f"a gap record: {words}", record.at_us, found
-        )
+        summary = f"The capture lost {words}: {whose} back to learning."
+        self._report_view("V-04", summary, f"a gap record: {words}", record.at_us, found)
+
+    def _loss_in_words(self, record: MirrorRecord) -> str:
+        try:
+            lost = unpack_loss(record.frame)
+        except RecordError:
+            return "an unknown number of records"
+        if lost.records == 0 and record.connection:
+            # Nothing was lost on the way: the capturer cannot follow what this client says (TLS, or not Kafka's protocol).
+            return f"sight of connection {record.connection} from {record.client_address}, which it cannot read"
+        self.counters["records lost by the capture"] += lost.records
+        return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
 
     def _opened(self, key: GroupKey) -> tuple[ClassicGroup, Ledger]:
         """The group and its ledger, made or unpacked as needed."""
