@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_model import wire
-from coordinator_model.wire import encode_assignment, encode_subscription
+from coordinator_model.wire import decode_assignment, encode_assignment, encode_subscription
 from tests.coordinator_model.reference.world import MS, SECOND, Connection, World
 
 RETRY_US = 100 * MS
@@ -38,6 +38,7 @@ class Client:
         self.generation = -1
         self.broker = "1"
         self.leads = False
+        self.owned: list[tuple[str, int]] = []
         self.running = False
         self.joining = False
         self.stalled_until_us = 0
@@ -50,9 +51,10 @@ class Client:
     # -------------------------------------------------------------------------------------------- what happens to it
 
     def start(self) -> None:
+        self._disconnect()
         self._life += 1
         self.running, self.fatal, self.joining = True, False, False
-        self.member_id, self.generation, self.leads = "", -1, False
+        self.member_id, self.generation, self.leads, self.owned = "", -1, False, []
         self._connect()
         self.join()
         self._every(self.session_ms * MS // 3, self._heartbeat)
@@ -175,7 +177,8 @@ class Client:
         self.joining = False
         match reply.error_code:
             case 0:
-                return
+                given = decode_assignment(reply.assignment).assigned_partitions if reply.assignment else ()
+                self.owned = [(topic.topic, partition) for topic in given for partition in topic.partitions]
             case 22 | 27:
                 self._later(RETRY_US, self.join)
             case 25:
@@ -199,16 +202,16 @@ class Client:
         self.main.ask(body, lambda reply: self._told(reply.error_code, generation, member_id, life))
 
     def _commit(self) -> None:
-        if self.generation < 0 or self.joining or self.stalled_until_us > self.world.now_us:
+        if self.generation < 0 or self.joining or not self.owned or self.stalled_until_us > self.world.now_us:
             return
         generation, member_id, life = self.generation, self.member_id, self._life
-        partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=self.world.now_us // SECOND)
+        partition = wire.OffsetCommitRequestPartition(partition_index=self.owned[0][1], committed_offset=self.world.now_us // SECOND)
         body = wire.OffsetCommitRequest(
             group_id=self.world.group,
             generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=self.instance_id,
-            topics=(wire.OffsetCommitRequestTopic(name=self.name, partitions=(partition,)),),
+            topics=(wire.OffsetCommitRequestTopic(name=self.owned[0][0], partitions=(partition,)),),
         )
 
         def told(reply: wire.OffsetCommitResponse) -> None:

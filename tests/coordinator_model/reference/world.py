@@ -33,6 +33,7 @@ class World:
         self.tamper: Callable[[Connection, Asked, Any], Any] = lambda _connection, _asked, body: body
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
+        self._hosts: dict[str, str] = {}
 
     def at(self, delay_us: float, action: Callable[[], None]) -> None:
         self._count += 1
@@ -51,6 +52,10 @@ class World:
     def latency_us(self) -> int:
         """Mostly a fraction of a millisecond, now and then a stall."""
         return int(self.random.expovariate(1 / 400)) + (self.random.randrange(50_000) if self.random.random() < 0.02 else 20)
+
+    def address_of(self, client_id: str) -> str:
+        """Every process has a host of its own."""
+        return self._hosts.setdefault(client_id, f"10.0.0.{len(self._hosts) + 1}")
 
     def capture(self, kind: Kind, connection: Connection | None, asked: Asked | None, frame: bytes) -> None:
         self.records.append(
@@ -101,7 +106,7 @@ class Connection:
         self.client_id = client_id
         self.broker = broker
         self.name = f"{client_id}/{world.connections}"
-        self.address = f"10.0.0.{world.connections % 250}:{30_000 + world.connections}"
+        self.address = world.address_of(client_id)
         self.closed = False
         self._exchange = 0
         self._unanswered = 0
