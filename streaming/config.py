@@ -167,6 +167,7 @@ class Job(_Section):
     shuffle_partitions: int = Field(default=1, ge=1, le=64)
     cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
     driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$")
+    jvm_options: str = "-XX:TieredStopAtLevel=1"
     restart_wait_s: float = Field(default=1.0, gt=0)
     restart_wait_max_s: float = Field(default=60.0, gt=0)
     stop_wait_s: float = Field(default=20.0, gt=0)
@@ -234,23 +235,24 @@ def _sentence(file: Path, problem: Any) -> str:
     key = ".".join(path)
     variable = ENVIRONMENT_PREFIX + _NESTING.join(path).upper()
     where = f"environment variable {variable}" if variable in os.environ else str(file)
-    if problem["type"] == "extra_forbidden":
+    if problem["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}: unknown key {key}{_suggestion(path)}"
     if problem["type"] == "missing":
         return f"{where}: {key} is missing; set it there or in {variable}"
-    reason = str(problem["msg"]).removeprefix("Value error, ")
+    reason = str(problem["msg"])
+    reason = reason.removeprefix("Value error, ") if problem["type"] == "value_error" else f"{reason[:1].lower()}{reason[1:]}"
     given = problem.get("input")
     shown = f" (it is {given!r})" if isinstance(given, str | int | float) and "password" not in key else ""
-    return f"{where}: {key}: {reason[:1].lower()}{reason[1:]}{shown}"
+    return f"{where}: {key}: {reason}{shown}"
 
 
 def _suggestion(path: list[str]) -> str:
-    section: type[BaseModel] | None = MonitorConfig
-    for part in path[:-1]:
-        field = section.model_fields.get(part) if section else None
-        kind = field.annotation if field else None
-        section = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-    near = difflib.get_close_matches(path[-1], list(section.model_fields), n=1) if section else []
+    known = list(MonitorConfig.model_fields)
+    if len(path) > 1:
+        field = MonitorConfig.model_fields.get(path[0])
+        section = field.annotation if field else None
+        known = [*getattr(section, "model_fields", ()), *getattr(section, "__dataclass_fields__", ())]
+    near = difflib.get_close_matches(path[-1], known, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -47,6 +47,7 @@ SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ("spark.sql.streaming.noDataProgressEventInterval", "1s", "how often a query without data says so; silence is seen by it"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "50000", "few Arrow batches per key; the record limit bounds memory"),
     ("spark.sql.session.timeZone", "UTC", "times are microseconds since the epoch everywhere"),
+    ("spark.sql.adaptive.enabled", "false", "Spark turns it off in streams anyway, and warns each time"),
     ("spark.scheduler.mode", "FAIR", "the quality query's tasks must not stand before those of the findings"),
     ("spark.python.worker.reuse", "true", "the kept model lives in the worker"),
     ("spark.ui.enabled", "false", "one port less, and half a second of start-up"),

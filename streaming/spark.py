@@ -49,7 +49,8 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     conf.set("spark.sql.shuffle.partitions", str(job.shuffle_partitions))
     conf.set("spark.driver.memory", job.driver_memory)
     conf.set("spark.driver.extraClassPath", os.pathsep.join(map(str, connector_jars())))
-    conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file}")
+    logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file}"
+    conf.set("spark.driver.extraJavaOptions", f"{logging} {job.jvm_options}")
     with Path(f"{log_file}.jvm").open("wb") as printed:
         launch: Callable[..., Any] = launch_gateway
         gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})

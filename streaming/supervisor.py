@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from streaming.config import MonitorConfig
 
+_HEAD_START_S: Final = 30.0
 _CHECKPOINT_IS_DAMAGED: Final = re.compile(
     r"SnapshotError|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(?:CHECKSUM|INVALID|CORRUPT)|INVALID_LOG_VERSION|MALFORMED_LOG_FILE"
     r"|FAILED_TO_READ_\w*|CANNOT_READ_CHECKPOINT|BATCH_METADATA_NOT_FOUND|ChecksumException|MISSING_METADATA_FILE"
@@ -100,11 +101,17 @@ class Supervisor:
         assert self._spark is not None
         for task in self._tasks:
             if task.query is None:
-                if time.monotonic() >= task.start_at:
+                if time.monotonic() >= task.start_at and (task is self._tasks[0] or self._first_has_begun()):
                     task.query = task.start(self._spark)
                     task.started_at = time.monotonic()
             elif not task.query.isActive:
                 self._failed(task, task.query)
+
+    def _first_has_begun(self) -> bool:
+        """The other queries let the first have the cold JVM to itself: its first batch is what an operator waits for."""
+        first = self._tasks[0]
+        patient = time.monotonic() - first.started_at < _HEAD_START_S
+        return not (patient and first.query is not None and first.query.isActive and first.query.lastProgress is None)
 
     def is_running(self) -> bool:
         """Whether the first query runs."""

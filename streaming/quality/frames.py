@@ -105,17 +105,18 @@ def _describe(raw: Raw, continuity: Continuity) -> dict[str, Any] | None:
 
 def _frame(record: MirrorRecord) -> dict[str, Any]:
     is_request = record.kind is Kind.REQUEST
+    versions = supported_versions(record.api_key)
     facts: dict[str, Any] = {
         "exchange": record.exchange,
         "api_key": record.api_key,
         "api_version": record.api_version,
         "client_id": record.client_id,
         "cut_bytes": record.cut_bytes,
-        "version_known": record.api_version in supported_versions(record.api_key),
+        "version_known": record.api_version in versions if versions else None,
         "header_agrees": _header_agrees(record) if is_request else record.frame[:4] == _int32(record.correlation_id),
     }
-    if record.cut_bytes:
-        return facts
+    if record.cut_bytes or record.api_version not in versions:
+        return facts  # the fault has its own column
     try:
         body = decode(record.frame, request=is_request, api_key=record.api_key, api_version=record.api_version).body
     except DecodeError as error:

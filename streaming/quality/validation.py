@@ -16,7 +16,8 @@ os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
 from great_expectations.core.run_identifier import RunIdentifier
-from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults, ProgressBarsConfig
+from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
 from streaming.config import ConfigError
 
@@ -61,28 +62,21 @@ class Validator:
         self._has_docs = False
         self._new: list[tuple[Any, bool]] = []  # store key and success of each result since the pages were written
         self._kept: list[Any] = []
-        self._context = context = gx.get_context(mode="ephemeral")
-        context.config.analytics_enabled = False
-        context.variables.progress_bars = ProgressBarsConfig(globally=False)
-        for name in list(context.config.data_docs_sites or {}):
-            context.delete_data_docs_site(name)
-        context.add_data_docs_site(
-            SITE,
-            {
-                "class_name": "SiteBuilder",
-                "show_how_to_buttons": False,
-                "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs.resolve())},
-                "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-            },
+        site = {
+            "class_name": "SiteBuilder",
+            "show_how_to_buttons": False,
+            "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs.resolve())},
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        }
+        project = DataContextConfig(
+            store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+            data_docs_sites={SITE: site},
+            analytics_enabled=False,
+            progress_bars=ProgressBarsConfig(globally=False),
         )
+        self._context = context = gx.get_context(mode="ephemeral", project_config=project)
         frames = context.data_sources.add_pandas("kafka").add_dataframe_asset("mirror")
-        try:
-            # Results come back in the order of the suite; the names of a suite's expectations need not be unique.
-            checked = context.suites.add(
-                gx.ExpectationSuite(name=suite.name, expectations=[dict(each.config) for each in self._expected])
-            )
-        except Exception as error:  # marshmallow, pydantic and GX's own errors have no common base
-            raise ConfigError(f"quality.suite: Great Expectations does not take it: {error}") from None
+        checked = context.suites.add(gx.ExpectationSuite(name=suite.name, expectations=[_built(each) for each in self._expected]))
         self._definition = context.validation_definitions.add(
             gx.ValidationDefinition(name=suite.name, data=frames.add_batch_definition_whole_dataframe("batch"), suite=checked)
         )
@@ -139,6 +133,18 @@ class Validator:
             if entry[0] != keep:
                 self._context.validation_results_store.remove_key(entry[0])
                 self._new.remove(entry)
+
+
+def _built(expected: Expected) -> Any:
+    """The expectation as Great Expectations' object; a suite made of plain dicts would leave out those it does not understand."""
+    config = expected.config
+    try:
+        return ExpectationConfiguration(
+            type=config["type"], kwargs=dict(config["kwargs"]), meta=config.get("meta"), severity=config.get("severity", "critical")
+        ).to_domain_obj()
+    except Exception as error:  # marshmallow, pydantic and GX's own errors have no common base
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"quality.suite: Great Expectations does not take {config['type']}: {reason}") from None
 
 
 def _newest_failure(entries: list[tuple[Any, bool]]) -> Any:

@@ -1,0 +1,316 @@
+"""The job as an operator runs it, on a real Kafka: what comes out, what a kill changes (nothing), and how it refuses to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.settings import Settings
+from streaming.run_cli import run
+from tests.real.harness import raw_topic, wait_for
+from tests.real.traffic import breach, partition_of, produce, story, tick
+
+pytestmark = pytest.mark.real
+
+TOPIC = "mirror"
+PARTITIONS = 3
+START_US = 1_700_000_000_000_000
+START_UP_S = 240
+SETTINGS = Settings(silence_ms=4_000, reorder_window_ms=200)
+GARBAGE = [
+    (0, None, b"no envelope at all", None),
+    (1, b"group-1", b"", [("mirror", b"\xc1")]),
+    (2, b"\xff", b"x", [("mirror", b"\x80")]),
+]
+
+
+class Monitor:
+    """A monitor in a process of its own, on result topics and a checkpoint of its own."""
+
+    def __init__(self, folder: Path, bootstrap: str, name: str, **job: object) -> None:
+        self.folder = folder / name
+        self.folder.mkdir()
+        self.name = name
+        self.bootstrap = bootstrap
+        self.config = self.folder / "monitor.toml"
+        topics = {kind: f"{name}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")}
+        job = {"checkpoint": str(self.folder / "checkpoint"), "log_file": str(self.folder / "log"), **job}
+        self.config.write_text(
+            f"[kafka]\nbootstrap_servers = {json.dumps(bootstrap)}\n"
+            f"[topics]\nmirror = {json.dumps(TOPIC)}\n{_toml(topics)}"
+            f"[job]\n{_toml(job)}"
+            f"[model]\nsilence_ms = {SETTINGS.silence_ms}\nreorder_window_ms = {SETTINGS.reorder_window_ms}\n"
+            f"[quality]\ntrigger_s = 1\ndocs = {json.dumps(str(self.folder / 'docs'))}\n"
+        )
+        self.said: list[str] = []
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self):
+        command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(self.config)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
+        return self
+
+    def _listen(self, process):
+        self.said += process.stdout
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def topic(self, kind: str) -> dict[str, dict]:
+        """The newest value of each key."""
+        messages = raw_topic(self.bootstrap, f"{self.name}-{kind}")
+        return {message.key().decode(): json.loads(message.value()) if message.value() else None for message in messages}
+
+    def positions(self) -> dict[int, int]:
+        try:
+            return {told["partition"]: told["next_offset"] for told in self.topic("status").values()}
+        except KeyError:  # the topic is yet to be created
+            return {}
+
+    def wait_until_read(self, ends: dict[int, int]):
+        def there():
+            assert self.process.poll() is None, "".join(self.said)
+            return self.positions() == ends
+
+        wait_for(there, f"{self.name} reads to {ends}", START_UP_S)
+
+
+def _toml(values: dict[str, object]) -> str:
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+
+
+@pytest.fixture(scope="module")
+def producer(broker):
+    return Producer({"bootstrap.servers": broker.internal, "linger.ms": 5})
+
+
+@pytest.fixture(scope="module")
+def mirror(broker, producer):
+    """The mirror topic with a story and three pieces of garbage in it; gives the rows and the end offsets."""
+    broker.create_topic(TOPIC, PARTITIONS, config={"retention.ms": "-1"})  # the story is old news
+    ends = dict.fromkeys(range(PARTITIONS), 0)
+    told = []
+    for number, (partition, record) in enumerate(
+        story(start_us=START_US, seconds=60, groups=30, partitions=PARTITIONS, frames_per_s=400)
+    ):
+        if number in {1500, 3000, 4500}:
+            garbage = GARBAGE[number // 1500 - 1]
+            partition_of_garbage, key, value, headers = garbage
+            producer.produce(TOPIC, value, key, partition_of_garbage, headers=headers, timestamp=record.at_us // 1000)
+            told.append((garbage[0], ends[garbage[0]], record.at_us // 1000, key, None))
+            ends[garbage[0]] += 1
+        produce(producer, TOPIC, partition, record)
+        told.append((partition, ends[partition], None, None, record._replace(partition=partition, offset=ends[partition])))
+        ends[partition] += 1
+    assert producer.flush(30) == 0
+    return told, ends
+
+
+@pytest.fixture(scope="module")
+def expected(mirror):
+    """What the model alone finds in the same records: id to final status."""
+    told, _ = mirror
+    found = {}
+    for wanted in range(PARTITIONS):
+        model = Coordinator(topic=TOPIC, partition=wanted, settings=SETTINGS)
+        for partition, offset, timestamp_ms, key, record in told:
+            if partition != wanted:
+                continue
+            if record is None:
+                group = None if key is None else key.decode(errors="replace")
+                findings = model.receive_unreadable(offset, timestamp_ms * 1000, group, "garbage")
+            else:
+                findings = model.receive(record)
+            found |= {finding.id: finding.status for finding in findings}
+    assert sum(name.startswith("M-08") for name in found) == 60
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(broker, mirror, tmp_path_factory):
+    """A monitor that has read the whole topic and still runs."""
+    monitor = Monitor(tmp_path_factory.mktemp("job"), broker.internal, "undisturbed").start()
+    try:
+        monitor.wait_until_read(mirror[1])
+        yield monitor
+    finally:
+        monitor.kill()
+
+
+def model_findings(monitor: Monitor) -> dict[str, str]:
+    """Those of the model: the driver's own depend on when it looks."""
+    return {
+        name: told["status"] for name, told in monitor.topic("findings").items() if told["family"] != "Q" and told["rule"] != "V-03"
+    }
+
+
+def test_the_job_finds_what_the_model_finds(undisturbed, expected):
+    assert model_findings(undisturbed) == expected
+    groups = undisturbed.topic("groups")
+    assert {f"c1/group-{number}" for number in range(30)} <= set(groups)
+    assert groups["c1/group-7"]["generation"] == 1
+
+
+def test_garbage_is_set_aside_and_counted_and_said(undisturbed):
+    letters = undisturbed.topic("dead_letters")
+    assert sorted(letter["partition"] for letter in letters.values()) == [0, 1, 2]
+    assert all(letter["reason"] for letter in letters.values())
+    counted = [told["counters"]["unreadable records"] for told in undisturbed.topic("status").values()]
+    assert counted == [1, 1, 1]
+    assert sum(told["rule"] == "V-02" for told in undisturbed.topic("findings").values()) == 3
+
+
+def test_great_expectations_saw_every_record_and_what_was_wrong(undisturbed, mirror):
+    told, _ = mirror
+
+    def all_checked():
+        results = raw_topic(undisturbed.bootstrap, "undisturbed-quality")
+        first = [json.loads(message.value()) for message in results if message.key() == b"Q-01"]
+        return first if sum(result["rows"] for result in first) == len(told) else None
+
+    first = wait_for(all_checked, "the quality query reads the topic")
+    assert sum(result["unexpected"] for result in first) == 3
+    findings = undisturbed.topic("findings").values()
+    assert {told["rule"] for told in findings if told["family"] == "Q"} == {"Q-01"}
+    wait_for((undisturbed.folder / "docs" / "index.html").exists, "Data Docs")
+
+
+def test_a_mirror_that_goes_silent_is_said_and_resolved_when_it_speaks(undisturbed, producer, mirror):
+    def silence(status):
+        return [told for told in undisturbed.topic("findings").values() if told["rule"] == "V-03" and told["status"] == status]
+
+    wait_for(lambda: silence("open"), "the mirror is said to be silent")
+    now_us = time.time_ns() // 1000
+    for partition in range(PARTITIONS):
+        produce(producer, TOPIC, partition, tick(now_us))
+        mirror[1][partition] += 1
+    producer.flush()
+    wait_for(lambda: silence("resolved") and not silence("open"), "the mirror is said to speak again")
+
+
+def test_new_findings_are_told_a_line_each(undisturbed, producer, mirror):
+    at_us = time.time_ns() // 1000
+    records = breach(777, at_us)
+    for record in records:
+        partition = partition_of(record.group, PARTITIONS)
+        produce(producer, TOPIC, partition, record)
+        mirror[1][partition] += 1
+    producer.flush()
+    wait_for(lambda: [line for line in undisturbed.said if "M-08" in line and "breach-777" in line], "the finding is told")
+
+
+def test_sigterm_ends_it_in_good_order(undisturbed):
+    assert undisturbed.stop() == 0
+    assert undisturbed.said[-1].endswith("stopped\n")
+    assert not [line for line in undisturbed.said if "Traceback" in line or " WARN " in line]
+
+
+def test_killed_twice_it_finds_the_same(broker, mirror, expected, tmp_path):
+    _, ends = mirror
+    monitor = Monitor(tmp_path, broker.internal, "killed", max_records_per_batch=2500, trigger_ms=0)
+    try:
+        read = 0
+        for _ in range(2):
+            monitor.start()
+            begun = read
+            read = wait_for(
+                lambda begun=begun: total if (total := sum(monitor.positions().values())) > begun + 2000 else 0,
+                "some batches",
+                START_UP_S,
+            )
+            assert read < sum(ends.values()), "it was killed too late to prove anything"
+            os.kill(monitor.process.pid, signal.SIGKILL)
+            monitor.process.wait()
+        monitor.start()
+        monitor.wait_until_read(ends)
+        after = model_findings(monitor)
+        assert {name: after[name] for name in expected} == expected
+        assert all("M-08" in name for name in set(after) - set(expected))  # those planted live by the tests above
+        assert monitor.stop() == 0
+    finally:
+        monitor.kill()
+
+
+def test_a_state_that_cannot_be_read_ends_it_with_a_sentence(undisturbed):
+    """What only Spark can see: the state store's own files."""
+    store = undisturbed.folder / "checkpoint" / "findings" / "state" / "0" / "0"
+    for file in (*store.glob("*.changelog"), *store.glob("*.zip")):
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    undisturbed.said.clear()
+    undisturbed.start()
+    assert undisturbed.process.wait(START_UP_S) == 2
+    said = "".join(undisturbed.said)
+    assert "checkpoint" in said
+    assert f"move {undisturbed.folder / 'checkpoint'} away and start again" in said
+    assert "Traceback" not in said
+
+
+# ---------------------------------------------------------------------------------------------------- how it refuses to start
+
+
+def refusal(file: Path, capsys) -> str:
+    assert run(file) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_a_wrong_configuration_file(tmp_path):
+    """As a process, once: no traceback, exit status 2."""
+    file = tmp_path / "monitor.toml"
+    file.write_text("[kafka]\nbootstrap = 'k'\n")
+    command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(file)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert f"error: {file}: unknown key kafka.bootstrap; did you mean bootstrap_servers?" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_broker_that_cannot_be_reached(tmp_path, capsys):
+    file = tmp_path / "monitor.toml"
+    file.write_text("[kafka]\nbootstrap_servers = '127.0.0.1:1'\nreach_timeout_s = 1\n")
+    assert "no Kafka broker answers at 127.0.0.1:1" in refusal(file, capsys)
+
+
+def test_a_mirror_topic_that_does_not_exist(broker, tmp_path, capsys):
+    monitor = Monitor(tmp_path, broker.internal, "lost")
+    monitor.config.write_text(monitor.config.read_text().replace(f'mirror = "{TOPIC}"', 'mirror = "nowhere"'))
+    said = refusal(monitor.config, capsys)
+    assert f"the mirror topic nowhere does not exist on {broker.internal}" in said
+    assert f"kafka-topics.sh --bootstrap-server {broker.internal} --create --topic nowhere" in said
+
+
+def test_result_topics_that_may_not_be_created(broker, mirror, tmp_path, capsys):
+    monitor = Monitor(tmp_path, broker.internal, "barred")
+    monitor.config.write_text(monitor.config.read_text().replace("[topics]\n", "[topics]\ncreate = false\n"))
+    said = refusal(monitor.config, capsys)
+    assert "topics.create is false" in said
+    assert re.search(r"--create --topic barred-findings .*--config cleanup.policy=compact", said)
+
+
+def test_a_damaged_checkpoint(broker, mirror, tmp_path, capsys):
+    monitor = Monitor(tmp_path, broker.internal, "damaged")
+    (monitor.folder / "checkpoint").mkdir()
+    (monitor.folder / "checkpoint" / "monitor.json").write_text("{")
+    said = refusal(monitor.config, capsys)
+    assert f"the checkpoint is damaged: {monitor.folder / 'checkpoint' / 'monitor.json'} is not JSON" in said

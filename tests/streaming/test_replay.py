@@ -1,0 +1,180 @@
+"""What the workers do with the rows of a partition, on Spark's own state object."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+
+import pandas as pd
+import pytest
+from pyspark.sql.streaming.state import GroupState
+from pyspark.sql.types import Row, StructType
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.settings import Settings
+from coordinator_model.wire.record import pack_envelope
+from streaming import replay as module
+from streaming.replay import INPUT_COLUMNS, Outputs, Replay
+from tests.real.traffic import Group, breach, tick
+
+START_US = 1_700_000_000_000_000
+OUTPUTS = Outputs("findings", "groups", "status", "dead")
+
+
+def row(offset, record):
+    key = None if record.group is None else record.group.encode()
+    return (0, offset, record.at_us // 1000, key, record.frame, pack_envelope(record))
+
+
+def rows(count=40):
+    group = Group("g")
+    records = [*group.join(START_US), *group.sync(START_US + 5000)]
+    for number in range(count):
+        records += group.heartbeat(START_US + 10_000 + number * 10_000)
+        if number % 10 == 3:
+            records += breach(number, START_US + 12_000 + number * 10_000)
+    records.append(tick(START_US + 60_000_000))
+    return [row(offset, record) for offset, record in enumerate(records)]
+
+
+def frames(batch, chunk=7):
+    return (pd.DataFrame(batch[at : at + chunk], columns=INPUT_COLUMNS) for at in range(0, len(batch), chunk))
+
+
+def state_of(value=None):
+    return GroupState(
+        optionalValue=None if value is None else Row(*value),
+        batchProcessingTimeMs=0,
+        eventTimeWatermarkMs=0,
+        timeoutConf="NoTimeout",
+        hasTimedOut=False,
+        watermarkPresent=False,
+        defined=value is not None,
+        updated=False,
+        removed=False,
+        timeoutTimestamp=-1,
+        keyAsUnsafe=b"",
+        valueSchema=StructType(),
+    )
+
+
+@pytest.fixture
+def replay():
+    module._kept.clear()
+    return Replay(topic="mirror", outputs=OUTPUTS, model=Coordinator, settings=Settings(), run_id="run")
+
+
+def run(replay, batch, committed=None):
+    """One batch: what comes out by topic, and the state to commit."""
+    state = state_of(committed)
+    (out,) = replay((0,), frames(batch), state)
+    by_topic = {}
+    for topic, key, value in out.itertuples(index=False):
+        by_topic.setdefault(topic, {})[key] = None if value is None else json.loads(value)
+    return by_topic, state.get
+
+
+def ids(batches):
+    return {key for out in batches for key in out.get("findings", {})}
+
+
+def test_findings_groups_and_status_come_out(replay):
+    out, _ = run(replay, rows())
+    assert len(out["findings"]) == 4
+    assert {finding["rule"] for finding in out["findings"].values()} == {"M-08"}
+    assert out["groups"]["c1/g"]["group"] == "g"
+    status = out["status"]["mirror/0"]
+    assert (status["records"], status["next_offset"]) == (len(rows()), len(rows()))
+
+
+def test_order_within_a_batch_does_not_matter(replay):
+    expected, _ = run(replay, rows())
+    shuffled = rows()
+    random.Random(7).shuffle(shuffled)
+    module._kept.clear()
+    assert ids([run(replay, shuffled)[0]]) == ids([expected])
+
+
+@pytest.mark.parametrize("cuts", [(10, 20), (1, 2, 3), (50,), ()])
+def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts):
+    whole, _ = run(replay, rows())
+    for forget in (False, True):
+        module._kept.clear()
+        committed, told = None, []
+        for begin, end in zip((0, *cuts), (*cuts, None), strict=True):
+            if forget:
+                module._kept.clear()
+            out, committed = run(replay, rows()[begin:end], committed)
+            told.append(out)
+        assert ids(told) == ids([whole])
+
+
+def test_a_batch_that_was_repeated_changes_nothing(replay):
+    """The worker had finished; the batch was not committed; the retry finds a model that is ahead of the state."""
+    _, committed = run(replay, rows()[:50])
+    second, _ = run(replay, rows()[50:], committed)
+    again, kept = run(replay, rows()[50:], committed)
+    assert again["findings"] == second["findings"]
+    assert Coordinator.restore(bytes(kept[1]), settings=Settings()).counters["repeated records"] == 0
+
+
+def test_a_kept_model_is_used_only_under_the_stamp_of_the_committed_state(replay, monkeypatch):
+    restored = []
+    real = Coordinator.restore
+    monkeypatch.setattr(Coordinator, "restore", classmethod(lambda cls, blob, **kw: restored.append(1) or real(blob, **kw)))
+    _, committed = run(replay, rows()[:20])
+    _, committed = run(replay, rows()[20:40], committed)
+    assert restored == []
+    run(replay, rows()[40:60], (b"another worker's", committed[1]))
+    assert restored == [1]
+
+
+def test_a_failure_half_way_leaves_no_model_behind(replay, monkeypatch):
+    _, committed = run(replay, rows()[:20])
+    monkeypatch.setattr(Coordinator, "snapshot", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(replay, rows()[20:40], committed)
+    assert module._kept == {}
+
+
+def test_models_of_an_earlier_run_are_forgotten(replay):
+    run(replay, rows()[:20])
+    other = Replay(topic="mirror", outputs=OUTPUTS, model=Coordinator, settings=Settings(), run_id="next run")
+    run(other, rows()[:20])
+    assert [run_id for run_id, _ in module._kept] == ["next run"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "envelope"),
+    [(b"g", b"junk", None), (b"g", None, b"\xc1"), (b"\xff", b"junk", b"\x80"), (None, None, None)],
+)
+def test_what_cannot_be_read_is_set_aside_with_its_bytes_and_the_rest_goes_on(replay, key, value, envelope):
+    batch = rows()
+    poisoned = [*batch[:30], (0, 30, batch[29][2], key, value, envelope), *((0, at + 1, *rest) for _, at, *rest in batch[30:])]
+    out, _ = run(replay, poisoned)
+    letter = out["dead"]["mirror/0/30"]
+    assert letter["offset"] == 30
+    assert letter["reason"]
+    for name, held in (("key", key), ("value", value), ("mirror", envelope)):
+        assert letter[name] == (None if held is None else base64.b64encode(held).decode())
+    assert {finding["rule"] for finding in out["findings"].values()} == {"M-08", "V-02"}
+    assert sum(finding["rule"] == "M-08" for finding in out["findings"].values()) == 4
+    assert out["status"]["mirror/0"]["counters"]["unreadable records"] == 1
+
+
+class Stumbling(Coordinator):
+    """A model with a bug that one record brings out."""
+
+    def _frame(self, record, found):
+        if record.offset == 30:
+            raise IndexError("a bug")
+        super()._frame(record, found)
+
+
+def test_a_record_that_makes_the_model_raise_is_set_aside_too(replay):
+    stumbling = Replay(topic="mirror", outputs=OUTPUTS, model=Stumbling, settings=Settings(), run_id="run")
+    out, _ = run(stumbling, rows())
+    assert out["dead"]["mirror/0/30"]["reason"] == "the model raised IndexError: a bug"
+    assert {finding["rule"] for finding in out["findings"].values()} >= {"M-08", "V-02"}
+    assert out["status"]["mirror/0"]["next_offset"] == len(rows())
