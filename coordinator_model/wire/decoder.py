@@ -6,13 +6,14 @@ error 35 alone.
 
 from __future__ import annotations
 
+import functools
 import struct
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from coordinator_model.wire.compiler import Decoder, compile_request, compile_response, explain
 from coordinator_model.wire.errors import DecodeError
-from coordinator_model.wire.layouts import REQUESTS, RESPONSES, Layout
+from coordinator_model.wire.layouts import LAYOUTS, REQUESTS, RESPONSES, Layout
 from coordinator_model.wire.message import Frame, Header
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def decode(frame: bytes | memoryview, *, request: bool, api_key: int, api_versio
     """
     try:
         return (_REQUEST_DECODERS if request else _RESPONSE_DECODERS)[api_key][api_version](frame)  # type: ignore[arg-type, no-any-return]
-    except Exception as error:  # whatever generated code raises on bad bytes
-        return _second_look(error, frame, request, api_key, api_version)
+    except Exception:  # whatever generated code raises on bad bytes
+        return _second_look(frame, request, api_key, api_version)
 
 
 def supported_versions(api_key: int) -> range:
@@ -79,7 +80,7 @@ _LARGEST_KEY: Final = 1023
 _LARGEST_VERSION: Final = 255
 
 
-def _second_look(error: Exception, frame: bytes | memoryview, request: bool, api_key: int, api_version: int) -> Frame:  # noqa: FBT001
+def _second_look(frame: bytes | memoryview, request: bool, api_key: int, api_version: int) -> Frame:  # noqa: FBT001
     layout = (REQUESTS if request else RESPONSES).get(api_key)
     if type(frame) is not bytes:
         return decode(bytes(frame), request=request, api_key=api_key, api_version=api_version)
@@ -90,10 +91,26 @@ def _second_look(error: Exception, frame: bytes | memoryview, request: bool, api
     if api_version not in layout.versions:
         known = f"{layout.versions.first} to {layout.versions.last}"
         raise DecodeError(layout.name, api_version, "", 0, f"is not a known version, {known} are") from None
-    raise explain(error, frame) from None
+    try:
+        return exact_decoder(layout.name, api_version)(frame)  # type: ignore[no-any-return]
+    except Exception as found:  # whatever generated code raises on bad bytes
+        raise explain(found, frame) from None
 
 
-def _on_first_use(layout: Layout, version: int, table: dict[int, Decoder], compile_: Callable[[Layout, int], Decoder]) -> Decoder:
+_Compiler: TypeAlias = "Callable[[Layout, int], Decoder]"
+_compile_request: Final = functools.partial(compile_request, exact=False)
+_compile_response: Final = functools.partial(compile_response, exact=False)
+
+
+@functools.cache
+def exact_decoder(name: str, api_version: int) -> Decoder:
+    """The decoder that says precisely what is wrong with a frame; :func:`decode` asks it about the frames that it refuses."""
+    layout = LAYOUTS[name]
+    compile_ = compile_request if layout.is_request else compile_response
+    return compile_(layout, api_version, exact=True)
+
+
+def _on_first_use(layout: Layout, version: int, table: dict[int, Decoder], compile_: _Compiler) -> Decoder:
     def first(frame: bytes) -> Frame:
         table[version] = decoder = compile_(layout, version)
         return decoder(frame)  # type: ignore[no-any-return]
@@ -101,7 +118,7 @@ def _on_first_use(layout: Layout, version: int, table: dict[int, Decoder], compi
     return first
 
 
-def _decoders(layouts: Mapping[int, Layout], compile_: Callable[[Layout, int], Decoder]) -> dict[int, dict[int, Decoder]]:
+def _decoders(layouts: Mapping[int, Layout], compile_: _Compiler) -> dict[int, dict[int, Decoder]]:
     tables: dict[int, dict[int, Decoder]] = {}
     for key, layout in layouts.items():
         table = tables[key] = {}
@@ -110,5 +127,5 @@ def _decoders(layouts: Mapping[int, Layout], compile_: Callable[[Layout, int], D
     return tables
 
 
-_REQUEST_DECODERS: Final = _decoders(REQUESTS, compile_request)
-_RESPONSE_DECODERS: Final = _decoders(RESPONSES, compile_response)
+_REQUEST_DECODERS: Final = _decoders(REQUESTS, _compile_request)
+_RESPONSE_DECODERS: Final = _decoders(RESPONSES, _compile_response)

@@ -23,6 +23,7 @@ from coordinator_model.wire import (
     encode_response,
     encode_subscription,
 )
+from coordinator_model.wire.decoder import exact_decoder
 from coordinator_model.wire.layouts import REQUESTS, RESPONSES, Layout
 
 TARGETS: list[tuple[Layout, int]] = [
@@ -44,6 +45,7 @@ def check_message(layout: Layout, version: int, raw: bytes) -> bool:
     except DecodeError:
         return False
     version = header.api_version  # 0 for an ApiVersions answer with error 35
+    assert exact_decoder(layout.name, version)(raw).body == body
     again = _encode(layout, version, header, body)
     assert decode(again, request=layout.is_request, api_key=key, api_version=version).body == body
     return True

@@ -88,7 +88,7 @@ def test_version_ranges():
 def test_a_struct_that_a_version_lacks_is_made_anew_each_time():
     layout = LAYOUTS["ConsumerGroupDescribeResponse"]
     (assignment,) = (field for field in layout.structs["ConsumerGroupDescribeResponseMember"] if field.name == "assignment")
-    source = _Source(layout, 0)
+    source = _Source(layout, 0, exact=True)
     expression = source.default(assignment)
     made = [eval(expression, source.names) for _ in range(2)]
     assert made == [wire.ConsumerGroupDescribeResponseAssignment()] * 2
