@@ -15,11 +15,14 @@ from typing import Any, Final
 import msgpack
 
 from coordinator_model.findings import Evidence
-from coordinator_model.groups.assignments import Assignments
+from coordinator_model.groups.assignments import Assignments, Plan, Strange, Suspect
 from coordinator_model.groups.classic import ClassicGroup, Line
 from coordinator_model.groups.coordination import Coordination, Persisted, Pointed, Spell, Tenure
+from coordinator_model.groups.dialect import Dialect
 from coordinator_model.groups.facts import (
     Actor,
+    Ahead,
+    Doubt,
     CommitAsk,
     Exchange,
     Instance,
@@ -27,13 +30,18 @@ from coordinator_model.groups.facts import (
     JoinAsk,
     LeaveAsk,
     Member,
+    Orphan,
     Refusals,
     Round,
+    Skip,
     SyncAsk,
 )
+from coordinator_model.groups.identity import Identity
 from coordinator_model.groups.offsets import Holding, Offsets, SimpleCommit
+from coordinator_model.groups.plans import Flaws, Offer
+from coordinator_model.groups.sessions import Left, Sessions
 from coordinator_model.groups.state import State
-from coordinator_model.groups.timeline import Timeline
+from coordinator_model.groups.timeline import Rebalance, Starter, Timeline
 from coordinator_model.ledger import Ledger, OpenFinding
 
 FORMAT_VERSION: Final = 1
@@ -57,8 +65,18 @@ _TYPES: Final[dict[int, type[Any]]] = {
     10: Instance,
     11: IssuedId,
     12: OpenFinding,
+    13: Identity,
+    14: Doubt,
+    15: Ahead,
+    16: Dialect,
+    17: Skip,
     # One decade for each watch and the records that it keeps.
     20: Assignments,
+    21: Plan,
+    22: Offer,
+    23: Flaws,
+    24: Suspect,
+    25: Strange,
     30: Offsets,
     31: CommitAsk,
     32: Holding,
@@ -69,6 +87,11 @@ _TYPES: Final[dict[int, type[Any]]] = {
     43: Persisted,
     44: Pointed,
     50: Timeline,
+    51: Orphan,
+    52: Starter,
+    53: Rebalance,
+    54: Sessions,
+    55: Left,
 }
 _CODES: Final = {type_: code for code, type_ in _TYPES.items()}
 _FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
@@ -107,7 +130,8 @@ def _unpack(packed: bytes) -> Any:
 _PLAIN: Final = (
     "name", "cluster", "kind", "broker", "incarnation", "settled", "learning_because", "generation_seen", "state_since_us",
     "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
-    "assignments", "offsets", "coordination", "timeline",
+    "assignments", "offsets", "coordination", "timeline", "sessions",
+    "identity", "unwatched_us",
 )  # fmt: skip
 
 # What steady traffic changes in a member. It is stored apart, as bare numbers, so that a group in which nothing but heartbeats

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2s
 from typing import Any, Final
 
-from coordinator_model.groups import assignments, coordination, offsets, timeline
+from coordinator_model.groups import assignments, coordination, identity, offsets, sessions, timeline
 from coordinator_model.groups.assignments import Assignments
 from coordinator_model.groups.coordination import Coordination
 from coordinator_model.groups.facts import (
@@ -40,6 +40,7 @@ from coordinator_model.groups.happenings import (
     Answered,
     FellSilent,
     Mismatched,
+    Mixed,
     Refused,
     Regressed,
     Replaced,
@@ -47,7 +48,9 @@ from coordinator_model.groups.happenings import (
     ToldToRejoin,
     WentOnFenced,
 )
+from coordinator_model.groups.identity import Identity
 from coordinator_model.groups.offsets import Offsets
+from coordinator_model.groups.sessions import SLOW_US, Sessions, evicted_early, thin_margin
 from coordinator_model.groups.state import TRANSITIONS, Seen, State
 from coordinator_model.groups.timeline import Timeline
 from coordinator_model.groups.watch import NOTHING, Happening, Watch
@@ -68,15 +71,20 @@ TXN_OFFSET_COMMIT, DELETE_GROUPS = 28, 42
 
 #: attribute of the group → the APIs whose frames it is shown
 WATCHES: Final[tuple[tuple[str, frozenset[int]], ...]] = (
+    ("identity", identity.API_KEYS),
     ("assignments", assignments.API_KEYS),
     ("offsets", offsets.API_KEYS),
     ("coordination", coordination.API_KEYS),
     ("timeline", timeline.API_KEYS),
+    ("sessions", sessions.API_KEYS),
 )
 
 ROUNDS_KEPT: Final = 6
+IDLE_ASSIGNMENT_BYTES: Final = 10  #: version, no topics, no user data: a consumer's assignment of nothing is no longer than that
 GONE_MEMBERS_KEPT: Final = 32
+ISSUED_KEPT: Final = 64
 REPLACEMENTS_KEPT: Final = 12
+LEADER_TOLD_SINCE: Final = 9  #: JoinGroup v9 tells a leader that was replaced within a generation that it leads (KIP-814)
 HEARTBEAT_VALIDATES_SINCE: Final = 3  #: Heartbeat v3 exists since brokers 2.3, which check member and generation before the state
 
 # A commit's per-partition codes that the request layer gives without asking the coordinator.
@@ -106,6 +114,7 @@ class ClassicGroup:
         "coordination",
         "deleted_us",
         "generation_seen",
+        "identity",
         "incarnation",
         "instances",
         "issued",
@@ -121,12 +130,14 @@ class ClassicGroup:
         "open",
         "protocol_type",
         "rounds",
+        "sessions",
         "settings",
         "settled",
         "state",
         "state_since_us",
         "sync_took_us",
         "timeline",
+        "unwatched_us",
     )
 
     def __init__(self, name: str, cluster: str, *, settings: Settings, loading: Mapping[str, int]) -> None:
@@ -156,10 +167,13 @@ class ClassicGroup:
         self.last_record_us = 0
         self.changed = True  #: something that an overview shows
         self.cold_changed = True  #: something other than what every heartbeat changes
+        self.unwatched_us = 0  #: last time that no member was connected: a coordinator that restarts then does so unseen
+        self.identity = Identity()
         self.assignments = Assignments()
         self.offsets = Offsets()
         self.coordination = Coordination()
         self.timeline = Timeline()
+        self.sessions = Sessions()
 
     # ------------------------------------------------------------------------------------------------ what is known
 
@@ -220,6 +234,23 @@ class ClassicGroup:
                 return candidate
         return None
 
+    def lasts(self, known: Round, before_us: int) -> bool:
+        """Whether this round was proven before ``before_us``, and no coordinator that loads the group anew, unseen, can have lost it.
+
+        It would start from what was last written. A restart that nobody sees ends all connections.
+        """
+        proven_us = before_us - self.settings.clock_skew_ms * 1_000
+        if known.sync_done_us is not None and known.sync_done_us < proven_us:
+            return True
+        return known.proven_us < proven_us and self.unwatched_us < known.proven_us
+
+    def lasting_beyond(self, generation: int, before_us: int) -> Round | None:
+        """The oldest round above ``generation`` that :meth:`lasts`; None if there is none."""
+        for candidate in self.rounds:
+            if candidate.generation > generation and self.lasts(candidate, before_us):
+                return candidate
+        return None
+
     # ------------------------------------------------------------------------------------------------ frames in
 
     def request(self, record: MirrorRecord, body: Any) -> tuple[Happening, ...]:
@@ -256,10 +287,14 @@ class ClassicGroup:
         happenings = NOTHING if handler is None else handler(self, exchange)
         member = self.members.get(exchange.member_id) if exchange.member_id else None
         if member is not None:
+            if member.gone == "silent":
+                if member.proven_us is not None:
+                    exchange.silence_us = record.at_us - member.last_frame_us
+                self._speaks_again(member)
             member.last_frame_us = record.at_us
             member.last_frame = API_NAMES[api_key]
-            if member.gone == "silent":
-                self._speaks_again(member)
+            if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
+                happenings = (*happenings, *self.identity.odd_one(self, exchange, member))
             if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
                 member.frames_after_fence += 1
                 member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
@@ -284,7 +319,7 @@ class ClassicGroup:
             return self._answers_another(exchange, record, line, correlation_id)
         if line is not None:
             if exchange.effective_us < 0:
-                exchange.effective_us = record.at_us
+                exchange.effective_us = exchange.inv_us
             elif exchange.queued_behind:
                 exchange.effective_us = max(exchange.inv_us, line.last_response_us)
             line.outstanding -= 1
@@ -296,6 +331,11 @@ class ClassicGroup:
             self.cold_changed = True
             for watch in self.watches(exchange.api_key):
                 happenings += watch.replied(self, exchange, body)
+        elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
+            self.cold_changed = True
+            happenings += self.sessions.replied(self, exchange, body)
+        if self.identity.alert:
+            happenings += self.identity.second_look(self, exchange, body)
         return happenings
 
     def _answers_another(
@@ -322,8 +362,15 @@ class ClassicGroup:
     def connection_closed(self, connection: str, at_us: int) -> None:
         """A connection ended: what was open on it will not be answered, and nobody owes an answer."""
         for key in [key for key in self.open if key[0] == connection]:
-            del self.open[key]
+            self.timeline.orphaned(self, self.open.pop(key), at_us)
+        for member in self.members.values():
+            if member.actor.connection == connection:
+                member.hung_up_us = at_us
+        self.sessions.hung_up(connection)
         line = self.lines.pop(connection, None)
+        if not any(member.proven_us is not None and member.actor.connection in self.lines for member in self.members.values()):
+            self.unwatched_us = at_us
+            self.identity.unwatched()
         if line is not None and line.outstanding:
             self.changed = True
         self.last_record_us = at_us
@@ -340,6 +387,9 @@ class ClassicGroup:
             member.rejoin_asked_us = None
             member.fenced_us = None
             member.joined = member.synced = member.in_sync = None
+            member.joined_before = None
+        for instance in self.instances.values():
+            instance.held_us = instance.settled_us = 0
         for waiting in self.open.values():
             waiting.gap_free = False
         for name, _ in WATCHES:
@@ -403,7 +453,7 @@ class ClassicGroup:
         if member is None:
             member = self.members[exchange.member_id] = Member(exchange.member_id)
         member.actor = exchange.actor
-        if exchange.instance_id is not None and member.instance_id is None:
+        if exchange.instance_id is not None and member.instance_id is None and member.joined is None:
             member.instance_id = exchange.instance_id
         return member
 
@@ -424,6 +474,9 @@ class ClassicGroup:
 
     def _prove(self, member: Member, exchange: Exchange) -> None:
         member.proven_us = exchange.res_us
+        if member.fenced_us is not None and member.fenced_us < exchange.effective_us:
+            member.fenced_us = None  # its replacement was undone
+            member.frames_after_fence = 0
         if member.gone is not None:
             member.gone = None
             self.changed = True
@@ -435,15 +488,19 @@ class ClassicGroup:
         member = self._member(exchange)
         if error == FENCED_INSTANCE_ID:
             return self._fence(exchange, member)
+        if error == UNKNOWN_MEMBER_ID and exchange.instance_id is not None and exchange.instance_id != member.instance_id:
+            return NOTHING  # the instance id is what is not known; of the member id it says nothing
         frame = response_evidence(exchange, error)
         refusals = member.refusals
         if refusals is None or (refusals.error, refusals.generation) != (error, exchange.generation):
             refusals = member.refusals = Refusals(error, exchange.generation, 0, exchange.res_us, exchange.res_us)
         refusals.add(exchange.res_us, frame)
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
+        early: tuple[Happening, ...] = NOTHING
         if error == UNKNOWN_MEMBER_ID and member.gone in {None, "dropped"} and newer:
+            early = evicted_early(self, exchange, member)
             self._gone(member, "refused", exchange.res_us)
-        return (Refused(exchange, member),)
+        return (Refused(exchange, member), *early)
 
     def _fence(self, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
         if member.fenced_us is None:
@@ -511,10 +568,13 @@ class ClassicGroup:
         if error in COORDINATOR_MOVES:
             return self._coordinator_moves(exchange)
         if error == NONE:
-            return self._joined(exchange, body)
+            well_formed = body.generation_id > 0 and body.member_id
+            return self._joined(exchange, body) if well_formed else NOTHING
         if error == MEMBER_ID_REQUIRED:
             assert isinstance(exchange.ask, JoinAsk)
             self._accepted(exchange)
+            if len(self.issued) >= ISSUED_KEPT:
+                del self.issued[min(self.issued, key=lambda id_: self.issued[id_].issued_us)]
             self.issued[body.member_id] = IssuedId(exchange.res_us, exchange.ask.session_timeout_ms, exchange.actor)
             return NOTHING
         if exchange.member_id:
@@ -531,7 +591,8 @@ class ClassicGroup:
             # Only a group of the new type names no leader: its members have epochs of their own (KIP-848 migration).
             self.kind = "consumer"
             self.lost_sight(exchange.res_us, "became a group of the consumer type, which is not modelled yet")
-            return NOTHING
+            return (Mixed(exchange),)
+        self.kind = "classic"
         self._accepted(exchange)
         happenings: list[Happening] = []
         if exchange.member_id and exchange.member_id != body.member_id:
@@ -542,7 +603,7 @@ class ClassicGroup:
             skew = self.settings.clock_skew_ms * 1_000
             if newest.proven_us >= exchange.effective_us - skew:
                 return tuple(happenings)  # overlaps the newer round: an old answer, captured late
-            happenings.append(Regressed(exchange, generation, newest, self._why_reset(exchange, newest)))
+            happenings.append(Regressed(exchange, generation, newest, self._why_reset(exchange, newest, generation)))
             self.new_incarnation(exchange.res_us, f"the generation fell from {newest.generation} to {generation}")
             self._accepted(exchange)
             newest = None
@@ -553,10 +614,12 @@ class ClassicGroup:
             self._adopt_roster(exchange, body, newest)
         return tuple(happenings)
 
-    def _why_reset(self, exchange: Exchange, before: Round) -> str | None:
+    def _why_reset(self, exchange: Exchange, before: Round, generation: int) -> str | None:
         """A lawful reason for the generation to have started anew since ``before``, or None if there can be none."""
         if self.deleted_us is not None and self.deleted_us >= before.proven_us:
             return "the group was deleted in between"
+        if self.lasting_beyond(generation, exchange.effective_us) is None:
+            return "all connections ended before the later generation was written, so the coordinator may have restarted without it"
         if before.roster is None:
             return "not all members of the earlier generation are known"
         if exchange.member_id in before.roster:
@@ -602,6 +665,8 @@ class ClassicGroup:
         member.session_timeout_ms = ask.session_timeout_ms
         member.rebalance_timeout_ms = ask.rebalance_timeout_ms
         member.digest, member.protocols, member.reason = ask.digest, ask.protocols, ask.reason
+        if member.joined != body.generation_id:
+            member.joined_before = member.joined
         member.joined = body.generation_id
         member.joined_us = exchange.res_us
         member.joined_frame = response_evidence(exchange, NONE, body.generation_id)
@@ -621,11 +686,20 @@ class ClassicGroup:
         assert exchange.instance_id is not None
         instance = self.instances.get(exchange.instance_id)
         if instance is None:
-            self.instances[exchange.instance_id] = Instance(exchange.instance_id, member.id)
+            self.instances[exchange.instance_id] = Instance(exchange.instance_id, member.id, held_us=exchange.res_us)
             return
         if instance.member_id == member.id:
+            instance.held_us = instance.held_us or exchange.res_us
+            return
+        if exchange.member_id and instance.held_us:
+            happenings.append(Accepted(exchange))  # only an empty member id replaces: this is an old answer, or a wrong one
             return
         old_id, instance.member_id = instance.member_id, member.id
+        instance.held_us, instance.settled_us = exchange.res_us, 0
+        if exchange.member_id:
+            return  # who held it in an earlier incarnation was only a hint
+        if newest.leader == old_id and exchange.api_version >= LEADER_TOLD_SINCE:
+            newest.leader = member.id
         note = (exchange.res_us, exchange.actor.address, member.id)
         instance.replacements = [*instance.replacements[-REPLACEMENTS_KEPT:], note]
         instance.frames = [*instance.frames[-3:], response_evidence(exchange, NONE, member.joined)]
@@ -651,7 +725,12 @@ class ClassicGroup:
                 member.gone = None
             if instance_id is not None:
                 member.instance_id = instance_id
-                self.instances.setdefault(instance_id, Instance(instance_id, id_))
+                instance = self.instances.setdefault(instance_id, Instance(instance_id, id_))
+                holder = self.members.get(instance.member_id)
+                if instance.member_id != id_ and (holder is None or holder.joined != newest.generation):
+                    instance.member_id, instance.settled_us = id_, 0
+                if instance.member_id == id_:
+                    instance.held_us = instance.held_us or exchange.res_us
         for member in list(self.members.values()):
             if member.present and member.id not in newest.roster:
                 if member.joined == newest.generation and member.instance_id is not None:
@@ -672,6 +751,8 @@ class ClassicGroup:
         leads = newest is not None and newest.generation == exchange.generation and newest.leader == member.id
         if newest is not None and leads and newest.leader_synced_us is None:
             newest.leader_synced_us = exchange.inv_us
+            assert isinstance(exchange.ask, SyncAsk)
+            newest.idle = exchange.ask.idle
         self.changed = True
         return NOTHING
 
@@ -694,6 +775,9 @@ class ClassicGroup:
         newest = self.round
         member = self._member(exchange)
         member.in_sync = exchange.generation
+        held = self.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
+        if held is not None and held.member_id == member.id:
+            held.settled_us = held.settled_us or exchange.res_us
         if newest is None or newest.generation != exchange.generation or member.id not in (newest.roster or ()):
             suspects: tuple[Happening, ...] = (Accepted(exchange),)
         else:
@@ -714,12 +798,17 @@ class ClassicGroup:
         member = self.members.get(exchange.member_id)
         if member is None:
             return NOTHING
+        late: tuple[Happening, ...] = NOTHING
         if member.heartbeat_us:
             interval = exchange.inv_us - member.heartbeat_us
             known = member.heartbeat_interval_us
             member.heartbeat_interval_us = interval if known == 0 else (3 * known + interval) // 4
+            if member.session_timeout_ms is not None and interval > member.session_timeout_ms * 500:
+                late = thin_margin(self, exchange, member)
         member.heartbeat_us = exchange.inv_us
-        return NOTHING
+        if exchange.key[0] != member.actor.connection:
+            late += self.identity.other_voice(self, exchange, member)
+        return late
 
     def _heartbeat_answered(self, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         error = exchange.error = body.error_code
@@ -758,6 +847,8 @@ class ClassicGroup:
         member = self._member(exchange)
         newest = self.round
         if newest is None or newest.generation <= exchange.generation:
+            if newest is not None and newest.generation < exchange.generation:
+                self.assignments.ahead(self, exchange)
             self.generation_seen = max(exchange.generation, self.generation_seen or 0)
             if newest is None or newest.roster is None or member.id in newest.roster:
                 self._prove(member, exchange)
@@ -878,7 +969,8 @@ def _read_join(exchange: Exchange, body: Any) -> None:
 
 def _read_sync(exchange: Exchange, body: Any) -> None:
     _read_member(exchange, body)
-    exchange.ask = SyncAsk(len(body.assignments))
+    idle = tuple(entry.member_id for entry in body.assignments if len(entry.assignment) <= IDLE_ASSIGNMENT_BYTES)
+    exchange.ask = SyncAsk(len(body.assignments), idle, body.protocol_type, body.protocol_name)
 
 
 def _read_leave(exchange: Exchange, body: Any) -> None:

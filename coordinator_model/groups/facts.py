@@ -45,6 +45,9 @@ class SyncAsk(NamedTuple):
     """What a SyncGroup request brought."""
 
     assigned: int  #: entries in its assignments; 0 from a follower
+    idle: tuple[str, ...] = ()  #: member ids whose entry holds no partition
+    protocol_type: str | None = None  #: v5+, as is the name (KIP-559)
+    protocol_name: str | None = None
 
 
 class LeaveAsk(NamedTuple):
@@ -92,6 +95,7 @@ class Exchange:
     res_us: int = 0
     error: int = 0
     correlation_id: int = 0  #: the request's
+    silence_us: int = 0  #: how long nothing was heard of its member, if the member's session had certainly run out
 
 
 @dataclass(slots=True)
@@ -109,6 +113,21 @@ class Refusals:
         self.count += 1
         self.last_us = at_us
         self.evidence = [*self.evidence[:2], frame]
+
+
+class Orphan(NamedTuple):
+    """A JoinGroup or SyncGroup that was parked when its connection ended, or a SyncGroup that was told to rejoin.
+
+    The coordinator cannot see that the client hung up: the member stays parked, its session does not run until the phase ends.
+    """
+
+    api_key: int
+    at_us: int
+    instance_id: str | None
+    session_timeout_ms: int | None
+    rebalance_timeout_ms: int | None
+    actor: Actor
+    frame: Evidence
 
 
 @dataclass(slots=True)
@@ -146,6 +165,11 @@ class Member:
     leaving: bool = False  #: a LeaveGroup of its own is under way or done
     gone: str | None = None  #: why it is no member any more: left, replaced, dropped, silent, refused
     gone_us: int = 0
+    joined_before: int | None = None  #: generation of the JoinGroup success before the last, in this incarnation
+    alternations: int = 0  #: times in a row that its Heartbeats changed between two hosts that were both connected
+    hung_up_us: int = 0  #: when the connection that it joined or synced on last ended
+    orphan: Orphan | None = None  #: since its last request other than a heartbeat
+    topics: bytes = b""  #: digest of the topics that its last JoinGroup subscribed to, whatever else the metadata says
 
     @property
     def present(self) -> bool:
@@ -164,7 +188,8 @@ class Round:
     protocol: str | None
     roster: dict[str, str | None] | None = None  #: member id → instance id, from the leader's answer; None until it is seen
     leader_synced_us: int | None = None
-    sync_done_us: int | None = None
+    sync_done_us: int | None = None  #: first SyncGroup success: from then on the generation is written, and survives a failover
+    idle: tuple[str, ...] = ()  #: member ids whom its leader gave no partition
 
 
 @dataclass(slots=True)
@@ -178,6 +203,9 @@ class Instance:
     #: (time, connection, client id, address) of those told FENCED_INSTANCE_ID while another held it
     returns: int = 0  #: times that a fenced one came back with an empty member id and took the instance again
     frames: list[Evidence] = field(default_factory=list)
+    held_us: int = 0  #: when this incarnation proved the holder; 0 while it is a hint from an earlier one
+    settled_us: int = 0  #: the holder's first SyncGroup success: from then on the log knows who holds it
+    tried_us: int = 0  #: last time that somebody's attempt to take it over was refused
 
 
 @dataclass(slots=True)
@@ -187,3 +215,37 @@ class IssuedId:
     issued_us: int
     session_timeout_ms: int
     actor: Actor
+
+
+class Doubt(NamedTuple):
+    """A refusal that a later answer may show to have been wrong."""
+
+    error: int
+    member_id: str
+    instance_id: str | None
+    generation: int  #: the group's when it was refused
+    by_others: bool  #: whether anybody's success at that generation would show it, not only the member's own
+    joined_us: int  #: when the member joined
+    res_us: int
+    actor: Actor
+    frames: tuple[Evidence, ...]  #: what proved it right before, and the refusal
+
+
+class Skip(NamedTuple):
+    """A generation that was handed out and is not the next one, though the group cannot have been empty in between."""
+
+    before: int
+    generation: int
+    at_us: int
+    actor: Actor
+    frames: tuple[Evidence, ...]
+
+
+class Ahead(NamedTuple):
+    """A refused request at a generation that was never handed out, as far as is known."""
+
+    generation: int
+    highest: int  #: the highest handed out by then
+    at_us: int
+    actor: Actor
+    frames: tuple[Evidence, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_model.groups.facts import Exchange, Instance, Member, Round
+from coordinator_model.groups.facts import Actor, Doubt, Exchange, Instance, Member, Round
 
 
 class Accepted(NamedTuple):
@@ -41,6 +41,12 @@ class Answered(NamedTuple):
 
     exchange: Exchange
     member_id: str
+
+
+class Mixed(NamedTuple):
+    """A JoinGroup succeeded without naming a leader: the group has members of the consumer protocol too (KIP-848 migration)."""
+
+    exchange: Exchange
 
 
 class Replaced(NamedTuple):
@@ -84,3 +90,132 @@ class Mismatched(NamedTuple):
 
     exchange: Exchange
     correlation_id: int
+
+
+# ---------------------------------------------------------------------------------------------------- ids and generations
+
+
+class Contradicted(NamedTuple):
+    """An answer shows that an earlier refusal was wrong: nothing had changed that would have justified it."""
+
+    exchange: Exchange
+    doubt: Doubt
+    shown_by: str  #: member id whose success, or whose place in the member list, shows it
+
+
+class TwoRosters(NamedTuple):
+    """A second leader's answer at one generation names other members, another leader or another protocol."""
+
+    exchange: Exchange
+    round: Round
+    roster: tuple[str, ...]
+
+
+class Malformed(NamedTuple):
+    """A JoinGroup answer is neither a success nor a refusal: its fields contradict its error code."""
+
+    exchange: Exchange
+    generation: int
+    member_id: str
+
+
+class OtherGeneration(NamedTuple):
+    """A member uses a generation that is neither its latest nor the one before, on the connection that told it so."""
+
+    exchange: Exchange
+    member: Member
+
+
+class Collided(NamedTuple):
+    """A member that was handed a generation by the coordinator's last incarnation was accepted at the same number issued anew."""
+
+    exchange: Exchange
+    member: Member
+    round: Round
+
+
+class Invented(NamedTuple):
+    """A JoinGroup named a member id that this group never handed out, and was refused."""
+
+    exchange: Exchange
+
+
+class IdUnused(NamedTuple):
+    """A client asks for a member id again and again and does not use those that it is given."""
+
+    exchange: Exchange
+    unused: tuple[str, ...]
+
+
+class IdMishandled(NamedTuple):
+    """MEMBER_ID_REQUIRED where it must not be answered, or a success where it must."""
+
+    exchange: Exchange
+
+
+class Alternated(NamedTuple):
+    """A member's Heartbeats changed between two hosts that are both connected."""
+
+    exchange: Exchange
+    member: Member
+    before: Actor
+
+
+class NewId(NamedTuple):
+    """A client was given a new member id."""
+
+    exchange: Exchange
+    member_id: str
+    abandoned: int  #: ids that the same client left behind within the hour
+
+
+class Haunted(NamedTuple):
+    """A round counts a member whose connection is gone, and another that the same client made since."""
+
+    exchange: Exchange
+    ghost: Member
+    other: Member
+
+
+class LeaveRefused(NamedTuple):
+    """A LeaveGroup, or an entry of one, was refused."""
+
+    exchange: Exchange
+    member_id: str
+    instance_id: str | None
+    error: int
+    times: int
+
+
+class Mispaired(NamedTuple):
+    """A request succeeded whose group.instance.id is not the one its member is known by."""
+
+    exchange: Exchange
+
+
+class OverCapacity(NamedTuple):
+    """A member was told GROUP_MAX_SIZE_REACHED, and so removed."""
+
+    exchange: Exchange
+    member: Member
+
+
+class Needless(NamedTuple):
+    """The return of a static member to a settled group, with unchanged protocols, made it rebalance."""
+
+    exchange: Exchange
+    generation: int  #: before
+
+
+class Inconsistent(NamedTuple):
+    """A member names another group.instance.id than before, or none."""
+
+    exchange: Exchange
+    member: Member
+
+
+class LeftByItself(NamedTuple):
+    """A static member's own client sent LeaveGroup for it."""
+
+    exchange: Exchange
+    member: Member

@@ -6,6 +6,8 @@ them so. What is never normal is to go on regardless, or to be let through.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from coordinator_model.findings import Blame, Certainty, Severity
 from coordinator_model.groups.classic import (
     ILLEGAL_GENERATION,
@@ -14,9 +16,19 @@ from coordinator_model.groups.classic import (
     request_evidence,
     response_evidence,
 )
-from coordinator_model.groups.happenings import Accepted, Refused, Regressed
-from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
-from coordinator_model.wire import API_NAMES
+from coordinator_model.groups.facts import Ahead
+from coordinator_model.groups.happenings import (
+    Accepted,
+    Collided,
+    Contradicted,
+    Malformed,
+    OtherGeneration,
+    Refused,
+    Regressed,
+    TwoRosters,
+)
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.wire import API_NAMES, error_name
 
 
 def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
@@ -25,7 +37,7 @@ def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
     Counted by time spanned as well as by number: some clients send a burst of refused commits within milliseconds.
     """
     member, refusals = refused.member, refused.member.refusals
-    if refusals is None or refusals.count < group.settings.zombie_refusals:
+    if refusals is None or refusals.count < group.settings.zombie_refusals or group.parked(member):
         return False
     span_us = max(2 * member.heartbeat_interval_us, group.settings.zombie_span_ms * 1_000)
     return refusals.last_us - refusals.first_us >= span_us
@@ -63,7 +75,7 @@ def _stale_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     exchange = accepted.exchange
     if exchange.generation < 0:
         return None
-    proof = group.proof_beyond(exchange.generation, exchange.effective_us)
+    proof = group.lasting_beyond(exchange.generation, exchange.effective_us)
     if proof is None:
         return None
     api = API_NAMES[exchange.api_key]
@@ -115,6 +127,129 @@ def _explained_reset(group: ClassicGroup, regressed: Regressed) -> Breach | None
     )
 
 
+def _valid_refused(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+    doubt = contradicted.doubt
+    if doubt.error != ILLEGAL_GENERATION:
+        return None
+    exchange = contradicted.exchange
+    return Breach(
+        doubt.member_id,
+        f"The coordinator {exchange.broker} refused generation {doubt.generation} to member {doubt.member_id} {whom(doubt.actor)} of group "
+        f"{group.name} as illegal, while it was the group's generation before and after.",
+        f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation",
+        (*doubt.frames, response_evidence(exchange, 0)),
+        actor=doubt.actor,
+        member_id=doubt.member_id,
+        instance_id=doubt.instance_id,
+        generation=doubt.generation,
+    )
+
+
+def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
+    exchange, known = two.exchange, two.round
+    assert known.roster is not None
+    generation = known.generation
+    more = ", ".join(sorted(set(two.roster) - set(known.roster))[:3]) or "nobody"
+    fewer = ", ".join(sorted(set(known.roster) - set(two.roster))[:3]) or "nobody"
+    return Breach(
+        "",
+        f"The coordinator {exchange.broker} told two leaders of group {group.name} two different stories of generation {generation}: "
+        f"the second, {whom(exchange.actor)}, was named {more} beyond and {fewer} not of the members that the first was named.",
+        f"two leader answers at generation {generation} with different members, leaders or protocols",
+        (known.proof, request_evidence(exchange), response_evidence(exchange, 0, generation)),
+        actor=exchange.actor,
+        member_id=exchange.member_id or None,
+        instance_id=exchange.instance_id,
+        generation=generation,
+    )
+
+
+def _from_the_future(group: ClassicGroup) -> Iterator[Due]:
+    born = group.identity.born_us is not None
+    severity = Severity.ERROR if born else Severity.WARNING
+    for member_id, ahead in group.identity.ahead.items():
+        if ahead.generation <= group.identity.highest:
+            continue  # a late frame has explained it
+
+        def describe(member_id: str = member_id, ahead: Ahead = ahead) -> Breach:
+            return Breach(
+                member_id,
+                f"Member {member_id} {whom(ahead.actor)} uses generation {ahead.generation} in group {group.name}, which nobody was ever "
+                f"handed: the highest was {ahead.highest}.",
+                f"a request at generation {ahead.generation} while the highest generation handed out was {ahead.highest}"
+                + ("" if born else ", as far as was seen"),
+                ahead.frames,
+                actor=ahead.actor,
+                member_id=member_id,
+                generation=ahead.generation,
+                certainty=None if born else Certainty.HEURISTIC,
+            )
+
+        yield Due(ahead.at_us + group.settings.reorder_window_ms * 1_000, member_id, severity, describe)
+
+
+def _skipped(group: ClassicGroup) -> Iterator[Due]:
+    skip = group.identity.skip
+    if skip is None:
+        return
+
+    def describe() -> Breach:
+        return Breach(
+            "",
+            f"Group {group.name} went from generation {skip.before} to {skip.generation}, and nobody was seen to be handed what lies "
+            f"between.",
+            f"generation {skip.generation} after generation {skip.before}",
+            skip.frames,
+            actor=skip.actor,
+            generation=skip.generation,
+        )
+
+    yield Due(skip.at_us + group.settings.reorder_window_ms * 1_000, "", Severity.INFO, describe)
+
+
+def _malformed(group: ClassicGroup, malformed: Malformed) -> Breach | None:
+    exchange = malformed.exchange
+    outcome = error_name(exchange.error) if exchange.error else "success"
+    named = repr(malformed.member_id)
+    return Breach(
+        exchange.actor.connection,
+        f"The coordinator {exchange.broker} answered a JoinGroup of {whom(exchange.actor)} in group {group.name} with a contradiction: "
+        f"{outcome}, at generation {malformed.generation}, to member id {named}.",
+        f"JoinGroup v{exchange.api_version} answered {outcome} with generation {malformed.generation} and member id {named}",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error, malformed.generation)),
+        actor=exchange.actor,
+        member_id=exchange.member_id or None,
+        instance_id=exchange.instance_id,
+        generation=malformed.generation,
+    )
+
+
+def _other_generation(group: ClassicGroup, other: OtherGeneration) -> Breach | None:
+    exchange, member = other.exchange, other.member
+    return Breach(
+        member.id,
+        f"{who(member)} uses generation {exchange.generation} in group {group.name}, although it was handed {member.joined} last, "
+        f"and {member.joined_before} before that, on this very connection.",
+        f"{API_NAMES[exchange.api_key]} at generation {exchange.generation} after a JoinGroup success at {member.joined}",
+        (*(() if member.joined_frame is None else (member.joined_frame,)), request_evidence(exchange)),
+        generation=exchange.generation,
+        **about(member),
+    )
+
+
+def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
+    exchange, member, known = collided.exchange, collided.member, collided.round
+    return Breach(
+        member.id,
+        f"{who(member)} was handed generation {known.generation} of group {group.name} before the coordinator moved, and was accepted at "
+        f"the same number, which has been issued anew since, without having rejoined: the coordinator cannot tell the two apart.",
+        f"{API_NAMES[exchange.api_key]} at generation {known.generation} accepted; the generation was not written before the failover",
+        (*(() if member.joined_frame is None else (member.joined_frame,)), known.proof, response_evidence(exchange, 0)),
+        generation=known.generation,
+        **about(member),
+    )
+
+
 G_01 = FrameRule(
     id="G-01",
     name="zombie generation",
@@ -146,8 +281,26 @@ G_02 = FrameRule(
     action="Stop the named client, keep the broker's logs, and look for two brokers that both act as coordinator or for a proxy "
     "that rewrites answers.",
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads. "
-    "Groups with members of the new protocol have an epoch per member: not judged.",
+    "Groups with members of the new protocol have an epoch per member: not judged. A generation that nobody has synced proves "
+    "nothing once all connections have ended: a coordinator that restarts does not know it.",
+    folds_under=("C-05",),
     checks={Accepted: _stale_accepted},
+)
+
+G_03 = FrameRule(
+    id="G-03",
+    name="valid generation refused",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A healthy member is thrown out of its generation and rejoins: a needless rebalance for everybody.",
+    condition="A request at generation g was refused with ILLEGAL_GENERATION, after a JoinGroup success at g was captured and before a "
+    "request that then succeeded at g.",
+    expected="While g is the group's generation, no request at g is illegal.",
+    action="Report it with the frames; look at the broker's log for a coordinator that loaded the group again in place.",
+    false_alarms="None known: a generation that was not written is believed only while a connection lasts.",
+    folds_under=("C-05",),
+    checks={Contradicted: _valid_refused},
 )
 
 G_04 = FrameRule(
@@ -157,11 +310,13 @@ G_04 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="The coordinator lost state: offsets committed in the lost generations may be gone as well.",
-    condition="A JoinGroup succeeded at a lower generation than one handed out before it was asked, on the same coordinator, and the group "
-    "was neither deleted nor can it have been empty in between.",
+    condition="A JoinGroup succeeded at a lower generation than one handed out before it was asked, on the same coordinator, the group "
+    "was neither deleted nor can it have been empty in between, and the coordinator cannot have restarted before that generation was "
+    "written.",
     expected="Within one life of a group the generation only grows.",
     action="Look at leadership changes of the group's __consumer_offsets partition, for unclean elections and for truncation.",
     false_alarms="Deletion, expiry of an empty group and failover restart the count: reported as G-05, or not at all.",
+    folds_under=("C-05",),
     checks={Regressed: _went_back},
 )
 
@@ -172,11 +327,105 @@ G_05 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.OPERATOR,
     meaning="The group began a new life; kept so that the jump in its generation is documented.",
-    condition="As G-04, but the group was deleted or may have been empty in between.",
-    expected="A group that was deleted, or expired while empty, starts again.",
+    condition="As G-04, but the group was deleted, may have been empty in between, or its coordinator may have restarted before the later "
+    "generation was written.",
+    expected="A group that was deleted, or expired while empty, starts again; a coordinator that loads a group starts from what is "
+    "written.",
     action="None.",
     false_alarms="None known.",
     checks={Regressed: _explained_reset},
 )
 
-RULES = (G_01, G_02, G_04, G_05)
+G_06 = FrameRule(
+    id="G-06",
+    name="one generation, two rosters",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Two leaders may hand out two conflicting assignments of one generation: partitions are consumed twice, or by nobody.",
+    condition="Two leader answers at one generation differ in members (by instance id where there is one), leader or protocol, and either "
+    "the second was already asked when the first was answered, or the generation was written before it was asked.",
+    expected="A generation has one leader, one protocol and one list of members.",
+    action="Treat it as a split brain: find out which brokers act as coordinator, and whether a proxy rewrites answers.",
+    false_alarms="A failover issues a generation anew that was not written: not compared. A replaced static member counts by its "
+    "instance id.",
+    folds_under=("C-05",),
+    checks={TwoRosters: _two_rosters},
+)
+
+G_07 = TimerRule(
+    id="G-07",
+    name="future generation",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A client's state is corrupt, or it talks to the wrong group or cluster.",
+    condition="A known member was refused at a generation above the highest that anybody was handed, and no late frame explained it. "
+    "An error if the group was seen since its generation 1 without a failover, else a heuristic warning.",
+    expected="A member uses the generation of its last JoinGroup success.",
+    action="Check that client's bootstrap servers and group.id, and any proxy's routing.",
+    false_alarms="A generation handed out before the capture began and lost in a failover since: hence only a warning.",
+    due=_from_the_future,
+)
+
+G_08 = TimerRule(
+    id="G-08",
+    name="unexplained step",
+    severity=Severity.INFO,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CAPTURE,
+    meaning="Rebalances happened that were not captured, or whose answers were all lost.",
+    condition="A generation was handed out that is more than one above the last, and a member of the last cannot have been gone meanwhile.",
+    expected="Each join phase raises the generation by one; a passage through Empty raises it once more.",
+    action="Check that the capture sees every client and every broker of the group.",
+    false_alarms="A round whose members all hung up before they were answered.",
+    due=_skipped,
+)
+
+G_09 = FrameRule(
+    id="G-09",
+    name="malformed answer",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="A broken broker, or a proxy that rewrites answers; a client that believes it is in the group, or out of it, by mistake.",
+    condition="A JoinGroup success without a positive generation or without a member id, or a refusal with a generation.",
+    expected="A success has a generation above 0 and a member id; a refusal has generation -1.",
+    action="Look for a proxy on the path; else report it with the frames.",
+    false_alarms="Brokers up to 2.1 refuse with generation 0; a static replacement that could not be written is refused with the real one.",
+    checks={Malformed: _malformed},
+)
+
+G_10 = FrameRule(
+    id="G-10",
+    name="client uses a generation not its own",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="The client library mixes up its sessions; what it does at the wrong generation is refused or lost.",
+    condition="A Heartbeat, SyncGroup or OffsetCommit at a generation that is neither of the member's last JoinGroup success nor of the "
+    "one before, on the connection that brought it that success.",
+    expected="The generation of the member's last JoinGroup success.",
+    action="Upgrade or replace that client library.",
+    false_alarms="Requests on other connections, and commits without a generation, are not judged.",
+    folds_under=("G-01", "M-07"),
+    checks={OtherGeneration: _other_generation},
+)
+
+G_11 = FrameRule(
+    id="G-11",
+    name="number collision after failover",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The coordinator cannot tell this member's generation from the one that it issued anew: it accepts offsets of a member that "
+    "does not know the new assignment.",
+    condition="A member that was handed generation g, which nobody wrote before the coordinator moved, was accepted at the g issued since "
+    "without having sent a JoinGroup.",
+    expected="The member rejoins first. The protocol has no means to make it.",
+    action="Watch that member for duplicates; restart it if it does not rejoin.",
+    false_alarms="None known: whether g was written is judged by its leader's SyncGroup.",
+    checks={Collided: _collided},
+)
+
+RULES = (G_01, G_02, G_03, G_04, G_05, G_06, G_07, G_08, G_09, G_10, G_11)

@@ -6,11 +6,47 @@ The trap: UNKNOWN_MEMBER_ID is how every eviction is told, and clients recover f
 from __future__ import annotations
 
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import UNKNOWN_MEMBER_ID, ClassicGroup, request_evidence, response_evidence
-from coordinator_model.groups.happenings import Accepted, Answered, Refused
+from coordinator_model.groups.classic import (
+    GROUP_MAX_SIZE_REACHED,
+    UNKNOWN_MEMBER_ID,
+    ClassicGroup,
+    request_evidence,
+    response_evidence,
+)
+from coordinator_model.groups.facts import Exchange
+from coordinator_model.groups.happenings import (
+    Accepted,
+    Alternated,
+    Answered,
+    Contradicted,
+    Haunted,
+    IdMishandled,
+    IdUnused,
+    Invented,
+    LeaveRefused,
+    Mispaired,
+    NewId,
+    OverCapacity,
+    Refused,
+)
+from coordinator_model.groups.words import host_of
 from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
-from coordinator_model.wire import API_NAMES
+from coordinator_model.wire import API_NAMES, error_name
+
+_CHURN = 10  # ids that a client may leave behind within an hour
+_ALTERNATIONS = 5  # A, B, A, B, A, B: each spoke in more than two cycles
+_REPEATED = 3
+
+
+def _client(exchange: Exchange) -> str:
+    return f"{exchange.actor.client_id or 'no client id'} at {host_of(exchange.actor.address)}"
+
+
+def _whoever(exchange: Exchange) -> str:
+    """``Client C at A``, to begin a sentence with."""
+    words = whom(exchange.actor)
+    return words[1].upper() + words[2:-1]
 
 
 def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
@@ -38,6 +74,10 @@ def _unknown_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     member = group.members.get(exchange.member_id)
     if member is not None and member.joined == exchange.generation:
         return None
+    if member is not None and member.gone == "replaced" and member.gone_us >= exchange.effective_us:
+        return None  # it was still the holder when it was accepted
+    if group.identity.taken_over(group, exchange) is not None:
+        return None  # S-03 says it better
     api = API_NAMES[exchange.api_key]
     return Breach(
         exchange.member_id,
@@ -63,6 +103,175 @@ def _answered_for_another(group: ClassicGroup, answered: Answered) -> Breach | N
         actor=exchange.actor,
         member_id=exchange.member_id,
         instance_id=exchange.instance_id,
+    )
+
+
+def _wrongly_unknown(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+    doubt, exchange = contradicted.doubt, contradicted.exchange
+    if doubt.error != UNKNOWN_MEMBER_ID:
+        return None
+    if contradicted.shown_by == doubt.member_id:
+        shown = "it accepted the same member before and after"
+    else:
+        shown = f"generation {doubt.generation}, which it was a member of, went on unbroken"
+    return Breach(
+        doubt.member_id,
+        f"The coordinator {exchange.broker} denied knowing member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, "
+        f"although {shown}.",
+        f"UNKNOWN_MEMBER_ID to a member of generation {doubt.generation}, and then a success of {contradicted.shown_by}",
+        (*doubt.frames, response_evidence(exchange, 0)),
+        actor=doubt.actor,
+        member_id=doubt.member_id,
+        instance_id=doubt.instance_id,
+        generation=doubt.generation,
+    )
+
+
+def _invented(group: ClassicGroup, invented: Invented) -> Breach | None:
+    exchange = invented.exchange
+    return Breach(
+        exchange.member_id,
+        f"{_whoever(exchange)} asked to join group {group.name} as member {exchange.member_id}, an id that this group "
+        f"never handed out.",
+        f"JoinGroup with the member id {exchange.member_id}, which nobody was given since the group began",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        actor=exchange.actor,
+        member_id=exchange.member_id,
+        instance_id=exchange.instance_id,
+    )
+
+
+def _unused(group: ClassicGroup, idle: IdUnused) -> Breach | None:
+    exchange = idle.exchange
+    ids = ", ".join(idle.unused[-3:])
+    return Breach(
+        exchange.actor.connection,
+        f"{_whoever(exchange)} asks for yet another member id in group {group.name} and does not use the "
+        f"{len(idle.unused)} that it was given: {ids}.",
+        f"JoinGroup without a member id on a connection that was answered MEMBER_ID_REQUIRED {len(idle.unused)} times and used none",
+        (request_evidence(exchange),),
+        actor=exchange.actor,
+    )
+
+
+def _mishandled(group: ClassicGroup, mishandled: IdMishandled) -> Breach | None:
+    exchange = mishandled.exchange
+    outcome = error_name(exchange.error) if exchange.error else "success"
+    named = f"named the member id {exchange.member_id!r}" if exchange.member_id else "named no member id"
+    static = f" and the instance id {exchange.instance_id}" if exchange.instance_id is not None else ""
+    return Breach(
+        exchange.actor.connection,
+        f"The coordinator {exchange.broker} answered a JoinGroup v{exchange.api_version} of {whom(exchange.actor)} in group {group.name}, "
+        f"which {named}{static}, with {outcome}.",
+        f"JoinGroup v{exchange.api_version} that {named}{static} answered {outcome}",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        actor=exchange.actor,
+        member_id=exchange.member_id or None,
+        instance_id=exchange.instance_id,
+    )
+
+
+def _two_voices(group: ClassicGroup, alternated: Alternated) -> Breach | None:
+    exchange, member, before = alternated.exchange, alternated.member, alternated.before
+    if member.alternations < _ALTERNATIONS:
+        return None
+    return Breach(
+        member.id,
+        f"Two processes act as member {member.id} of group {group.name}: heartbeats come by turns from {whom(exchange.actor)} and "
+        f"{whom(before)}, both connected.",
+        f"{member.alternations} changes in a row between {host_of(before.address)} and {host_of(exchange.actor.address)}",
+        (request_evidence(exchange),),
+        generation=exchange.generation,
+        **about(member),
+    )
+
+
+def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
+    exchange = new.exchange
+    if new.abandoned <= _CHURN:
+        return None
+    return Breach(
+        _client(exchange),
+        f"Client {_client(exchange)} was given another member id in group {group.name}, {new.member_id}, after it left {new.abandoned} "
+        f"behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out.",
+        f"{new.abandoned} member ids of one client left behind within an hour",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        actor=exchange.actor,
+        member_id=new.member_id,
+    )
+
+
+def _haunted(group: ClassicGroup, haunted: Haunted) -> Breach | None:
+    ghost, exchange = haunted.ghost, haunted.exchange
+    newest = group.round
+    assert newest is not None
+    return Breach(
+        ghost.id,
+        f"Generation {newest.generation} of group {group.name} counts {who(ghost)}, whose connection is gone, beside "
+        f"{haunted.other.id}, which the same client made since: the ghost holds partitions until its session runs out.",
+        f"no frame of {ghost.id} for {seconds(exchange.res_us - ghost.last_frame_us)}, no connection, and still a member",
+        (newest.proof, response_evidence(exchange, 0, newest.generation)),
+        generation=newest.generation,
+        **about(ghost),
+    )
+
+
+def _leave_refused(group: ClassicGroup, refused: LeaveRefused) -> Breach | None:
+    exchange = refused.exchange
+    whose = refused.member_id or f"instance {refused.instance_id}"
+    return Breach(
+        refused.member_id or refused.instance_id or "",
+        f"{_whoever(exchange)} asked to take {whose} out of group {group.name}, and was refused with "
+        f"{error_name(refused.error)}" + (f", {refused.times} times by now." if refused.times > 1 else "."),
+        f"LeaveGroup for {whose} refused with {error_name(refused.error)}",
+        (request_evidence(exchange), response_evidence(exchange, refused.error)),
+        actor=exchange.actor,
+        member_id=refused.member_id or None,
+        instance_id=refused.instance_id,
+        severity=Severity.WARNING if refused.times >= _REPEATED else None,
+    )
+
+
+def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
+    exchange, newest = mispaired.exchange, group.round
+    instance_id, member_id = exchange.instance_id, exchange.member_id
+    taken = group.identity.taken_over(group, exchange)
+    if taken is not None:
+        holder = f"member {taken.member_id}"
+    else:
+        roster = (newest.roster if newest is not None else None) or {}
+        own = roster.get(member_id)
+        if own is None or instance_id in {own, *roster.values()} or instance_id in group.instances:
+            return None
+        if not group.identity.dialect.checks_unknown_instances:
+            return None
+        holder = "nobody"
+    api = API_NAMES[exchange.api_key]
+    return Breach(
+        member_id,
+        f"The coordinator {exchange.broker} accepted a {api} from member {member_id} {whom(exchange.actor)} of group "
+        f"{group.name} under the instance id {instance_id}, which belongs to {holder}.",
+        f"{api} of member {member_id} with instance id {instance_id} accepted",
+        (request_evidence(exchange), response_evidence(exchange, 0)),
+        actor=exchange.actor,
+        member_id=member_id,
+        instance_id=instance_id,
+        generation=exchange.generation,
+    )
+
+
+def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
+    exchange, member = over.exchange, over.member
+    newest = group.round
+    size = len(newest.roster) if newest is not None and newest.roster is not None else None
+    return Breach(
+        member.id,
+        f"{who(member)} was put out of group {group.name} because the group is full"
+        + (f": its last generation had {size} members." if size is not None else "."),
+        "GROUP_MAX_SIZE_REACHED to a JoinGroup of a member",
+        (request_evidence(exchange), response_evidence(exchange, GROUP_MAX_SIZE_REACHED)),
+        generation=group.generation,
+        **about(member),
     )
 
 
@@ -95,7 +304,85 @@ M_02 = FrameRule(
     expected="UNKNOWN_MEMBER_ID.",
     action="Stop the named client, keep the broker's logs, and look for a proxy that rewrites answers.",
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",
+    folds_under=("C-05",),
     checks={Accepted: _unknown_accepted},
+)
+
+M_03 = FrameRule(
+    id="M-03",
+    name="member wrongly unknown",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A healthy member is made to start anew: a needless rebalance for everybody.",
+    condition="UNKNOWN_MEMBER_ID between two successes of the same member; or to a dynamic member of the current generation within its "
+    "session timeout, followed by a success at that same generation, which its removal would have ended.",
+    expected="A member id is gone for good once it is gone, and a settled group does not lose a member without a new generation.",
+    action="Look in the coordinator's log for why it removed the member; look for a proxy that rewrites answers.",
+    false_alarms="Brokers up to 2.2 say so while they unload a group: only versions that newer brokers speak are judged. "
+    "A wrong instance id makes a member unknown: not judged.",
+    folds_under=("C-05",),
+    checks={Contradicted: _wrongly_unknown},
+)
+
+M_04 = FrameRule(
+    id="M-04",
+    name="invented id",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="A client made up its member id, or took it from another group.",
+    condition="A JoinGroup with a member id that nobody was given since the group's generation 1 was refused with UNKNOWN_MEMBER_ID.",
+    expected="The first JoinGroup has an empty member id; the coordinator hands one out.",
+    action="Fix that client.",
+    false_alarms="Ids handed out before the capture began: judged only a session timeout after the group's birth was seen. "
+    "Groups of the new type let clients choose their id: not judged.",
+    checks={Invented: _invented},
+)
+
+M_05 = FrameRule(
+    id="M-05",
+    name="MEMBER_ID_REQUIRED ignored",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="The client never joins, and each id that it leaves unused keeps join phases open until it expires.",
+    condition="A JoinGroup without a member id on a connection that was given at least two ids, which still hold, and used neither.",
+    expected="After MEMBER_ID_REQUIRED the client sends JoinGroup with the id that it was given (KIP-394).",
+    action="Upgrade that client.",
+    false_alarms="Ids handed out within the last half second may yet be used. A process that crashes in between comes on a new connection.",
+    folds_under=("R-09",),
+    checks={IdUnused: _unused},
+)
+
+M_06 = FrameRule(
+    id="M-06",
+    name="MEMBER_ID_REQUIRED misplaced",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="Broker or proxy do not keep to the two-step join: clients are let in without it, or sent in a circle.",
+    condition="A JoinGroup v4 or later without member id and instance id succeeded; or MEMBER_ID_REQUIRED to an older one, to one with a "
+    "member id, or to one with an instance id.",
+    expected="From v4 on, a dynamic member without an id is told MEMBER_ID_REQUIRED first, and nobody else is (KIP-394).",
+    action="Look for a proxy that changes API versions.",
+    false_alarms="None known.",
+    checks={IdMishandled: _mishandled},
+)
+
+M_07 = FrameRule(
+    id="M-07",
+    name="identity used twice",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="Two processes act as one member, and work on the same partitions.",
+    condition="Heartbeats of one member id come by turns from two hosts, five changes in a row, with both connections open.",
+    expected="One process per member id.",
+    action="Find the second deployment: a cloned machine or a copied state.",
+    false_alarms="A client with several connections from one host, and one that moved to another address, are not counted. "
+    "A proxy or NAT pool that spreads one client's connections over several addresses looks the same.",
+    checks={Alternated: _two_voices},
 )
 
 M_08 = FrameRule(
@@ -109,7 +396,71 @@ M_08 = FrameRule(
     expected="The member id that asked.",
     action="Look for a proxy that mixes up connections or correlation ids.",
     false_alarms="None known.",
+    folds_under=("C-11",),
     checks={Answered: _answered_for_another},
 )
 
-RULES = (M_01, M_02, M_08)
+M_09 = FrameRule(
+    id="M-09",
+    name="id churn",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A client leaves member ids behind; each is waited for in every join phase until its session runs out.",
+    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour without LeaveGroup; "
+    "or a generation counts a member without a connection, silent for half its session, beside a newer one of the same client.",
+    expected="A client keeps its member id, or leaves.",
+    action="Let the client wait for a JoinGroup longer than its rebalance timeout; use a client that speaks JoinGroup v4 or later.",
+    false_alarms="Several processes with one client id on one host that are all killed at once.",
+    folds_under=("R-05", "R-09", "M-05"),
+    checks={NewId: _churns, Haunted: _haunted},
+)
+
+M_10 = FrameRule(
+    id="M-10",
+    name="leave refused",
+    severity=Severity.INFO,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="Somebody tries to remove a member that is not there: a client that was evicted before it left, or a script with stale ids.",
+    condition="A LeaveGroup, or an entry of one, was refused with UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID. A warning from the third time.",
+    expected="Who leaves is a member.",
+    action="In scripts use the current member id, or the instance id with an empty member id.",
+    false_alarms="A LeaveGroup repeated after it was granted: not counted.",
+    folds_under=("S-02", "M-01"),
+    checks={LeaveRefused: _leave_refused},
+)
+
+M_11 = FrameRule(
+    id="M-11",
+    name="instance and member do not match",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Fencing by group.instance.id has a hole: somebody acts under another's instance id.",
+    condition="A request succeeded whose instance id another member had been holding since before it was asked; or, on brokers since 3.0, "
+    "whose instance id nobody in the leader's member list holds.",
+    expected="FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID for an instance id that nobody holds.",
+    action="Report it with the frames and the coordinator's log; look for a proxy that rewrites answers.",
+    false_alarms="Brokers from 2.3 to 2.8 ignore an instance id that nobody holds: judged only once a version was seen that they do not "
+    "have.",
+    folds_under=("C-05",),
+    checks={Mispaired: _mispaired},
+)
+
+M_12 = FrameRule(
+    id="M-12",
+    name="member over capacity",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CONFIG,
+    meaning="A healthy member was removed because the group is full.",
+    condition="GROUP_MAX_SIZE_REACHED to a JoinGroup of an id that was a member.",
+    expected="The group has room for its members.",
+    action="Raise group.max.size, or run fewer consumers.",
+    false_alarms="None known.",
+    folds_under=("C-10",),
+    checks={OverCapacity: _over_capacity},
+)
+
+RULES = (M_01, M_02, M_03, M_04, M_05, M_06, M_07, M_08, M_09, M_10, M_11, M_12)

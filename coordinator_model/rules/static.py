@@ -6,12 +6,33 @@ feature at work; only a loser that comes back is a duplicate.
 
 from __future__ import annotations
 
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Exchange, Instance, JoinAsk
-from coordinator_model.groups.happenings import Replaced, Returned, WentOnFenced
-from coordinator_model.rules.base import Breach, FrameRule, about, who, whom
+from collections.abc import Iterator
 
+from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.groups.classic import (
+    FENCED_INSTANCE_ID,
+    REBALANCE_IN_PROGRESS,
+    ClassicGroup,
+    request_evidence,
+    response_evidence,
+)
+from coordinator_model.groups.facts import Exchange, Instance, JoinAsk, Member
+from coordinator_model.groups.happenings import (
+    Accepted,
+    Contradicted,
+    Inconsistent,
+    LeftByItself,
+    Needless,
+    Replaced,
+    Returned,
+    WentOnFenced,
+)
+from coordinator_model.groups.state import State
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.wire import API_NAMES
+
+_UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
+_GOES_ON_US = 3_000_000  # a heartbeat interval: what a client had under way when it was fenced is over by then
 _RETURN_WINDOW_US = 300_000_000  # a supervisor restarts a crashed process within its back-off, which grows to five minutes
 
 
@@ -24,8 +45,8 @@ def _alternates(group: ClassicGroup, replaced: Replaced) -> Breach | None:
     exchange, instance = replaced.exchange, replaced.instance
     since = exchange.res_us - _window_us(exchange)
     recent = [at_us for at_us, _, _ in instance.replacements if at_us >= since]
-    fenced = [at_us for at_us, *_ in instance.fenced if at_us >= since]
-    if len(recent) < 3 or not fenced:
+    fenced = {connection for at_us, connection, *_ in instance.fenced if at_us >= since}
+    if len(recent) < 3 or len(fenced) < 2:
         return None
     return _duplicate(group, exchange, instance, f"changed hands {len(recent)} times within two session timeouts")
 
@@ -38,6 +59,8 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
     holder = group.members.get(instance.member_id)
     if holder is None or holder.gone is not None or holder.actor.connection == exchange.actor.connection:
         return None
+    if holder.actor.connection not in group.lines:
+        return None  # the holder itself hung up: its process starts again
     return _duplicate(group, exchange, instance, "was asked for again, with an empty member id, by one that had just been fenced")
 
 
@@ -61,7 +84,8 @@ def _duplicate(group: ClassicGroup, exchange: Exchange, instance: Instance, obse
 
 def _goes_on(group: ClassicGroup, went_on: WentOnFenced) -> Breach | None:
     member = went_on.member
-    if member.frames_after_fence < 2:
+    patience_us = max(_GOES_ON_US, member.heartbeat_interval_us)
+    if member.frames_after_fence < 2 or member.fenced_us is None or went_on.exchange.inv_us - member.fenced_us < patience_us:
         return None
     return Breach(
         member.id,
@@ -77,6 +101,182 @@ def _no_longer_fenced(group: ClassicGroup, member_id: str) -> bool:
     return member is None or member.fenced_us is None
 
 
+def _fenced_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
+    exchange = accepted.exchange
+    instance = group.identity.taken_over(group, exchange)
+    member = group.members.get(exchange.member_id)
+    if instance is None or member is None or member.instance_id != instance.id:
+        return None
+    holder = group.members.get(instance.member_id)
+    frame = () if holder is None or holder.joined_frame is None else (holder.joined_frame,)
+    api = API_NAMES[exchange.api_key]
+    outcome = "answered REBALANCE_IN_PROGRESS" if exchange.error == REBALANCE_IN_PROGRESS else "accepted"
+    return Breach(
+        member.id,
+        f"The coordinator {exchange.broker} accepted a {api} from member {member.id} {whom(exchange.actor)} of group {group.name}, whose "
+        f"instance id {instance.id} member {instance.member_id} had taken over "
+        f"{seconds(exchange.effective_us - instance.held_us)} before.",
+        f"{api} of the replaced member {member.id} {outcome}",
+        (*frame, request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        actor=exchange.actor,
+        member_id=member.id,
+        instance_id=instance.id,
+        generation=exchange.generation if exchange.generation >= 0 else None,
+    )
+
+
+def _needless(group: ClassicGroup, needless: Needless) -> Breach | None:
+    exchange = needless.exchange
+    generation = needless.generation
+    return Breach(
+        exchange.instance_id or "",
+        f"The return of instance {exchange.instance_id} {whom(exchange.actor)} made group {group.name} rebalance from generation "
+        f"{generation} to {generation + 1}, although its protocols were unchanged and nothing else called for it.",
+        f"JoinGroup with a known instance id to a settled group answered at generation {generation + 1} instead of {generation}",
+        (request_evidence(exchange), response_evidence(exchange, 0, generation + 1)),
+        actor=exchange.actor,
+        instance_id=exchange.instance_id,
+        generation=generation + 1,
+    )
+
+
+def _unattended(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.round
+    leader = group.members.get(newest.leader) if newest is not None else None
+    if newest is None or leader is None or leader.gone != "replaced" or leader.instance_id is None:
+        return
+    instance = group.instances.get(leader.instance_id)
+    successor = group.members.get(instance.member_id) if instance is not None else None
+    if successor is None or successor.joined != newest.generation:
+        return
+
+    def describe() -> Breach:
+        return Breach(
+            "",
+            f"Nobody leads group {group.name}: {who(successor)} took the place of the leader {leader.id} and was not told that it leads, "
+            f"so nobody notices new topics or partitions until the next rebalance.",
+            f"the leader of generation {newest.generation} was replaced by a JoinGroup before v9, and there has been no other since",
+            (newest.proof, *(() if successor.joined_frame is None else (successor.joined_frame,))),
+            generation=newest.generation,
+            **about(successor),
+        )
+
+    yield Due(leader.gone_us + _UNATTENDED_US, "", Severity.WARNING, describe)
+
+
+def _absent(group: ClassicGroup) -> list[Member] | None:
+    """The static members that a join phase waits for, or None if it waits for anybody else, too."""
+    missing = [member for member in group.present_members() if member.parked_join not in group.open]
+    if not missing or any(member.instance_id is None or not member.last_frame for member in missing):
+        return None
+    return missing
+
+
+def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
+    waiting = [exchange for exchange in group.waiting_joins() if exchange.effective_us >= 0]
+    absent = _absent(group)
+    timeout_ms, known = group.rebalance_timeout_ms()
+    if group.state is not State.PREPARING or not waiting or absent is None or not known:
+        return
+    if timeout_ms > group.settings.unbounded_join_ms:
+        return
+    oldest = min(waiting, key=lambda exchange: exchange.effective_us)
+
+    def describe() -> Breach:
+        names = ", ".join(f"instance {member.instance_id} ({who(member)}, last a {member.last_frame})" for member in absent[:5])
+        longest_us = max((member.session_timeout_ms or 0) for member in absent) * 1_000
+        return Breach(
+            "",
+            f"The join phase of group {group.name} waits for static members that are away: {names}. It may take until their sessions "
+            f"run out, which are up to {seconds(longest_us)} long.",
+            f"in the join phase for longer than the rebalance timeout of {seconds(timeout_ms * 1_000)}; all others have asked",
+            (request_evidence(oldest),),
+            generation=group.generation,
+            **about(absent[0]),
+        )
+
+    overdue_us = group.state_since_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
+    yield Due(max(overdue_us, oldest.effective_us + timeout_ms * 500), "", Severity.ERROR, describe)
+
+
+def _inconsistent(group: ClassicGroup, inconsistent: Inconsistent) -> Breach | None:
+    exchange, member = inconsistent.exchange, inconsistent.member
+    says = f"the instance id {exchange.instance_id}" if exchange.instance_id is not None else "no instance id"
+    api = API_NAMES[exchange.api_key]
+    return Breach(
+        member.id,
+        f"{who(member)} of group {group.name} joined as instance {member.instance_id}, and names {says} in its {api}: "
+        f"it cannot be fenced as it should.",
+        f"{api} v{exchange.api_version} of instance {member.instance_id} with {says}",
+        (*(() if member.joined_frame is None else (member.joined_frame,)), request_evidence(exchange)),
+        generation=exchange.generation if exchange.generation >= 0 else None,
+        **about(member),
+    )
+
+
+def _left_by_itself(group: ClassicGroup, left: LeftByItself) -> Breach | None:
+    exchange, member = left.exchange, left.member
+    return Breach(
+        member.instance_id or member.id,
+        f"{who(member)}, instance {member.instance_id}, left group {group.name} by itself: each of its restarts costs the group two "
+        f"rebalances.",
+        "LeaveGroup for a static member from its own client",
+        (request_evidence(exchange), response_evidence(exchange, 0)),
+        generation=member.joined,
+        **about(member),
+    )
+
+
+def _owner_fenced(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+    doubt, exchange = contradicted.doubt, contradicted.exchange
+    if doubt.error != FENCED_INSTANCE_ID:
+        return None
+    if contradicted.shown_by == doubt.member_id:
+        shown = "nobody took its place: it is still the holder"
+    else:
+        shown = f"the coordinator holds {contradicted.shown_by} for the holder, whom it had replaced"
+    return Breach(
+        doubt.member_id,
+        f"The coordinator {exchange.broker} fenced member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, the rightful holder "
+        f"of instance id {doubt.instance_id}; {shown}.",
+        f"FENCED_INSTANCE_ID to the latest holder of {doubt.instance_id}, and then an answer that shows {contradicted.shown_by} as holder",
+        (*doubt.frames, response_evidence(exchange, 0)),
+        actor=doubt.actor,
+        member_id=doubt.member_id,
+        instance_id=doubt.instance_id,
+        generation=doubt.generation,
+    )
+
+
+def _parked_on_dead(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.round
+    if newest is None or newest.roster is None or newest.leader_synced_us is None:
+        return
+    for id_, instance_id in newest.roster.items():
+        member = group.members.get(id_)
+        if instance_id is None or member is None or member.joined == newest.generation or id_ in newest.idle:
+            continue
+        if not member.present or not member.last_frame or member.last_frame_us >= newest.proven_us or group.parked(member):
+            continue
+        if member.session_timeout_ms is None:
+            continue
+        ends_ms = member.session_timeout_ms
+
+        def describe(member: Member = member, ends_ms: int = ends_ms) -> Breach:
+            return Breach(
+                member.instance_id or "",
+                f"{who(member)}, instance {member.instance_id}, was given partitions in generation {newest.generation} of group "
+                f"{group.name} although it has been away since before: they idle until it returns or its session of "
+                f"{seconds(ends_ms * 1_000)} runs out.",
+                f"in the member list of generation {newest.generation}, without a frame since before that generation",
+                (newest.proof,),
+                generation=newest.generation,
+                **about(member),
+            )
+
+        yield Due(newest.proven_us + ends_ms * 500, instance_id, Severity.WARNING, describe)
+
+
 S_01 = FrameRule(
     id="S-01",
     name="duplicate instance id",
@@ -84,8 +284,9 @@ S_01 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CONFIG,
     meaning="Two live processes share a group.instance.id and fence each other for ever; neither gets work done.",
-    condition="A group.instance.id changed hands at least three times within two session timeouts and a holder was told "
-    "FENCED_INSTANCE_ID meanwhile; or one that was told so asks for it again with an empty member id while another holds it.",
+    condition="A group.instance.id changed hands at least three times within two session timeouts and at least two holders were told "
+    "FENCED_INSTANCE_ID meanwhile; or one that was told so asks for it again with an empty member id while another, still connected, "
+    "holds it.",
     expected="One process per group.instance.id.",
     action="Give each process a group.instance.id of its own; look at the addresses named.",
     false_alarms="One restart is one replacement with a silent loser: not counted.",
@@ -99,13 +300,136 @@ S_02 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A client ignores an error that is meant to be fatal, and may go on processing.",
-    condition="A member id sent at least two further requests, other than LeaveGroup, after its FENCED_INSTANCE_ID was delivered.",
+    condition="A member id sent at least two further requests, other than LeaveGroup, after its FENCED_INSTANCE_ID was delivered, and "
+    "still does after 3 s and a heartbeat interval of its own.",
     expected="A fenced client stops.",
     action="Stop the old process; find out why it still runs.",
-    false_alarms="Requests already queued when the answer was sent: only those asked after it count.",
+    false_alarms="Requests under way when the answer was sent, and a last commit on closing: hence the time.",
     folds_under=("S-01",),
     checks={WentOnFenced: _goes_on},
     over=_no_longer_fenced,
 )
 
-RULES = (S_01, S_02)
+S_03 = FrameRule(
+    id="S-03",
+    name="fenced id accepted",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A replaced static member is let through beside its successor: both work on the same partitions.",
+    condition="A request under an instance id succeeded for a member id that another had replaced, and the successor had been given its "
+    "assignment before that request can have been processed.",
+    expected="FENCED_INSTANCE_ID.",
+    action="Stop the named client. Brokers before 2.6.1 forget a replacement when the coordinator moves: upgrade them.",
+    false_alarms="A replacement that is not written yet may be undone: the successor's first SyncGroup success is waited for.",
+    folds_under=("C-05",),
+    checks={Accepted: _fenced_accepted},
+)
+
+S_04 = FrameRule(
+    id="S-04",
+    name="needless rebalance on restart",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Static membership does not give what it is for: each restart stops the whole group.",
+    condition="A JoinGroup with a known instance id and an empty member id came to a group whose members were all in sync, heard of within "
+    "half a session, and offered the same protocols; nothing else that starts a join phase was asked, and the generation rose.",
+    expected="The same generation at once, under a new member id.",
+    action="Check the coordinator's version, and proxies that strip the instance id.",
+    false_alarms="Groups whose members offer different protocols, and a second restart within one generation, are not judged.",
+    checks={Needless: _needless},
+)
+
+S_05 = TimerRule(
+    id="S-05",
+    name="unattended leadership",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CONFIG,
+    meaning="Nobody watches the subscribed topics: new partitions stay unread.",
+    condition="The leader was replaced within its generation by a JoinGroup before v9, which is not told that it leads, and ten minutes "
+    "passed without another generation.",
+    expected="A leader that knows of it (KIP-814, JoinGroup v9).",
+    action="Upgrade clients and brokers to 3.2 or later; until then, restart a member to force a rebalance.",
+    false_alarms="None known.",
+    due=_unattended,
+)
+
+S_06 = TimerRule(
+    id="S-06",
+    name="absent static member blocks the join phase",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="The group stands still for a member that is away: a static member is not dropped when it does not rejoin.",
+    condition="A join phase lasts longer than the largest rebalance timeout plus 2 s and a tenth, everybody else waits in it, for half "
+    "that timeout at least, and only static members are missing.",
+    expected="A static member comes back within its session timeout, and rejoins.",
+    action="Start it again, or take it out of the group by its instance id (kafka-consumer-groups has no such option; the admin client's "
+    "removeMembersFromConsumerGroup does it); shorten its session timeout.",
+    false_alarms="Not judged while any member's rebalance timeout is unknown, or is longer than ten minutes.",
+    due=_absent_blocks,
+)
+
+S_07 = FrameRule(
+    id="S-07",
+    name="instance id inconsistent",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A static member does not say so in all its requests: fencing passes it by, and brokers since 3.0 may refuse it as unknown.",
+    condition="A Heartbeat, SyncGroup, JoinGroup or OffsetCommit of a static member names another instance id or none, in a version that "
+    "has the field.",
+    expected="The same group.instance.id in every request.",
+    action="Fix or upgrade that client library.",
+    false_alarms="Commits without a generation leave it out on purpose: not judged.",
+    checks={Inconsistent: _inconsistent},
+)
+
+S_08 = FrameRule(
+    id="S-08",
+    name="static client leaves by itself",
+    severity=Severity.INFO,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A static member that leaves on closing has none of the benefits of static membership.",
+    condition="A LeaveGroup with the id of a static member was granted to the same client id on the same host.",
+    expected="A static member goes silent when it stops, and comes back under its instance id.",
+    action="Check that client library; some let one choose whether to leave on closing.",
+    false_alarms="A tool that runs on the same host under the same client id.",
+    checks={LeftByItself: _left_by_itself},
+)
+
+S_09 = FrameRule(
+    id="S-09",
+    name="rightful owner fenced",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The right process is told that another took its place, and stops for good.",
+    condition="FENCED_INSTANCE_ID to the latest holder of an instance id while nobody asked for it, and then an answer that shows it as "
+    "the holder still, or one that it had replaced.",
+    expected="Only who was replaced is fenced.",
+    action="Upgrade the broker: before 2.6.1 it forgets a replacement when the coordinator moves (KAFKA-10284). Restart the client.",
+    false_alarms="A replacement that could not be written is undone: not judged while one was asked for.",
+    folds_under=("C-05",),
+    checks={Contradicted: _owner_fenced},
+)
+
+S_10 = TimerRule(
+    id="S-10",
+    name="partitions parked on an absent static member",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="Partitions are assigned to a member that is away: they are not read until it returns or its session runs out.",
+    condition="A static member is in a generation's member list and was given partitions, has not joined it, and sent no frame since "
+    "before for half its session timeout.",
+    expected="It comes back shortly.",
+    action="Start it again, or remove it by its instance id; shorten its session timeout.",
+    false_alarms="A client whose frames are not captured: judged only if some were.",
+    due=_parked_on_dead,
+)
+
+RULES = (S_01, S_02, S_03, S_04, S_05, S_06, S_07, S_08, S_09, S_10)

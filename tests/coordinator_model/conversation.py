@@ -32,7 +32,7 @@ def assignment(**partitions: tuple[int, ...]) -> bytes:
 
 SUBSCRIBED = subscription("t")
 ASSIGNED = assignment()
-VERSIONS = {8: 8, 11: 9, 12: 4, 13: 5, 14: 5, 42: 2}
+VERSIONS = {8: 8, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 28: 4, 42: 2}
 
 
 class Client:
@@ -116,8 +116,8 @@ class Conversation:
         asked.client.outstanding -= 1
         self._feed(Kind.RESPONSE, asked, frame)
 
-    def call(self, client: Client, body: Any, reply: Any, *, version: int | None = None) -> None:
-        self.answer(self.ask(client, body, version=version), reply)
+    def call(self, client: Client, body: Any, reply: Any, *, version: int | None = None, after_ms: float = 1) -> None:
+        self.answer(self.ask(client, body, version=version), reply, after_ms=after_ms)
 
     def close(self, client: Client) -> None:
         self._feed(Kind.CLOSE, Asked(client, -1, -1, -1), b"")
@@ -216,7 +216,7 @@ class Conversation:
     def hand_out_id(self, client: Client, member_id: str | None = None) -> None:
         """The first step of a dynamic join: MEMBER_ID_REQUIRED (KIP-394)."""
         asked = self.ask_join(client)
-        client.member_id = member_id or f"{client.name}-{client.connection}"
+        client.member_id = member_id or f"{client.name}-{client.connection}-{self.offset}"
         self.refuse_join(asked, 79, client.member_id)
 
     def join_all(self, clients: list[Client], generation: int, *, leader: Client | None = None) -> None:
@@ -258,14 +258,24 @@ class Conversation:
         self.join_all(clients, generation, leader=leader)
         self.sync_all(clients, leader=leader)
 
-    def heartbeat(self, client: Client, error: int = 0, *, version: int = 4, generation: int | None = None) -> None:
+    def heartbeat(
+        self,
+        client: Client,
+        error: int = 0,
+        *,
+        version: int = 4,
+        generation: int | None = None,
+        after_ms: float = 1,
+        throttle_ms: int = 0,
+    ) -> None:
         body = wire.HeartbeatRequest(
             group_id=self.group,
             generation_id=client.generation if generation is None else generation,
             member_id=client.member_id,
             group_instance_id=client.instance_id if version >= 3 else None,
         )
-        self.call(client, body, wire.HeartbeatResponse(error_code=error), version=version)
+        reply = wire.HeartbeatResponse(error_code=error, throttle_time_ms=throttle_ms)
+        self.call(client, body, reply, version=version, after_ms=after_ms)
 
     def commit(self, client: Client, error: int = 0, **fields: Any) -> None:
         partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
@@ -280,8 +290,44 @@ class Conversation:
         reply = wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(name="t", partitions=(done,)),))
         self.call(client, wire.OffsetCommitRequest(**{**values, **fields}), reply)
 
-    def leave(self, client: Client, error: int = 0) -> None:
-        identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id, group_instance_id=client.instance_id)
+    def commit_request(self, client: Client, offsets: dict[int, int], **fields: Any) -> wire.OffsetCommitRequest:
+        """``offsets``: partition of topic ``t`` → offset."""
+        partitions = tuple(wire.OffsetCommitRequestPartition(partition_index=p, committed_offset=at) for p, at in offsets.items())
+        values: dict[str, Any] = {
+            "group_id": self.group,
+            "generation_id_or_member_epoch": client.generation,
+            "member_id": client.member_id,
+            "group_instance_id": client.instance_id,
+            "topics": (wire.OffsetCommitRequestTopic(name="t", partitions=partitions),),
+        }
+        return wire.OffsetCommitRequest(**{**values, **fields})
+
+    def committed(self, codes: dict[int, int]) -> wire.OffsetCommitResponse:
+        """``codes``: partition of topic ``t`` → error."""
+        partitions = tuple(wire.OffsetCommitResponsePartition(partition_index=p, error_code=code) for p, code in codes.items())
+        return wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(name="t", partitions=partitions),))
+
+    def commit_offsets(self, client: Client, offsets: dict[int, int], codes: dict[int, int] | None = None, **fields: Any) -> None:
+        reply = self.committed({p: (codes or {}).get(p, 0) for p in offsets})
+        self.call(client, self.commit_request(client, offsets, **fields), reply)
+
+    def find_coordinator(self, client: Client, node_id: int = 1, error: int = 0, *, version: int = 4) -> None:
+        """Ask whichever broker ``client`` is connected to; node 1 is at kafka-1:9092."""
+        host, port = ("", -1) if error else (f"kafka-{node_id}", 9092)
+        if version >= 4:
+            answer = wire.FindCoordinatorResponseCoordinator(
+                key=self.group, node_id=-1 if error else node_id, host=host, port=port, error_code=error
+            )
+            request = wire.FindCoordinatorRequest(coordinator_keys=(self.group,))
+            self.call(client, request, wire.FindCoordinatorResponse(coordinators=(answer,)), version=version)
+            return
+        reply = wire.FindCoordinatorResponse(node_id=-1 if error else node_id, host=host, port=port, error_code=error)
+        self.call(client, wire.FindCoordinatorRequest(key=self.group), reply, version=version)
+
+    def leave(self, client: Client, error: int = 0, *, reason: str | None = None) -> None:
+        identity = wire.LeaveGroupRequestMemberIdentity(
+            member_id=client.member_id, group_instance_id=client.instance_id, reason=reason
+        )
         outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id, error_code=error)
         self.call(
             client, wire.LeaveGroupRequest(group_id=self.group, members=(identity,)), wire.LeaveGroupResponse(members=(outcome,))
