@@ -1,0 +1,892 @@
+"""Family O: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.groups.offsets import HOLDINGS_KEPT, KEPT, POSITIONS_KEPT
+from coordinator_model.wire.record import Kind
+from tests.coordinator_model.conversation import Client, Conversation, assignment
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+MANY = tuple(range(1_024))
+
+
+def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
+    """A stable group whose membership is known, and in which everybody may commit everything."""
+    clients = [talk.client(name) for name in names]
+    again(talk, clients, generation)
+    return clients
+
+
+def again(talk: Conversation, clients: list[Client], generation: int) -> None:
+    give(talk, clients, generation, dict.fromkeys(clients, MANY))
+
+
+def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    for _ in range(seconds):
+        for client in clients:
+            talk.heartbeat(client)
+        talk.wait(1_000)
+
+
+def refused(talk: Conversation, client: Client, error: int, times: int = 5, every_ms: int = 3_000, **fields: Any) -> None:
+    for _ in range(times):
+        talk.commit(client, error, **fields)
+        talk.wait(every_ms)
+
+
+def give(talk: Conversation, clients: list[Client], generation: int, partitions: dict[Client, tuple[int, ...]]) -> None:
+    """A round in which each member is given partitions of topic t."""
+    talk.join_all(clients, generation)
+    asked = [talk.ask(one, talk.sync_request(one, clients if one is clients[0] else [])) for one in clients]
+    for one in asked:
+        reply = wire.SyncGroupResponse(
+            protocol_type="consumer", protocol_name="range", assignment=assignment(t=partitions.get(one.client, ()))
+        )
+        talk.answer(one, reply)
+
+
+def quiet(talk: Conversation) -> bool:
+    """No finding of this family."""
+    talk.settle()
+    return [rule for rule in talk.rules() if rule.startswith("O")] == []
+
+
+def said(talk: Conversation, rule: str) -> bool:
+    talk.settle()
+    return rule in talk.rules()
+
+
+def test_lawful_commits_are_silent(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    for offset in range(5):
+        talk.commit_offsets(a, {0: offset, 1: 10 * offset})
+        talk.commit_offsets(b, {2: offset})
+        live(talk, [a, b], 2)
+    talk.commit(a, 27)
+    talk.commit(b, 22)
+    give(talk, [a, b], 4, {a: (0,), b: (1, 2)})
+    talk.commit_offsets(b, {1: 5, 2: 5})
+    talk.commit_offsets(a, {0: 9})
+    live(talk, [a, b], 30)
+    assert talk.findings == []
+
+
+# ---------------------------------------------------------------------------------------------------- O-01
+
+
+def unproven(talk: Conversation) -> Client:
+    """A member of whose group nothing else is known."""
+    client = talk.client("a")
+    client.member_id, client.generation = "a-1", 3
+    return client
+
+
+@pytest.mark.parametrize("error", [22, 113])
+def test_O_01_fires_when_commits_are_refused_again_and_again(talk: Conversation, error: int) -> None:
+    refused(talk, unproven(talk), error)
+    talk.settle()
+    finding = talk.the("O-01")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.CLIENT
+    assert finding.certainty is Certainty.HEURISTIC
+    assert finding.member_id == "a-1"
+    assert "5 commits in 12." in finding.summary
+    assert wire.error_name(error) in finding.summary
+
+
+@pytest.mark.parametrize("error", [22, 25, 82, 113])
+def test_O_01_judges_transactional_commits_too(talk: Conversation, error: int) -> None:
+    client = unproven(talk)
+    for _ in range(5):
+        transactional(talk, client, error=error, generation_id_or_member_epoch=3, member_id="a-1")
+        talk.wait(3_000)
+    assert said(talk, "O-01")
+
+
+def test_O_01_waits_for_three_refusals_over_ten_seconds(talk: Conversation) -> None:
+    refused(talk, unproven(talk), 22, times=12, every_ms=500)
+    assert quiet(talk)
+    other = Conversation()
+    refused(other, unproven(other), 22, times=2, every_ms=20_000)
+    assert quiet(other)
+
+
+def test_O_01_allows_one_refusal_per_rebalance(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for generation in range(4, 10):
+        talk.commit(a, 22)
+        talk.wait(5_000)
+        again(talk, [a, b], generation)
+    assert quiet(talk)
+
+
+def test_O_01_is_reset_by_a_join_by_a_success_and_by_another_error(talk: Conversation) -> None:
+    client = unproven(talk)
+    refused(talk, client, 22, times=3)
+    talk.ask_join(client)
+    refused(talk, client, 22, times=3)
+    talk.commit(client)
+    refused(talk, client, 22, times=3)
+    refused(talk, client, 25, times=3)
+    assert quiet(talk)
+
+
+def test_O_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    refused(talk, b, 22, times=6)
+    assert not said(talk, "O-01")
+    refused(talk, b, 22, times=3)
+    assert said(talk, "O-01")
+
+
+def test_O_01_gives_a_static_member_whose_timeout_is_unknown_the_longest(talk: Conversation) -> None:
+    client = unproven(talk)
+    client.instance_id = "i"
+    refused(talk, client, 22, times=20)
+    assert quiet(talk)
+
+
+def test_O_01_ignores_commits_around_the_members_own_leave(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.leave(a)
+    refused(talk, a, 25)
+    assert not said(talk, "O-01")
+
+
+@pytest.mark.parametrize(("error", "cause"), [(22, "G-01"), (25, "M-01"), (82, "S-02")])
+def test_O_01_folds_under_the_zombie_behind_it(talk: Conversation, error: int, cause: str) -> None:
+    a, b = settled(talk)
+    again(talk, [a, b], 4)
+    old = b.reconnected()
+    old.generation = 3
+    refused(talk, old, error)
+    talk.settle()
+    assert cause in talk.rules()
+    assert "O-01" not in talk.rules()
+
+
+def test_O_01_resolves_when_the_member_joins(talk: Conversation) -> None:
+    client = unproven(talk)
+    refused(talk, client, 22)
+    talk.ask_join(client)
+    talk.wait(2_000)
+    assert talk.the("O-01").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- O-02
+
+
+def left_behind(talk: Conversation) -> tuple[Client, Client]:
+    """A client that is still at generation 3 while its own member id is at 4, and the rightful one."""
+    a, b = settled(talk)
+    again(talk, [a, b], 4)
+    old = b.reconnected()
+    old.generation = 3
+    return old, b
+
+
+def test_O_02_fires_on_a_stale_commit_and_names_what_it_overwrote(talk: Conversation) -> None:
+    old, b = left_behind(talk)
+    talk.commit_offsets(b, {1: 70})
+    talk.commit_offsets(old, {1: 50, 2: 60})
+    talk.settle()
+    assert {"G-02", "O-02"} <= set(talk.rules())
+    finding = talk.the("O-02")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert finding.client_id == "b"
+    assert "G-02" in finding.summary
+    assert "t-1, t-2" in finding.summary
+    assert "t-1 70 → 50" in finding.observed
+
+
+def test_O_02_fires_on_the_commit_of_a_stranger(talk: Conversation) -> None:
+    settled(talk)
+    stranger = talk.client("x")
+    stranger.member_id, stranger.generation = "x-1", 3
+    talk.commit_offsets(stranger, {0: 1})
+    talk.settle()
+    assert "M-02" in talk.the("O-02").summary
+
+
+def test_O_02_is_silent_on_a_stale_heartbeat(talk: Conversation) -> None:
+    old, _ = left_behind(talk)
+    talk.heartbeat(old)
+    assert said(talk, "G-02")
+    assert "O-02" not in talk.rules()
+
+
+def test_O_02_needs_a_partition_that_was_accepted(talk: Conversation) -> None:
+    old, _ = left_behind(talk)
+    talk.commit_offsets(old, {0: 1, 1: 2}, {0: 3, 1: 29})
+    assert quiet(talk)
+    talk.commit_offsets(old, {0: 1, 1: 2}, {0: 3})
+    talk.settle()
+    assert ": t-1." in talk.the("O-02").summary
+
+
+def test_O_02_is_silent_on_the_members_own_commit(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 1})
+    talk.commit_offsets(b, {1: 1})
+    assert quiet(talk)
+
+
+def test_O_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    old, _ = left_behind(talk)
+    talk.commit_offsets(old, {0: 1})
+    talk.wait(90_000)
+    assert talk.the("O-02").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- O-03
+
+
+def completing(talk: Conversation) -> tuple[Client, Client]:
+    """Joined, and nobody has asked for the assignment yet."""
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    return a, b
+
+
+def test_O_03_fires_on_a_commit_before_the_assignment(talk: Conversation) -> None:
+    _, b = completing(talk)
+    talk.wait(100)
+    talk.commit(b)
+    talk.settle()
+    finding = talk.the("O-03")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+    assert "generation 3" in finding.summary
+
+
+def test_O_03_allows_a_refusal(talk: Conversation) -> None:
+    _, b = completing(talk)
+    talk.commit(b, 27)
+    assert quiet(talk)
+
+
+def test_O_03_allows_a_commit_once_the_leader_has_asked_to_sync(talk: Conversation) -> None:
+    a, b = completing(talk)
+    talk.ask(a, talk.sync_request(a, [a, b]))
+    talk.commit(b)
+    assert quiet(talk)
+
+
+def test_O_03_allows_a_commit_after_anybody_else_sent_an_assignment(talk: Conversation) -> None:
+    a, b = completing(talk)
+    talk.call(b, talk.sync_request(b, [a, b]), talk.synced(27))
+    talk.commit(b)
+    assert not said(talk, "O-03")
+
+
+def test_O_03_allows_a_commit_once_a_follower_was_answered(talk: Conversation) -> None:
+    _, b = completing(talk)
+    talk.call(b, talk.sync_request(b, []), talk.synced())
+    talk.commit(b)
+    assert not said(talk, "O-03")
+
+
+def test_O_03_allows_a_transactional_commit(talk: Conversation) -> None:
+    _, b = completing(talk)
+    transactional(talk, b, generation_id_or_member_epoch=3, member_id=b.member_id)
+    assert quiet(talk)
+
+
+def test_O_03_allows_a_commit_asked_before_the_round_was_complete(talk: Conversation) -> None:
+    a, b = settled(talk, generation=2)
+    commit = talk.ask(b, talk.commit_request(b, {0: 1}, generation_id_or_member_epoch=3))
+    other = b.reconnected()
+    talk.join_all([a, other], 3)
+    talk.answer(commit, talk.committed({0: 0}))
+    assert quiet(talk)
+
+
+def test_O_03_allows_a_commit_while_a_join_or_a_leave_may_have_ended_the_wait(talk: Conversation) -> None:
+    _, b = completing(talk)
+    talk.leave(talk.client("x"), 25)
+    talk.commit(b)
+    assert not said(talk, "O-03")
+    other = Conversation()
+    _, b = completing(other)
+    other.ask_join(other.client("c"))
+    other.commit(b)
+    assert not said(other, "O-03")
+
+
+def test_O_03_allows_a_commit_while_a_join_of_before_is_unanswered(talk: Conversation) -> None:
+    late = talk.client("late")
+    talk.hand_out_id(late)
+    pending = talk.ask_join(late)
+    _, b = completing(talk)
+    talk.commit(b)
+    talk.close(pending.client)
+    talk.commit(b)
+    assert not said(talk, "O-03")
+
+
+def test_O_03_allows_a_commit_after_half_of_the_shortest_session(talk: Conversation) -> None:
+    _, b = completing(talk)
+    talk.wait(5_500)
+    talk.commit(b)
+    assert not said(talk, "O-03")
+
+
+def test_O_03_needs_every_members_timeouts(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    for one in (a, b):
+        talk.hand_out_id(one)
+    ghost = talk.client("ghost")
+    ghost.member_id = "ghost-1"
+    asked = [talk.ask_join(one) for one in (a, b)]
+    for one in asked:
+        talk.joined(one, generation=3, leader=a, roster=[a, b, ghost])
+    talk.commit(b)
+    assert quiet(talk)
+
+
+def test_O_03_needs_a_known_roster(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    for one in (a, b):
+        talk.hand_out_id(one)
+    talk.joined(talk.ask_join(b), generation=3, leader=a, roster=[a, b])
+    talk.commit(b)
+    assert quiet(talk)
+
+
+def test_O_03_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = completing(talk)
+    talk.commit(b)
+    talk.sync_all([a, b])
+    live(talk, [a, b], 80)
+    assert talk.the("O-03").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- O-04
+
+SIMPLE: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
+
+
+def test_O_04_fires_on_a_simple_commit_accepted_while_somebody_is_a_member(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    talk.commit(talk.client("tool"), **SIMPLE)
+    live(talk, [a, b], 20)
+    finding = talk.the("O-04")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.client_id == "tool"
+    assert finding.member_id is None
+
+
+def test_O_04_warns_when_it_is_refused(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for _ in range(3):
+        talk.commit(talk.client("tool"), 25, **SIMPLE)
+        live(talk, [a, b], 1)
+    finding = talk.the("O-04")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CONFIG
+    assert finding.client_id == "tool"
+
+
+def test_O_04_allows_simple_commits_into_an_empty_group(talk: Conversation) -> None:
+    tool = talk.client("tool")
+    for _ in range(5):
+        talk.commit(tool, **SIMPLE)
+        talk.wait(5_000)
+    a, b = settled(talk, generation=1)
+    live(talk, [a, b], 30)
+    assert quiet(talk)
+
+
+def test_O_04_does_not_take_a_commit_before_the_members_for_one_among_them(talk: Conversation) -> None:
+    """The first of a series may be lawful; a later one that is not is found all the same."""
+    tool = talk.client("tool")
+    talk.commit(tool, **SIMPLE)
+    a, b = settled(talk, generation=1)
+    live(talk, [a, b], 10)
+    assert quiet(talk)
+    for _ in range(4):
+        talk.commit(tool, **SIMPLE)
+        live(talk, [a, b], 5)
+    assert said(talk, "O-04")
+
+
+def test_O_04_needs_a_member_that_was_there_before_and_after(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    talk.leave(a)
+    talk.leave(b)
+    talk.commit(talk.client("tool"), **SIMPLE)
+    c = talk.client("c")
+    talk.round([c], 5)
+    live(talk, [c], 30)
+    assert quiet(talk)
+
+
+def test_O_04_does_not_take_a_heartbeat_that_is_not_answered_for_a_proof(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit(talk.client("tool"), **SIMPLE)
+    for one in (a, b):
+        talk.heartbeat(one)
+        talk.ask(one, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=one.member_id))
+    talk.wait(500)
+    assert quiet(talk)
+
+
+@pytest.mark.parametrize(("version", "fields"), [(0, {}), (8, {"member_id": "m"}), (8, {"group_instance_id": "i"})])
+def test_O_04_judges_only_commits_that_could_name_a_member_and_do_not(
+    talk: Conversation, version: int, fields: dict[str, Any]
+) -> None:
+    a, b = settled(talk)
+    tool = talk.client("tool")
+    body = talk.commit_request(tool, {9: 1}, **{**SIMPLE, **fields})
+    talk.call(tool, body, talk.committed({9: 0}), version=version)
+    live(talk, [a, b], 30)
+    assert quiet(talk)
+
+
+def test_O_04_leaves_groups_of_the_newer_types_alone(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit(talk.client("tool"), **SIMPLE)
+    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    live(talk, [a, b], 30)
+    assert quiet(talk)
+
+
+def test_O_04_resolves_when_it_stops(talk: Conversation) -> None:
+    a, b = settled(talk)
+    tool = talk.client("tool")
+    talk.commit(tool, **SIMPLE)
+    talk.commit(talk.client("other"), 25, **SIMPLE)
+    live(talk, [a, b], 90)
+    events = [finding.status for finding in talk.findings if finding.rule == "O-04"]
+    assert events.count(Status.OPEN) == events.count(Status.RESOLVED) == 2
+
+
+def test_O_04_takes_a_series_after_a_pause_for_a_new_one(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for _ in range(2):
+        talk.commit(talk.client("tool"), 25, **SIMPLE)
+        live(talk, [a, b], 100)
+    events = [finding.status for finding in talk.findings if finding.rule == "O-04"]
+    assert events == [Status.OPEN, Status.RESOLVED] * 2
+
+
+# ---------------------------------------------------------------------------------------------------- O-05
+
+
+def test_O_05_fires_on_a_partition_that_is_somebody_elses(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1, 9), b: (2,)})
+    talk.commit_offsets(b, {2: 1, 9: 1})
+    talk.settle()
+    finding = talk.the("O-05")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == b.member_id
+    assert ": t-9." in finding.summary
+
+
+def test_O_05_allows_what_was_its_own_in_the_generation_before(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    give(talk, [a, b], 4, {a: (0,), b: (1, 2)})
+    talk.commit_offsets(a, {0: 1, 1: 1})
+    assert quiet(talk)
+    give(talk, [a, b], 5, {a: (0,), b: (1, 2)})
+    talk.commit_offsets(a, {1: 1})
+    assert said(talk, "O-05")
+
+
+def test_O_05_keeps_what_was_before_when_the_assignment_is_fetched_twice(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    give(talk, [a, b], 4, {a: (0,), b: (1, 2)})
+    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=assignment(t=(0,)))
+    talk.call(a, talk.sync_request(a, []), reply)
+    talk.commit_offsets(a, {1: 1})
+    assert quiet(talk)
+
+
+def test_O_05_needs_to_know_what_the_member_had_before(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id, a.generation = "a-1", 3
+    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=assignment(t=(0,)))
+    talk.call(a, talk.sync_request(a, [a]), reply)
+    talk.commit_offsets(a, {9: 1})
+    assert quiet(talk)
+
+
+def test_O_05_needs_the_assignment_of_this_generation(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0,), b: (2,)})
+    talk.commit_offsets(a, {9: 1}, generation_id_or_member_epoch=4)
+    assert quiet(talk)
+
+
+@pytest.mark.parametrize("blob", [b"\x00", assignment(t=(70_000,))])
+def test_O_05_needs_an_assignment_that_can_be_read(talk: Conversation, blob: bytes) -> None:
+    a = talk.client("a")
+    talk.join_all([a], 3)
+    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=blob)
+    talk.call(a, talk.sync_request(a, [a]), reply)
+    talk.commit_offsets(a, {9: 1})
+    assert not said(talk, "O-05")
+
+
+def test_O_05_takes_an_assignment_of_no_bytes_for_none(talk: Conversation) -> None:
+    a = talk.client("a")
+    talk.join_all([a], 3)
+    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=b"")
+    talk.call(a, talk.sync_request(a, [a]), reply)
+    talk.commit_offsets(a, {9: 1})
+    assert said(talk, "O-05")
+
+
+def test_O_05_reads_only_assignments_of_consumers(talk: Conversation) -> None:
+    a = talk.client("a")
+    talk.join_all([a], 3)
+    talk.call(a, talk.sync_request(a, [a]), wire.SyncGroupResponse(protocol_type="connect", assignment=assignment(t=(0,))))
+    talk.commit_offsets(a, {9: 1})
+    assert not said(talk, "O-05")
+
+
+def test_O_05_cannot_compare_topics_named_by_id(talk: Conversation) -> None:
+    a = talk.client("a")
+    give(talk, [a], 3, {a: (0,)})
+    id_ = "AAAAAAAAAAAAAAAAAAAABQ"
+    part = wire.OffsetCommitRequestPartition(partition_index=9, committed_offset=1)
+    body = talk.commit_request(a, {}, topics=(wire.OffsetCommitRequestTopic(topic_id=id_, partitions=(part,)),))
+    done = (wire.OffsetCommitResponsePartition(partition_index=9),)
+    reply = wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(topic_id=id_, partitions=done),))
+    talk.call(a, body, reply, version=10)
+    assert quiet(talk)
+
+
+def test_O_05_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a = talk.client("a")
+    give(talk, [a], 3, {a: (0,)})
+    talk.commit_offsets(a, {9: 1})
+    live(talk, [a], 70)
+    assert talk.the("O-05").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- O-06
+
+
+def test_O_06_fires_when_two_members_commit_one_partition(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 5, 1: 5, 2: 5, 3: 5, 4: 5})
+    talk.commit_offsets(b, {0: 6, 1: 6, 2: 6, 3: 6, 4: 6})
+    talk.commit_offsets(a, {0: 7})
+    talk.settle()
+    finding = talk.the("O-06")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.CONFIRMED
+    assert a.member_id in finding.summary
+    assert b.member_id in finding.summary
+    assert finding.count == 2
+
+
+def test_O_06_names_a_few_of_many_partitions(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, dict.fromkeys(range(5), 5))
+    talk.commit_offsets(b, dict.fromkeys(range(5), 6))
+    talk.settle()
+    assert "t-0, t-1, t-2 and 2 more" in talk.the("O-06").summary
+
+
+def test_O_06_allows_a_hand_over_between_generations(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 5})
+    again(talk, [a, b], 4)
+    talk.commit_offsets(b, {0: 6})
+    assert quiet(talk)
+
+
+def test_O_06_allows_a_replaced_static_member_to_go_on(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    talk.commit_offsets(b, {0: 5})
+    again = talk.client("b")
+    again.instance_id = "i"
+    asked = talk.ask_join(again)
+    talk.joined(asked, generation=3, leader=a, roster=[a, again], member_id="i-2")
+    talk.call(again, talk.sync_request(again, []), talk.synced())
+    talk.commit_offsets(again, {0: 6}, group_instance_id=None)
+    assert not said(talk, "O-06")
+
+
+def test_O_06_ignores_a_reset_by_somebody_else(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 5})
+    talk.commit_offsets(talk.client("tool"), {0: 1, 7: 1}, generation_id_or_member_epoch=-1, member_id="tool")
+    talk.commit_offsets(b, {0: 2})
+    assert quiet(talk)
+
+
+def test_O_06_does_not_compare_across_a_loss(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 5})
+    talk.gap()
+    talk.commit_offsets(b, {0: 6})
+    assert quiet(talk)
+
+
+def test_O_06_leaves_a_stale_commit_to_others(talk: Conversation) -> None:
+    old, b = left_behind(talk)
+    talk.commit_offsets(b, {0: 5})
+    talk.commit_offsets(old, {0: 6})
+    assert not said(talk, "O-06")
+
+
+def test_O_06_leaves_groups_of_the_newer_types_alone(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    talk.commit_offsets(a, {0: 5})
+    talk.commit_offsets(b, {0: 6})
+    assert quiet(talk)
+
+
+def test_O_06_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 5})
+    talk.commit_offsets(b, {0: 6})
+    live(talk, [a, b], 70)
+    assert talk.the("O-06").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- O-07
+
+
+def test_O_07_fires_when_a_member_puts_its_offset_back(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.commit_offsets(a, {0: 50, 1: 7})
+    talk.commit_offsets(a, {0: 40, 1: 7})
+    talk.settle()
+    finding = talk.the("O-07")
+    assert finding.severity is Severity.WARNING
+    assert "t-0 50 → 40." in finding.summary
+
+
+def test_O_07_allows_a_new_generation(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 50})
+    again(talk, [a, b], 4)
+    talk.commit_offsets(a, {0: 40})
+    assert quiet(talk)
+
+
+def test_O_07_allows_a_reset_by_somebody_else(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.commit_offsets(a, {0: 50})
+    talk.commit_offsets(talk.client("tool"), {0: 1}, generation_id_or_member_epoch=-1, member_id="tool")
+    talk.commit_offsets(a, {0: 2})
+    assert quiet(talk)
+
+
+def test_O_07_does_not_compare_commits_under_way_at_once(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.commit_offsets(a, {0: 10})
+    other = a.reconnected()
+    first = talk.ask(a, talk.commit_request(a, {0: 20}))
+    second = talk.ask(other, talk.commit_request(a, {0: 30}))
+    talk.answer(second, talk.committed({0: 0}))
+    talk.answer(first, talk.committed({0: 0}))
+    assert quiet(talk)
+    talk.commit_offsets(a, {0: 29})
+    assert said(talk, "O-07")
+
+
+def test_O_07_compares_commits_queued_on_one_connection(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    asked = [talk.ask(a, talk.commit_request(a, {0: offset})) for offset in (30, 20)]
+    for one in asked:
+        talk.answer(one, talk.committed({0: 0}))
+    assert said(talk, "O-07")
+
+
+def test_O_07_does_not_compare_transactional_commits(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    for offset in (50, 40):
+        transactional(talk, a, offset=offset, generation_id_or_member_epoch=3, member_id=a.member_id)
+    talk.commit_offsets(a, {0: 30})
+    assert quiet(talk)
+
+
+def test_O_07_does_not_know_refused_commits(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.commit_offsets(a, {0: 50, 1: 1}, {0: 29})
+    talk.commit_offsets(a, {0: 40, 1: 2})
+    assert quiet(talk)
+
+
+def test_O_07_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit_offsets(a, {0: 50})
+    talk.commit_offsets(a, {0: 40})
+    live(talk, [a, b], 70)
+    assert talk.the("O-07").status is Status.RESOLVED
+
+
+def test_of_very_many_positions_only_the_first_are_kept(talk: Conversation) -> None:
+    a, b = settled(talk)
+    many = dict.fromkeys(range(3 * POSITIONS_KEPT), 5)
+    commit = talk.ask(a, talk.commit_request(a, many))
+    assert len(talk.model.snapshot()) < 8_000
+    talk.answer(commit, talk.committed(dict.fromkeys(many, 0)))
+    talk.commit_offsets(a, {1_000: 7})
+    talk.commit_offsets(a, {1_000: 6})
+    talk.commit_offsets(b, {1_000: 7})
+    assert quiet(talk)
+    group, _ = talk.model._opened(("c1", "g"))
+    assert sum(map(len, group.offsets.committed.values())) == POSITIONS_KEPT
+
+
+# ---------------------------------------------------------------------------------------------------- O-08
+
+
+def transactional(talk: Conversation, client: Client, *, offset: int = 1, error: int = 0, version: int = 4, **fields: Any) -> None:
+    part = wire.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    values: dict[str, Any] = {
+        "transactional_id": "tx",
+        "group_id": talk.group,
+        "topics": (wire.TxnOffsetCommitRequestTopic(name="t", partitions=(part,)),),
+    }
+    done = wire.TxnOffsetCommitResponsePartition(partition_index=0, error_code=error)
+    reply = wire.TxnOffsetCommitResponse(topics=(wire.TxnOffsetCommitResponseTopic(name="t", partitions=(done,)),))
+    talk.call(client, wire.TxnOffsetCommitRequest(**{**values, **fields}), reply, version=version)
+
+
+def test_O_08_notes_a_transaction_without_a_member(talk: Conversation) -> None:
+    transactional(talk, talk.client("p"))
+    finding = talk.the("O-08")
+    assert finding.severity is Severity.INFO
+    assert finding.certainty is Certainty.CERTAIN
+    assert "transactional id tx" in finding.summary
+
+
+def test_O_08_ignores_versions_that_cannot_name_one(talk: Conversation) -> None:
+    transactional(talk, talk.client("p"), version=2)
+    assert quiet(talk)
+
+
+def test_O_08_ignores_transactions_with_a_member(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    transactional(talk, talk.client("p"), generation_id_or_member_epoch=3, member_id=a.member_id)
+    assert quiet(talk)
+
+
+def test_O_08_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    transactional(talk, talk.client("p"))
+    talk.wait(70_000)
+    assert talk.the("O-08").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- O-09
+
+
+@pytest.mark.parametrize("error", [12, 28, 29, 30])
+def test_O_09_fires_when_commits_are_rejected_repeatedly(talk: Conversation, error: int) -> None:
+    a, _ = settled(talk)
+    talk.commit(a, error)
+    assert quiet(talk)
+    talk.commit(a, error)
+    talk.settle()
+    finding = talk.the("O-09")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CONFIG
+    assert wire.error_name(error) in finding.summary
+
+
+def test_O_09_counts_anew_after_a_success_and_for_another_reason(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.commit(a, 29)
+    talk.commit(a)
+    talk.commit(a, 29)
+    talk.commit(a, 12)
+    talk.commit(a, 22)
+    assert quiet(talk)
+
+
+def test_O_09_names_a_committer_that_is_no_member(talk: Conversation) -> None:
+    tool = talk.client("tool")
+    for _ in range(2):
+        talk.commit(tool, 30, **SIMPLE)
+    assert said(talk, "O-09")
+    assert "a non-member (client tool" in talk.the("O-09").summary
+
+
+def test_O_09_resolves_with_the_next_good_commit(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.commit(a, 29)
+    talk.commit(a, 29)
+    talk.wait(2_000)
+    talk.commit(a)
+    talk.leave(a)
+    talk.wait(1_000)
+    assert talk.the("O-09").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- what is kept
+
+
+def test_what_is_kept_is_bounded(talk: Conversation) -> None:
+    for index in range(HOLDINGS_KEPT + 20):
+        client = talk.client(f"c{index}")
+        talk.hand_out_id(client)
+        talk.ask_join(client)
+    for index in range(KEPT + 5):
+        client = talk.client(f"z{index}")
+        client.member_id, client.generation = f"z-{index}", 3
+        talk.commit(client, 25)
+    group, _ = talk.model._opened(("c1", "g"))
+    assert len(group.offsets.holdings) == HOLDINGS_KEPT
+    assert len(group.offsets.refused) == KEPT
+    assert "z-4" not in group.offsets.refused
+
+
+def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    tool = talk.client("tool")
+    talk.commit(tool, **SIMPLE)
+    talk.commit(tool, 25, **SIMPLE)
+    live(talk, [a, b], 5)
+    talk.commit_offsets(a, {0: 9, 1: 9})
+    talk.commit_offsets(b, {1: 9, 2: 9})
+    talk.commit_offsets(b, {1: 8, 2: 8}, {1: 29})
+    talk.commit_offsets(b, {1: 8, 2: 8}, {1: 29})
+    transactional(talk, a, generation_id_or_member_epoch=3, member_id=a.member_id)
+    transactional(talk, talk.client("p"))
+    talk.join_all([a, b], 4)
+    talk.commit(b)
+    for _ in range(5):
+        transactional(talk, b, error=25, generation_id_or_member_epoch=4, member_id=b.member_id)
+        talk.wait(3_000)
+    assert {"O-01", "O-03", "O-04", "O-05", "O-06", "O-07", "O-08", "O-09"} <= set(talk.rules())
+    model = Coordinator(topic="mirror", partition=0, settings=talk.settings)
+    found = []
+    for record in talk.records:
+        if record.kind is not Kind.TICK:
+            model = Coordinator.restore(model.snapshot(), settings=talk.settings)
+        found.extend(model.receive(record))
+    assert found == talk.findings
