@@ -18,6 +18,7 @@ class Settings:
     zombie_refusals: int = 3
     quiet_ms: int = 60_000  #: a breach that does not recur for this long is over
     unbounded_join_ms: int = 600_000  #: stands in for a rebalance timeout too large to mean anything
+    broadcast_assignors: tuple[str, ...] = ()  #: protocol names whose assignor gives one partition to several members on purpose
     silence_ms: int = 10_000  #: a partition without a single record for this long is a dead mirror: it should tick each second
     forget_group_ms: int = 86_400_000  #: a group without frames and without open findings leaves the state
 

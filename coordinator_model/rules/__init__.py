@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.rules import coordinators, generations, members, offsets, rebalances, sessions, static, view
+from coordinator_model.rules import (
+    assignments,
+    coordinators,
+    generations,
+    members,
+    offsets,
+    protocol,
+    rebalances,
+    sessions,
+    static,
+    view,
+)
 from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule
 
 CATALOGUE: Final[dict[str, Rule]] = {
@@ -15,6 +26,8 @@ CATALOGUE: Final[dict[str, Rule]] = {
         static.RULES,
         rebalances.RULES,
         sessions.RULES,
+        assignments.RULES,
+        protocol.RULES,
         offsets.RULES,
         coordinators.RULES,
         view.RULES,

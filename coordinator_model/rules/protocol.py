@@ -1,0 +1,694 @@
+"""Family P: protocol consistency. Answers and requests that no state of a group explains.
+
+The traps. *Codes grow*: a newer broker may answer with one that this release has never heard of, which is no breach. *A JoinGroup success
+need not end a join phase*: a lost answer is repeated, and a static member that returns to a stable group is answered at once, with the
+generation, the protocol and sometimes the dead leader of before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.groups.assignments import (
+    AHEAD,
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    ORDER,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+    Failed,
+    JoinAnswered,
+    NoCommonProtocol,
+    SyncAnswered,
+    SyncAsked,
+    Unparsable,
+    asks_for_another,
+    is_foreign,
+    joined_protocol,
+    same_instance,
+    strange_protocol,
+    window_us,
+)
+from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.facts import MAX_INT32, Exchange, JoinAsk, Member, SyncAsk
+from coordinator_model.groups.happenings import Mixed
+from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.rules.assignments import suspected, suspects
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about, seconds, who, whom
+from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name
+
+_HEARTBEAT: Final = 12
+
+LEGAL_ERRORS: Final[dict[int, Mapping[int, int]]] = {
+    # API → error code → first version of the API in whose answers it may stand, in the order in which a coordinator checks. Brokers'
+    # differences are joined: what any release since 2.0 may answer is legal.
+    JOIN_GROUP: {
+        35: 0,  # a static member while the cluster's metadata version is below 2.3
+        30: 0,  # not authorised
+        15: 0,  # no coordinator yet, a dead group, or a failed append
+        24: 0,  # an empty group id
+        26: 0,  # a session timeout outside the broker's limits
+        16: 0,  # the coordinator is elsewhere, or just left
+        14: 0,  # loading
+        81: 0,  # the group is full
+        23: 0,  # no protocol in common
+        79: 4,  # the first of two steps (KIP-394)
+        25: 0,  # no such member
+        82: 5,  # another holds the instance id (KIP-345)
+        27: 0,  # the append of a static replacement timed out (Scala), or the group is being upgraded: see _impossible
+    },
+    SYNC_GROUP: {
+        35: 0, 30: 0, 15: 0, 24: 0, 16: 0,
+        14: 0, 27: 0,  # loading: the former from Java coordinators, the latter from Scala ones
+        25: 0, 82: 3, 22: 0,
+        23: 5,  # another protocol type or name, or none (KIP-559)
+    },
+    _HEARTBEAT: {
+        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 25: 0, 82: 3, 22: 0, 27: 0,
+        14: 0,  # not from a stock broker, which answers success while it loads; but harmless
+    },
+    LEAVE_GROUP: {
+        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0,
+        25: 0, 82: 3,  # for each member
+    },
+    OFFSET_COMMIT: {
+        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0,
+        3: 0, 29: 0, 12: 0, 28: 0, 100: 10,  # for each partition, mostly without asking the coordinator
+        25: 0, 82: 7, 22: 0, 27: 0,
+        69: 9, 113: 9,  # an unknown group, a stale epoch (KIP-848)
+        7: 0,  # an append that timed out (Scala)
+    },
+    TXN_OFFSET_COMMIT: {
+        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0, 3: 0, 29: 0, 12: 0, 28: 0, 7: 0,
+        25: 3, 82: 3, 22: 3,  # who commits is told since v3 (KIP-447)
+        53: 0, 47: 0, 48: 0, 49: 0, 51: 0, 59: 0, 67: 0, 90: 0, 120: 0,  # about the producer
+        27: 0, 69: 0, 113: 0,  # not from a stock broker; but harmless
+    },
+    FIND_COORDINATOR: {
+        35: 0, 30: 0, 53: 0, 15: 0, 24: 0, 120: 5,
+        14: 0, 16: 0, 29: 0,  # not from a stock broker; but harmless
+    },
+    DELETE_GROUPS: {35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0, 68: 0, 69: 0},
+}  # fmt: skip
+_ANYWHERE: Final = frozenset({-1, 42})  # an internal error is C-08's; a malformed request may be refused on any API
+_NAMED = 3
+
+
+def _fields(exchange: Exchange) -> dict[str, Any]:
+    """The fields of a breach that name who asked."""
+    return {
+        "actor": exchange.actor,
+        "member_id": exchange.member_id or None,
+        "instance_id": exchange.instance_id,
+    }
+
+
+def _member(exchange: Exchange) -> str:
+    """``member M (client C at A)``, as the exchange names it."""
+    name = f"member {exchange.member_id}" if exchange.member_id else "a new member"
+    return f"{name} {whom(exchange.actor)}"
+
+
+# ---------------------------------------------------------------------------------------------------- P-01, P-14
+
+
+def _syncs_for_another(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
+    exchange, plan = asked.exchange, group.assignments.plan
+    named = asks_for_another(group, exchange)
+    told = joined_protocol(group, exchange)
+    if named:
+        joined = f", and joined {'/'.join(told)}" if told is not None else ""
+        summary = f"{_member(exchange)} of group {group.name} asks for its assignment under protocol {named}{joined}."
+        observed = f"a SyncGroup request that names {named}"
+    elif plan is not None and told is not None and exchange.member_id in plan.foreign:
+        summary = (
+            f"{_member(exchange)} of group {group.name} goes on although its JoinGroup was answered with protocol {'/'.join(told)}, "
+            "which is not its own."
+        )
+        observed = "a SyncGroup request after a JoinGroup answer whose protocol type or name the member had not sent"
+    else:
+        return None
+    member = group.members[exchange.member_id] if told is not None else None
+    joined_frame = () if member is None or member.joined_frame is None else (member.joined_frame,)
+    return Breach(
+        exchange.member_id,
+        summary,
+        observed,
+        (*joined_frame, request_evidence(exchange)),
+        generation=exchange.generation,
+        **_fields(exchange),
+    )
+
+
+def _sync_let_through(group: ClassicGroup, answered: SyncAnswered) -> Breach | None:
+    exchange = answered.exchange
+    asked, named = asks_for_another(group, exchange), strange_protocol(group, exchange, answered.body)
+    if asked:
+        summary = (
+            f"The coordinator {exchange.broker} accepted a SyncGroup under protocol {asked} from {_member(exchange)}, while group "
+            f"{group.name} runs another: it, or a proxy before it, does not check the protocol."
+        )
+        observed = f"a SyncGroup that names {asked} answered with success, instead of INCONSISTENT_GROUP_PROTOCOL"
+    elif named:
+        summary = (
+            f"The coordinator {exchange.broker} answered the SyncGroup of {_member(exchange)} in group {group.name} under protocol "
+            f"{named}, which the group does not run."
+        )
+        observed = f"a SyncGroup success that names {named}"
+    else:
+        return None
+    return Breach(
+        exchange.member_id,
+        summary,
+        observed,
+        (request_evidence(exchange), response_evidence(exchange, 0)),
+        generation=exchange.generation,
+        severity=Severity.CRITICAL,
+        certainty=Certainty.CONFIRMED,
+        blame=Blame.BROKER,
+        **_fields(exchange),
+    )
+
+
+def _goes_on(group: ClassicGroup) -> Iterator[Due]:
+    for strange in group.assignments.strange:
+        member = group.members.get(strange.member_id)
+        if member is None or not member.present or member.joined != strange.generation or group.parked(member):
+            continue
+        # Without any further frame its session will have run out by then, and it is not present any more.
+        timeout_ms = member.session_timeout_ms or 0
+        at_us = strange.at_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
+
+        def describe(member: Member = member, named: str = strange.named, at_us: int = at_us - strange.at_us) -> Breach:
+            frames = () if member.joined_frame is None else (member.joined_frame,)
+            return Breach(
+                member.id,
+                f"{who(member)} goes on in group {group.name} for {seconds(at_us)} after its SyncGroup was answered under protocol "
+                f"{named}, which is not the one that it joined with.",
+                f"still a member, without a JoinGroup, {seconds(at_us)} after an answer that names {named}",
+                frames,
+                generation=member.joined,
+                **about(member),
+            )
+
+        yield Due(at_us, member.id, Severity.WARNING, describe)
+
+
+# ---------------------------------------------------------------------------------------------------- P-02 to P-06, P-11
+
+
+def _no_common_protocol(group: ClassicGroup, refused: NoCommonProtocol) -> Breach | None:
+    exchange = refused.exchange
+    ask = exchange.ask
+    assert isinstance(ask, JoinAsk)
+    others = sorted({f"{'/'.join(member.protocols)} by {member.actor.client_id}" for member in group.present_members()})
+    offers = f"; the others offer {', '.join(others[:_NAMED])}" if others else ""
+    times = f"{refused.times} times in a row" if refused.times > 1 else "once"
+    return Breach(
+        refused.subject,
+        f"{_member(exchange)} cannot join group {group.name}: it offers {'/'.join(ask.protocols) or 'nothing'} of type "
+        f"{ask.protocol_type or 'none'}, which not all members support{offers}.",
+        f"JoinGroup refused with INCONSISTENT_GROUP_PROTOCOL {times}",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        severity=Severity.ERROR if refused.times > 1 else Severity.WARNING,
+        **_fields(exchange),
+    )
+
+
+def _answer_breach(answered: JoinAnswered, summary: str, observed: str, **fields: Any) -> Breach:
+    exchange, body = answered.exchange, answered.body
+    return Breach(
+        body.member_id,
+        f"The coordinator {exchange.broker} {summary}",
+        observed,
+        (request_evidence(exchange), response_evidence(exchange, 0, body.generation_id)),
+        actor=exchange.actor,
+        member_id=body.member_id,
+        instance_id=exchange.instance_id,
+        generation=body.generation_id,
+        **fields,
+    )
+
+
+def _illegal_choice(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body = answered.exchange, answered.body
+    ask = exchange.ask
+    assert isinstance(ask, JoinAsk)
+    if not is_foreign(exchange, body):
+        return None
+    named = f"{body.protocol_type or ask.protocol_type}/{body.protocol_name}"
+    offered = f"{ask.protocol_type}/{' or '.join(ask.protocols)}"
+    return _answer_breach(
+        answered,
+        f"chose protocol {named} for group {group.name}, which member {body.member_id} {whom(exchange.actor)} did not offer: it offered "
+        f"{offered}.",
+        f"a JoinGroup success that names {named}",
+    )
+
+
+def _misplaced_roster(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body = answered.exchange, answered.body
+    leads = body.member_id == body.leader
+    if leads == bool(body.members):
+        return None
+    if leads and not exchange.member_id and exchange.instance_id is not None and exchange.api_version < 9:
+        return None  # a static member returned: before v9 it is not told whom it leads
+    person = f"member {body.member_id} {whom(exchange.actor)}"
+    if leads:
+        return _answer_breach(
+            answered,
+            f"made {person} the leader of group {group.name} without telling it who the members are: it cannot assign.",
+            "a JoinGroup success to the leader without members",
+        )
+    return _answer_breach(
+        answered,
+        f"gave the member list of group {group.name} to {person}, who does not lead.",
+        f"a JoinGroup success to a follower with {len(body.members)} members",
+    )
+
+
+def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    body = answered.body
+    if body.member_id != body.leader or not body.members or any(entry.member_id == body.leader for entry in body.members):
+        return None
+    return _answer_breach(
+        answered,
+        f"named {body.leader} {whom(answered.exchange.actor)} leader of group {group.name}, and not among its members: nobody will give it "
+        "an assignment.",
+        f"a JoinGroup success to the leader with {len(body.members)} members, itself not among them",
+    )
+
+
+def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body, newest = answered.exchange, answered.body, group.round
+    if newest is None or newest.generation != body.generation_id:
+        return None
+    # Only of answers whose waits overlap is it known that one coordinator, in one life, gave both.
+    if exchange.effective_us > newest.proven_us - group.settings.clock_skew_ms * 1_000:
+        return None
+    if body.protocol_name != newest.protocol:
+        return _disagree(group, answered, f"protocol {body.protocol_name}", f"protocol {newest.protocol}")
+    if body.leader == newest.leader or same_instance(group, body.leader, newest.leader):
+        return None
+    member, leader = group.members.get(body.leader), group.members.get(newest.leader)
+    if leader is None or leader.proven_us is None:
+        return None
+    if leader.instance_id is not None and (member is None or member.instance_id is None):
+        return None  # it may be the same static member, back under another id
+    return _disagree(group, answered, f"leader {body.leader}", f"leader {newest.leader}")
+
+
+def _disagree(group: ClassicGroup, answered: JoinAnswered, one: str, other: str) -> Breach:
+    assert group.round is not None
+    body = answered.body
+    breach = _answer_breach(
+        answered,
+        f"told members of group {group.name} different things about generation {body.generation_id}: {other}, and {one} to member "
+        f"{body.member_id} {whom(answered.exchange.actor)}.",
+        f"JoinGroup successes at generation {body.generation_id} that were waiting at the same time name {other} and {one}",
+    )
+    return breach._replace(subject="", evidence=(group.round.proof, *breach.evidence))
+
+
+def _skip_misused(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body = answered.exchange, answered.body
+    if not body.skip_assignment:
+        return None
+    if body.member_id != body.leader:
+        why, observed = "who does not lead", "SkipAssignment in a JoinGroup success to a follower"
+    elif exchange.member_id or exchange.instance_id is None:
+        why, observed = "who did not return as a static member", "SkipAssignment in answer to a JoinGroup that replaced nobody"
+    else:
+        return None
+    return _answer_breach(
+        answered,
+        f"told member {body.member_id} {whom(exchange.actor)} of group {group.name}, {why}, to skip the assignment: there may be none.",
+        observed,
+    )
+
+
+def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
+    exchange, plan = asked.exchange, group.assignments.plan
+    assert isinstance(exchange.ask, SyncAsk)
+    if plan is None or plan.generation != exchange.generation or plan.skipped != exchange.member_id or not exchange.ask.assigned:
+        return None
+    return Breach(
+        exchange.member_id,
+        f"{_member(exchange)} leads group {group.name}, was told to skip the assignment, and submitted one nevertheless: the coordinator "
+        "drops it.",
+        f"a SyncGroup request with {exchange.ask.assigned} entries after SkipAssignment",
+        (request_evidence(exchange),),
+        generation=exchange.generation,
+        severity=Severity.WARNING,
+        blame=Blame.CLIENT,
+        **_fields(exchange),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- P-07 to P-10
+
+
+def _impossible(exchange: Exchange, error: int) -> bool:
+    if error in _ANYWHERE or error not in ERROR_CODES:
+        return False
+    if exchange.api_key == JOIN_GROUP and error == 27:
+        replaces = not exchange.member_id and exchange.instance_id is not None
+        return not replaces and exchange.gap_free
+    since = LEGAL_ERRORS[exchange.api_key].get(error)
+    return since is None or exchange.api_version < since
+
+
+def _impossible_error(group: ClassicGroup, failed: Failed) -> Breach | None:
+    exchange = failed.exchange
+    wrong = sorted(error for error in failed.errors if _impossible(exchange, error))
+    if not wrong or group.kind != "classic":
+        return None
+    api, named = API_NAMES[exchange.api_key], error_name(wrong[0])
+    return Breach(
+        f"{api} {named}",
+        f"{exchange.broker} answered a {api} v{exchange.api_version} of {_member(exchange)} in group {group.name} with {named}, which no "
+        "coordinator gives there.",
+        f"{api} v{exchange.api_version} answered {', '.join(error_name(error) for error in wrong)}",
+        (request_evidence(exchange), response_evidence(exchange, wrong[0])),
+        generation=exchange.generation if exchange.generation >= 0 else None,
+        certainty=Certainty.CONFIRMED if wrong == [27] else None,
+        **_fields(exchange),
+    )
+
+
+def _impossible_order(group: ClassicGroup) -> Iterator[Due]:
+    for suspect in suspects(group, ORDER, AHEAD):
+        if suspect.kind == ORDER:
+            what = "an assignment, before the leader of that generation submitted any"
+            observed = "a SyncGroup success without a SyncGroup request of the leader"
+        else:
+            what = "a heartbeat's success, although nobody was handed that generation"
+            observed = "a Heartbeat success beyond the newest generation in any JoinGroup answer"
+
+        def describe(what: str = what, observed: str = observed, suspect: Any = suspect) -> Breach:
+            return Breach(
+                suspect.member_id,
+                f"The coordinator {group.broker} gave member {suspect.member_id} {whom(suspect.actor)} of group {group.name} at "
+                f"generation {suspect.generation} {what}.",
+                observed,
+                (suspect.frame,),
+                **suspected(suspect),
+            )
+
+        yield Due(suspect.at_us + window_us(group), suspect.member_id, Severity.CRITICAL, describe)
+
+
+def _version_refused(group: ClassicGroup, failed: Failed) -> Breach | None:
+    exchange = failed.exchange
+    if 35 not in failed.errors:
+        return None
+    api = API_NAMES[exchange.api_key]
+    static = exchange.instance_id is not None
+    why = "its cluster's metadata version does not know group.instance.id yet" if static else "it does not support that version"
+    return Breach(
+        exchange.member_id or exchange.actor.client_id or "",
+        f"{_member(exchange)} of group {group.name} sent a {api} v{exchange.api_version}, which {exchange.broker} refused: {why}.",
+        f"{api} v{exchange.api_version} answered UNSUPPORTED_VERSION",
+        (request_evidence(exchange), response_evidence(exchange, 35)),
+        blame=Blame.CONFIG if static else None,
+        **_fields(exchange),
+    )
+
+
+def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
+    notes: dict[str, list[Member]] = {}
+    members = [member for member in group.present_members() if member.session_timeout_ms is not None]
+    for member in members:
+        session_ms, rebalance_ms = member.session_timeout_ms or 0, member.rebalance_timeout_ms or 0
+        if rebalance_ms < session_ms:
+            notes.setdefault(f"rebalance timeout {rebalance_ms} ms below session timeout {session_ms} ms", []).append(member)
+        if rebalance_ms == MAX_INT32 and "stream" not in member.protocols and group.protocol_type == "consumer":
+            notes.setdefault("a rebalance timeout without end", []).append(member)
+        interval_us = member.heartbeat_interval_us
+        # Twenty heartbeats after it joined, the pause of the rebalance has left the average.
+        settled = interval_us and member.heartbeat_us - member.joined_us >= 20 * interval_us
+        if settled and 3 * interval_us > 1_100 * session_ms:
+            notes.setdefault(f"heartbeats every {seconds(interval_us)} at a session timeout of {session_ms} ms", []).append(member)
+    severity = Severity.WARNING if notes else Severity.INFO
+    values = sorted({(member.session_timeout_ms, member.rebalance_timeout_ms) for member in members})
+    if len(values) > 1:
+        pairs = ", ".join(f"{session_ms}/{rebalance_ms} ms" for session_ms, rebalance_ms in values[:_NAMED])
+        notes.setdefault(f"session and rebalance timeouts that differ between members ({pairs})", members)
+    if not notes or group.learning:
+        return
+
+    def describe() -> Breach:
+        said = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:_NAMED])}" for note, whose in notes.items())
+        first = next(iter(notes.values()))[0]
+        frames = () if first.joined_frame is None else (first.joined_frame,)
+        return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), frames, **about(first))
+
+    yield Due(max(member.joined_us for member in members), "", severity, describe)
+
+
+# ---------------------------------------------------------------------------------------------------- P-12, P-13
+
+
+def _mixed(group: ClassicGroup, mixed: Mixed) -> Breach | None:
+    exchange = mixed.exchange
+    since_us = group.assignments.mixed_since_us
+    lasts_us = exchange.res_us - since_us
+    return Breach(
+        "",
+        f"Group {group.name} has members of both protocols (KIP-848 migration), {_member(exchange)} of the classic one; seen for "
+        f"{seconds(lasts_us)}.",
+        "a JoinGroup success that names no leader",
+        (response_evidence(exchange, 0),),
+        severity=Severity.WARNING if lasts_us > 86_400_000_000 else Severity.INFO,
+        **_fields(exchange),
+    )
+
+
+def _undecodable(group: ClassicGroup, unparsable: Unparsable) -> Breach | None:
+    exchange = unparsable.exchange
+    return Breach(
+        exchange.member_id or exchange.actor.client_id or "",
+        f"{_member(exchange)} of group {group.name} sent bytes that are no consumer protocol: {unparsable.what}.",
+        f"{len(unparsable.raw)} bytes: {unparsable.raw[:24].hex(' ') or 'none at all'}",
+        (request_evidence(exchange),),
+        generation=exchange.generation if exchange.generation >= 0 else None,
+        **_fields(exchange),
+    )
+
+
+P_01 = FrameRule(
+    id="P-01",
+    name="protocol differs from the one joined",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A member syncs under a protocol type or name that is not the group's, or goes on after being told a foreign one: it may "
+    "decode the assignment as something else. If the coordinator lets it, its check is missing (KIP-559).",
+    condition="A SyncGroup from v5 on names another protocol type or name than the member's JoinGroup answer, or none; or it follows an "
+    "answer whose type or name the member had not offered. Critical, and the broker's, when such a SyncGroup succeeds, or when a "
+    "SyncGroup success names a protocol that the group does not run.",
+    expected="SyncGroup repeats the type and name of the JoinGroup answer; otherwise INCONSISTENT_GROUP_PROTOCOL. A client that is told a "
+    "foreign protocol stops.",
+    action="Upgrade the named client; when the coordinator is blamed, look for a proxy that rewrites or drops fields.",
+    false_alarms="None known; silent when JoinGroup answers of the generation contradict each other.",
+    checks={SyncAsked: _syncs_for_another, SyncAnswered: _sync_let_through},
+)
+
+P_02 = FrameRule(
+    id="P-02",
+    name="no common protocol",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="A member can never join: it offers no assignor that all others support.",
+    condition="JoinGroup answered INCONSISTENT_GROUP_PROTOCOL; an error when the same client on the same host is refused again.",
+    expected="All members of a group share at least one assignor.",
+    action="Roll a new assignor out in two steps: first add it beside the old one everywhere, then remove the old one.",
+    false_alarms="None known.",
+    checks={NoCommonProtocol: _no_common_protocol},
+    over=lambda group, subject: subject not in group.assignments.refused,
+)
+
+P_03 = FrameRule(
+    id="P-03",
+    name="illegal choice of protocol",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Members cannot decode each other's metadata: the group runs a protocol that not all of them offered.",
+    condition="A JoinGroup success names a protocol that the request it answers did not offer, or another protocol type.",
+    expected="A protocol that every member offered.",
+    action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
+    false_alarms="Brokers 2.3 and 2.4 answer a returning static member with what the group runs: not judged up to JoinGroup v6.",
+    checks={JoinAnswered: _illegal_choice},
+)
+
+P_04 = FrameRule(
+    id="P-04",
+    name="member list to the wrong party",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The leader cannot assign, or a follower believes that it must.",
+    condition="A JoinGroup success with members to one that does not lead, or without members to the leader.",
+    expected="The member list goes to the leader and to nobody else.",
+    action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
+    false_alarms="A static leader that returns with a JoinGroup before v9 is given none; members of a group of the new protocol never are.",
+    checks={JoinAnswered: _misplaced_roster},
+)
+
+P_05 = FrameRule(
+    id="P-05",
+    name="leader not among the members",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Nobody will compute an assignment for the leader; the group may run into the sync timer.",
+    condition="The leader's JoinGroup answer lists members, and not the leader.",
+    expected="The leader is one of the members.",
+    action="Keep the frames and the coordinator's log.",
+    false_alarms="None known.",
+    checks={JoinAnswered: _leader_missing},
+)
+
+P_06 = FrameRule(
+    id="P-06",
+    name="answers of one generation disagree",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Members act on different leaders or protocols within one generation: split leadership.",
+    condition="Two JoinGroup successes at one generation, waiting at the same time, name different leaders or protocols.",
+    expected="All answers of one completion agree.",
+    action="Treat as split brain: freeze the group, keep the coordinators' logs.",
+    false_alarms="A static leader that returned under a new id; a generation issued anew after a failover, whose answers do not overlap.",
+    checks={JoinAnswered: _replies_disagree},
+)
+
+P_07 = FrameRule(
+    id="P-07",
+    name="impossible error",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="An error code that no coordinator gives to this request: a proxy, a fork, or answers to the wrong requests.",
+    condition="The code is none of those that the protocol knows for this API and version. REBALANCE_IN_PROGRESS to a JoinGroup counts "
+    "unless it asked to replace a static member or the group is being upgraded.",
+    expected="One of the codes in LEGAL_ERRORS.",
+    action="Look at what is between client and broker.",
+    false_alarms="Codes that this release does not know pass.",
+    folds_under=("C-11",),
+    checks={Failed: _impossible_error},
+)
+
+P_08 = TimerRule(
+    id="P-08",
+    name="impossible order",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The coordinator's state machine is broken, or frames are fabricated: whatever else is said of this group is unsafe.",
+    condition="In a generation seen from its beginning a SyncGroup succeeded before its leader sent one, or a Heartbeat succeeded at a "
+    "generation that was never handed out; and no frame explained it within the reorder window.",
+    expected="An assignment is handed out after the leader submitted it; a generation is used after it was handed out.",
+    action="Keep the frames; look for split brain (C-05) and for proxies.",
+    false_alarms="A coordinator that is still loading answers every Heartbeat with success; a group that was loaded stable hands out "
+    "what it stored: neither is judged.",
+    due=_impossible_order,
+)
+
+P_09 = FrameRule(
+    id="P-09",
+    name="unsupported version used",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A client speaks a version that the broker does not: it gets nowhere.",
+    condition="A request of the group was answered UNSUPPORTED_VERSION.",
+    expected="A version within the range of the broker's ApiVersions answer.",
+    action="Upgrade or configure the client; with static members, finish the upgrade of the cluster's metadata version.",
+    false_alarms="None known.",
+    checks={Failed: _version_refused},
+)
+
+P_10 = TimerRule(
+    id="P-10",
+    name="unreasonable timeouts",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="The group will notice failures late, or evict members that are well.",
+    condition="A rebalance timeout below the session timeout, or without end; fewer than three heartbeats to a session timeout, with "
+    "a tenth to spare. Only noted: members whose timeouts differ.",
+    expected="Session timeout of at least three heartbeat intervals, rebalance timeout above it, the same for all members.",
+    action="Align session.timeout.ms, heartbeat.interval.ms and max.poll.interval.ms of the clients named.",
+    false_alarms="Kafka Streams used to set a rebalance timeout without end, and Connect does as it likes: neither is judged for that.",
+    due=_odd_timeouts,
+)
+
+P_11 = FrameRule(
+    id="P-11",
+    name="SkipAssignment misused",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A plan is never made, or made in vain (KIP-814).",
+    condition="SkipAssignment in an answer to one that does not lead, or that did not return as a static member. A warning about a leader "
+    "that was told to skip and submitted a plan nevertheless.",
+    expected="SkipAssignment only to a static leader that returns to a stable group; it then submits nothing.",
+    action="Keep the frames and the coordinator's log; upgrade the client when it is blamed.",
+    false_alarms="What a leader submits to a stable group is dropped without harm: a warning only.",
+    checks={JoinAnswered: _skip_misused, SyncAsked: _skip_ignored},
+)
+
+P_12 = FrameRule(
+    id="P-12",
+    name="members of both protocols",
+    severity=Severity.INFO,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.OPERATOR,
+    meaning="The group is being migrated to the consumer protocol; its classic members have epochs of their own, and most rules rest.",
+    condition="A JoinGroup success that names no leader; a warning when this lasts for more than a day.",
+    expected="A migration ends.",
+    action="Move the remaining clients to group.protocol=consumer.",
+    false_alarms="None known.",
+    checks={Mixed: _mixed},
+)
+
+P_13 = FrameRule(
+    id="P-13",
+    name="embedded protocol undecodable",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="The broker cannot tell which topics the group subscribes to, and may let its offsets expire; other members may fail.",
+    condition="In a group of protocol type consumer a subscription or an assignment that does not parse as version 0 of its kind.",
+    expected="The consumer protocol's subscription and assignment.",
+    action="Look at that client's library.",
+    false_alarms="Other protocol types carry what they like and are not read; nor is what comes behind the fields of version 0.",
+    checks={Unparsable: _undecodable},
+)
+
+P_14 = TimerRule(
+    id="P-14",
+    name="goes on under a foreign protocol",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="A client does not check the protocol in its SyncGroup answer (KIP-559): it may have decoded the assignment as something else.",
+    condition="A SyncGroup success named another protocol type or name than the member's JoinGroup answer, and a session timeout later it "
+    "is still a member at that generation.",
+    expected="The client stops with an inconsistent group protocol error.",
+    action="Upgrade the client; the broker, or the proxy before it, is at fault first (P-01).",
+    false_alarms="None known.",
+    due=_goes_on,
+)
+
+RULES: tuple[Rule, ...] = (
+    P_01, P_02, P_03, P_04, P_05, P_06, P_07, P_08, P_09, P_10, P_11, P_12, P_13, P_14,
+)  # fmt: skip
