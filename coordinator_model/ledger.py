@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.facts import NOBODY, Actor
-from coordinator_model.rules.base import Breach, Rule, TimerRule
+from coordinator_model.rules.base import Breach, FrameRule, Rule, TimerRule
 
 EVIDENCE_KEPT = 6
 
@@ -109,7 +109,7 @@ class Ledger:
         finished = set(over)
         for key, known in list(self.open.items()):
             rule = rules[known.rule]
-            quiet = not isinstance(rule, TimerRule) and now_us - known.updated_us >= quiet_us
+            quiet = not isinstance(rule, TimerRule) and now_us >= known.updated_us + _quiet_us(rule, quiet_us)
             is_over = key in finished or quiet
             if not known.published and (known.publish_us <= now_us or is_over):
                 yield self._publish(rule, known, group_type)
@@ -120,7 +120,7 @@ class Ledger:
     def next_due_us(self, rules: dict[str, Rule], quiet_us: int) -> int | None:
         """When :meth:`settle` will have something to say."""
         due = [
-            known.publish_us if not known.published else known.updated_us + quiet_us
+            known.publish_us if not known.published else known.updated_us + _quiet_us(rules[known.rule], quiet_us)
             for known in self.open.values()
             if not known.published or not isinstance(rules[known.rule], TimerRule)
         ]
@@ -171,6 +171,11 @@ class Ledger:
             action=rule.action,
             evidence=known.evidence,
         )
+
+
+def _quiet_us(rule: Rule, quiet_us: int) -> int:
+    """How long a finding of this rule must not recur to be over."""
+    return quiet_us * rule.quiet_times if isinstance(rule, FrameRule) else quiet_us
 
 
 def _merge(kept: tuple[Evidence, ...], new: tuple[Evidence, ...]) -> tuple[Evidence, ...]:

@@ -72,6 +72,7 @@ class FrameRule(Rule):
 
     checks: Mapping[type[Any], Callable[[ClassicGroup, Any], Breach | None]]
     over: Callable[[ClassicGroup, str], bool] | None = None  #: given group and subject: whether it is over already
+    quiet_times: int = 1  #: how many times the configured span it must not recur to be over; more where recurring takes its time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,93 +1,187 @@
-"""Family R: rebalances that do not end.
+"""Family R, first part: rebalances that do not end, and members that are left behind. The second part is ``loops``.
 
 The trap: a healthy broker ends every phase exactly at its timeout, so what is overdue beyond the timeout is the broker's doing, while
-what helps an operator is to hear at half time whom the others wait for.
+what helps an operator is to hear at half time whom the others wait for. And the timeout itself is the largest among members some of whom
+may be gone by now: it is an error only where all of them are known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup, request_evidence
-from coordinator_model.groups.facts import Exchange, Member, Round
-from coordinator_model.groups.happenings import ToldToRejoin
+from coordinator_model.groups.classic import (
+    HEARTBEAT,
+    ILLEGAL_GENERATION,
+    JOIN_GROUP,
+    ClassicGroup,
+    request_evidence,
+    response_evidence,
+)
+from coordinator_model.groups.facts import Exchange, IssuedId, Member, Orphan, Round
+from coordinator_model.groups.happenings import Refused, ToldToRejoin
 from coordinator_model.groups.state import State
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who
+from coordinator_model.groups.timeline import NotRecovered
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.generations import is_zombie, still_refused
+from coordinator_model.wire import API_NAMES
+
+_RETRY_US = 2_000_000  # a client that lost its connection asks again within this, on a new one
 
 
-def _patience_us(group: ClassicGroup) -> tuple[int, bool]:
-    """How long a join phase may last, in microseconds, and whether that bound is known rather than guessed."""
+class Patience(NamedTuple):
+    """How long a join phase may last."""
+
+    us: int
+    known: bool  #: every member's rebalance timeout was seen; otherwise twice the largest known is taken
+    bounded: bool  #: a timeout beyond ten minutes bounds nothing
+
+
+def _patience(group: ClassicGroup) -> Patience:
     timeout_ms, complete = group.rebalance_timeout_ms()
-    settings = group.settings
+    newest, settings = group.round, group.settings
+    if newest is not None:
+        # The phase's timer was set from whoever was a member then, and may have gone since. Brokers before 3.3.2 keep the timeout of
+        # the first process that held an instance id (KAFKA-14009).
+        held = {member.instance_id for member in group.present_members() if member.instance_id is not None}
+        for member in group.members.values():
+            if member.gone is None or member.gone_us >= newest.proven_us or member.instance_id in held:
+                timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
     if timeout_ms > settings.unbounded_join_ms:
-        return settings.unbounded_join_ms * 1_000, False
+        return Patience(settings.unbounded_join_ms * 1_000, known=False, bounded=False)
     timeout_ms = max(timeout_ms, settings.group_initial_rebalance_delay_ms)
-    return timeout_ms * (1_000 if complete else 2_000), complete
+    return Patience(timeout_ms * (1_000 if complete else 2_000), known=complete, bounded=True)
+
+
+def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:
+    """Since when the coordinator has had this open request in hand; None while others of its connection are ahead of it."""
+    if waiting.effective_us < 0:
+        return None
+    if not waiting.queued_behind:
+        return waiting.effective_us
+    connection, number = waiting.key
+    if any(other.key[0] == connection and other.key[1] < number for other in group.open.values()):
+        return None
+    line = group.lines.get(connection)
+    return waiting.effective_us if line is None else max(waiting.effective_us, line.last_response_us)
 
 
 def _missing(group: ClassicGroup) -> list[Member]:
     """Members that the join phase waits for: proven, not gone, and without a JoinGroup under way."""
-    return [member for member in group.present_members() if member.parked_join not in group.open]
+    return [
+        member
+        for member in group.present_members()
+        if member.parked_join not in group.open and not (member.orphan is not None and member.orphan.api_key == JOIN_GROUP)
+    ]
+
+
+def _stalls(member: Member, group: ClassicGroup) -> bool:
+    """Whether R-08 speaks of this member: it heartbeats and does not rejoin."""
+    if member.rejoin_asked_us is None or member.rebalance_timeout_ms is None:
+        return False
+    timeout_us = min(member.rebalance_timeout_ms, group.settings.unbounded_join_ms) * 1_000
+    return member.rejoin_asked_last_us - member.rejoin_asked_us > timeout_us // 2
 
 
 def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
-    waiting = [exchange for exchange in group.waiting_joins() if exchange.effective_us >= 0]
-    if not waiting:
+    waiting = [(since, one) for one in group.waiting_joins() if (since := processed_since(group, one)) is not None]
+    if not waiting or group.kind != "classic":
         return
-    oldest = min(waiting, key=lambda exchange: exchange.effective_us)
-    patience_us, known = _patience_us(group)
-    slack_us = group.settings.slack_us(patience_us // 1_000)
-    since = oldest.effective_us
+    since_us = min(since for since, _ in waiting)
+    patience = _patience(group)
+    slack_us = group.settings.slack_us(patience.us // 1_000)
+    missing = _missing(group)
 
     def describe(severity: Severity) -> Breach:
-        return _join_breach(group, oldest, len(waiting), patience_us, severity, known=known)
+        return _join_breach(group, [one for _, one in sorted(waiting, key=_by_age)], missing, patience, severity)
 
-    yield Due(since + patience_us // 2 + slack_us, "", Severity.WARNING, lambda: describe(Severity.WARNING))
-    if patience_us // 1_000 < group.settings.unbounded_join_ms:
-        yield Due(since + patience_us + slack_us, "", Severity.ERROR, lambda: describe(Severity.ERROR))
+    told = missing and all(_stalls(member, group) for member in missing)
+    if not told and not any(_blocking_ids(group)):  # else R-08 or R-09 says it
+        warn_us = patience.us // 2 if patience.bounded else patience.us
+        yield Due(since_us + warn_us + slack_us, "", Severity.WARNING, lambda: describe(Severity.WARNING))
+    if patience.known:
+        yield Due(since_us + patience.us + slack_us, "", Severity.ERROR, lambda: describe(Severity.ERROR))
+
+
+def _by_age(waiting: tuple[int, Exchange]) -> tuple[int, int]:
+    since_us, exchange = waiting
+    return since_us, exchange.offset
 
 
 def _join_breach(
-    group: ClassicGroup, oldest: Exchange, waiting: int, patience_us: int, severity: Severity, *, known: bool
+    group: ClassicGroup, waiting: list[Exchange], missing: list[Member], patience: Patience, severity: Severity
 ) -> Breach:
-    missing = _missing(group)
-    names = ", ".join(who(member) for member in missing[:5])
     if missing:
+        names = ", ".join(who(member) for member in missing[:5])
         blocked = f"it waits for {names}" + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
     elif group.issued:
         issued = ", ".join(f"{id_} (client {pending.actor.client_id})" for id_, pending in list(group.issued.items())[:3])
         blocked = f"every known member has asked; ids handed out and not used: {issued}"
     else:
         blocked = "every known member has asked"
-    allowed = f"{seconds(patience_us)}{'' if known else ' (guessed: not all rebalance timeouts are known)'}"
-    stage = "is overdue" if severity is Severity.ERROR else "has used half of its time"
-    culprit = missing[0] if missing else None
+    if not patience.bounded:
+        source = " (assumed: the members' own timeouts are longer)"
+    elif patience.known:
+        source = ", the largest rebalance timeout of the members"
+    else:
+        source = " (guessed: not all rebalance timeouts are known)"
+    overdue = severity is Severity.ERROR
+    stage = "is overdue: the coordinator should have ended it" if overdue else "drags on"
+    culprit, count = missing[0] if missing else None, len(waiting)
     return Breach(
         "",
-        f"The join phase of group {group.name} {stage}: {waiting} JoinGroup requests wait, allowed {allowed}; {blocked}.",
-        f"{waiting} unanswered JoinGroup requests, the oldest since before {'the timeout' if severity is Severity.ERROR else 'half time'}",
-        (request_evidence(oldest),),
+        f"The join phase of group {group.name} {stage}; {count} JoinGroup {_plural(count, 'request')} "
+        f"wait{'s' if count == 1 else ''}, allowed {seconds(patience.us)}{source}; {blocked}.",
+        f"{count} unanswered JoinGroup {_plural(count, 'request')}, the oldest since before "
+        f"{'the timeout' if overdue else 'half time'}",
+        (request_evidence(waiting[0]),),
         generation=group.generation,
-        blame=Blame.CLIENT if missing or group.issued else Blame.BROKER,
-        certainty=None if known else Certainty.HEURISTIC,
+        blame=Blame.CLIENT if (missing or group.issued) and not overdue else Blame.BROKER,
+        certainty=None if patience.known else Certainty.HEURISTIC,
         **({} if culprit is None else about(culprit)),
     )
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"
 
 
 def _unsynced(group: ClassicGroup, newest: Round) -> Iterator[Member]:
     """Members that were handed the newest generation, still live, and have not sent their SyncGroup for it."""
     for member in group.members.values():
         if member.joined == newest.generation and member.synced != newest.generation and member.present:
-            alive = member.actor.connection in group.lines or member.last_frame_us > member.joined_us
+            alive = not member.hung_up_us or member.last_frame_us > member.hung_up_us
             if alive and member.parked_join not in group.open:
                 yield member
 
 
-def _timeout_us(group: ClassicGroup, member: Member) -> int:
-    """The sync timer that this member's round runs under, as far as it is known."""
+def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
+    """The sync timer that this member's round runs under, as far as it is known, and whether it means anything."""
     timeout_ms, _ = group.rebalance_timeout_ms()
-    return min(max(timeout_ms, member.rebalance_timeout_ms or 0), group.settings.unbounded_join_ms) * 1_000
+    timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
+    unbounded_ms = group.settings.unbounded_join_ms
+    return min(timeout_ms, unbounded_ms) * 1_000, timeout_ms <= unbounded_ms
+
+
+def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Round) -> Iterator[Due]:
+    """A warning at half the rebalance timeout after the member was handed the generation, an error past it."""
+    timeout_us, bounded = _timeout_us(group, member)
+
+    def describe() -> Breach:
+        return Breach(
+            member.id,
+            f"{summary} (allowed {seconds(timeout_us)}).",
+            f"{observed} since it was handed generation {newest.generation}; its last frame was a {member.last_frame}",
+            (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
+            generation=newest.generation,
+            **about(member),
+        )
+
+    yield Due(member.joined_us + timeout_us // 2, member.id, Severity.WARNING, describe)
+    if bounded:
+        late_us = timeout_us + group.settings.slack_us(timeout_us // 1_000)
+        yield Due(member.joined_us + late_us, member.id, Severity.ERROR, describe)
 
 
 def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
@@ -95,25 +189,12 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
     if newest is None or newest.leader_synced_us is not None or group.state is not State.COMPLETING:
         return
     for member in _unsynced(group, newest):
-        if member.id != newest.leader:
-            continue
-        timeout_us = _timeout_us(group, member)
-
-        def describe(member: Member = member, timeout_us: int = timeout_us) -> Breach:
-            return Breach(
-                member.id,
+        if member.id == newest.leader:
+            summary = (
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
-                f"{len(newest.roster or ())} members wait for its SyncGroup (allowed {seconds(timeout_us)}).",
-                f"no SyncGroup from the leader since it was handed generation {newest.generation}; "
-                f"its last frame was a {member.last_frame}",
-                (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
-                generation=newest.generation,
-                **about(member),
+                f"{len(newest.roster or ())} members wait for its SyncGroup"
             )
-
-        yield Due(member.joined_us + timeout_us // 2, member.id, Severity.WARNING, describe)
-        late_us = timeout_us + group.settings.slack_us(timeout_us // 1_000)
-        yield Due(member.joined_us + late_us, member.id, Severity.ERROR, describe)
+            yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
 
 
 def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
@@ -121,61 +202,86 @@ def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
     if newest is None or group.state not in {State.COMPLETING, State.STABLE}:
         return
     for member in _unsynced(group, newest):
-        if member.id == newest.leader:
-            continue
-        timeout_us = _timeout_us(group, member)
-
-        def describe(member: Member = member, timeout_us: int = timeout_us) -> Breach:
-            return Breach(
-                member.id,
+        if member.id != newest.leader:
+            summary = (
                 f"{who(member)} was handed generation {newest.generation} of group {group.name} and has not asked for its assignment: "
-                f"the coordinator will remove it {seconds(timeout_us)} after the join, even if it heartbeats.",
-                f"no SyncGroup since it was handed generation {newest.generation}; its last frame was a {member.last_frame}",
-                () if member.joined_frame is None else (member.joined_frame,),
-                generation=newest.generation,
-                **about(member),
+                f"the coordinator will remove it, even if it heartbeats"
             )
-
-        yield Due(member.joined_us + timeout_us // 2, member.id, Severity.WARNING, describe)
-        late_us = timeout_us + group.settings.slack_us(timeout_us // 1_000)
-        yield Due(member.joined_us + late_us, member.id, Severity.ERROR, describe)
+            yield from _two_stages(group, member, summary, "no SyncGroup", newest)
 
 
 def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
     newest = group.round
-    if newest is None or newest.leader_synced_us is None or newest.sync_done_us is not None or group.state is not State.COMPLETING:
+    if newest is None or newest.sync_done_us is not None or group.state is not State.COMPLETING:
         return
-    waiting = [exchange for exchange in group.waiting_syncs() if exchange.generation == newest.generation]
-    if not waiting:
+    leader = group.members.get(newest.leader)
+    sent = group.open.get(leader.parked_sync) if leader is not None and leader.parked_sync is not None else None
+    # Only a SyncGroup that still stands open has certainly reached the coordinator.
+    if sent is None or sent.generation != newest.generation or not sent.gap_free:
+        return
+    since_us = processed_since(group, sent)
+    if since_us is None:
         return
     allowed_us = group.settings.write_timeout_ms * 1_000 + group.settings.slack_us(group.settings.write_timeout_ms)
 
     def describe() -> Breach:
+        waiting = sum(1 for exchange in group.waiting_syncs() if exchange.generation == newest.generation)
         return Breach(
             "",
             f"The leader of group {group.name} sent the assignment of generation {newest.generation}, and the coordinator "
-            f"{group.broker} has answered nobody: {len(waiting)} members wait.",
-            f"{len(waiting)} unanswered SyncGroup requests {seconds(allowed_us)} after the leader's",
-            (request_evidence(waiting[0]),),
+            f"{group.broker} has answered nobody: {waiting} members wait "
+            f"(allowed {seconds(allowed_us)}, from the configured write timeout).",
+            f"{waiting} unanswered SyncGroup requests {seconds(allowed_us)} after the leader's",
+            (request_evidence(sent),),
             generation=newest.generation,
         )
 
-    yield Due(newest.leader_synced_us + allowed_us, "", Severity.ERROR, describe)
+    yield Due(since_us + allowed_us, "", Severity.ERROR, describe)
+
+
+def _ghost(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.round
+    if newest is None or newest.roster is None:
+        return
+    for id_ in newest.roster:
+        member = group.members.get(id_)
+        orphan = member.orphan if member is not None else None
+        if member is None or orphan is None or orphan.api_key != JOIN_GROUP or orphan.at_us > newest.proven_us:
+            continue
+        spoke = member.last_frame and member.last_frame_us > orphan.at_us
+        if spoke or member.joined == newest.generation or member.gone is not None:
+            continue
+
+        def describe(id_: str = id_, orphan: Orphan = orphan) -> Breach:
+            timeout_us = (orphan.session_timeout_ms or 0) * 1_000
+            return Breach(
+                id_,
+                f"Member {id_} {whom(orphan.actor)} is in generation {newest.generation} of group {group.name}, but its client hung up "
+                f"while it waited to join: its partitions lie idle until its session ends, {seconds(timeout_us)}, and then all rejoin.",
+                f"the connection of its JoinGroup ended {seconds(newest.proven_us - orphan.at_us)} before the generation was complete, "
+                "and nothing came since",
+                (orphan.frame, newest.proof),
+                actor=orphan.actor,
+                member_id=id_,
+                instance_id=orphan.instance_id,
+                generation=newest.generation,
+            )
+
+        yield Due(newest.proven_us + _RETRY_US, id_, Severity.WARNING, describe)
 
 
 def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
     member, now_us = told.member, told.exchange.res_us
-    if member.rejoin_asked_us is None or member.rebalance_timeout_ms is None:
+    if member.rejoin_asked_us is None or member.rebalance_timeout_ms is None or not _stalls(member, group):
         return None
     timeout_us = min(member.rebalance_timeout_ms, group.settings.unbounded_join_ms) * 1_000
     waited_us = now_us - member.rejoin_asked_us
-    if waited_us <= timeout_us // 2:
-        return None
     others = sum(1 for _ in group.waiting_joins())
     return Breach(
         member.id,
         f"{who(member)} heartbeats but does not rejoin group {group.name}: told to {seconds(waited_us)} ago, "
-        f"{others} others wait for it; the coordinator drops it after {seconds(timeout_us)}.",
+        f"{others} {_plural(others, 'other')} wait{'s' if others == 1 else ''} for it; the coordinator drops it after "
+        f"{seconds(timeout_us)}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=told.exchange.generation,
@@ -189,6 +295,82 @@ def _rejoined(group: ClassicGroup, member_id: str) -> bool:
     return member is None or member.rejoin_asked_us is None or member.gone is not None
 
 
+def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exchange]]:
+    """Ids handed out and not used, for which alone a join phase waits: id, its story, since when, a JoinGroup that waits for it."""
+    newest = group.round
+    waiting = list(group.waiting_joins())
+    if not group.issued or newest is None or newest.roster is None or not waiting or _missing(group):
+        return
+    if not any(member.present for member in (group.members.get(id_) for id_ in newest.roster) if member is not None):
+        return  # a phase that begins in an empty group runs for its initial delay, whoever is awaited
+    last_us = max(one.effective_us for one in waiting)
+    named = {one.member_id for one in group.open.values() if one.api_key == JOIN_GROUP}
+    for id_, issued in group.issued.items():
+        if id_ not in named:
+            yield id_, issued, max(last_us, issued.issued_us), waiting[0]
+
+
+def _pending_id(group: ClassicGroup) -> Iterator[Due]:
+    for id_, issued, since_us, waiting in _blocking_ids(group):
+        due_us = since_us + group.settings.slack_us(issued.session_timeout_ms)
+        if due_us >= issued.issued_us + issued.session_timeout_ms * 1_000:
+            continue  # forgotten by then
+
+        def describe(id_: str = id_, issued: IssuedId = issued, waiting: Exchange = waiting) -> Breach:
+            timeout_us = issued.session_timeout_ms * 1_000
+            return Breach(
+                id_,
+                f"All members of group {group.name} have rejoined and wait for {id_}, an id that was handed to "
+                f"{whom(issued.actor)} and never used: the join phase lasts until that id expires, up to {seconds(timeout_us)}.",
+                "MEMBER_ID_REQUIRED was answered, and no JoinGroup with the id followed",
+                (request_evidence(waiting),),
+                actor=issued.actor,
+                member_id=id_,
+                generation=group.generation,
+            )
+
+        yield Due(due_us, id_, Severity.WARNING, describe)
+
+
+def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
+    exchange, member, newest = refused.exchange, refused.member, group.round
+    refusals = member.refusals
+    if exchange.api_key != HEARTBEAT or refusals is None or refusals.error != ILLEGAL_GENERATION or member.instance_id is None:
+        return None
+    if newest is None or newest.roster is None or member.id not in newest.roster or not is_zombie(group, refused):
+        return None
+    if newest.generation <= refusals.generation:
+        return None
+    behind_us = refusals.last_us - newest.proven_us
+    overdue = behind_us > (member.rebalance_timeout_ms or group.settings.unbounded_join_ms) * 1_000
+    return Breach(
+        member.id,
+        f"Static {who(member)}, instance {member.instance_id}, stayed behind at generation {refusals.generation} while group {group.name} "
+        f"went on to {newest.generation} with it: its partitions are its own and idle, and it does not rejoin.",
+        f"{refusals.count} requests refused with ILLEGAL_GENERATION over {seconds(refusals.last_us - refusals.first_us)}, "
+        "no JoinGroup between",
+        (*refusals.evidence, newest.proof),
+        generation=refusals.generation,
+        severity=Severity.ERROR if overdue else Severity.WARNING,
+        **about(member),
+    )
+
+
+def _not_recovered(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
+    exchange = tried.exchange
+    now_us = max(exchange.inv_us, exchange.res_us)
+    frame = response_evidence(exchange, exchange.error) if exchange.res_us else request_evidence(exchange)
+    return Breach(
+        "",
+        f"Group {group.name} has not come back since its coordinator went away {seconds(now_us - tried.since_us)} ago: clients still ask "
+        f"for it, the last {whom(exchange.actor)}, and none was let in.",
+        f"{API_NAMES[exchange.api_key]} {seconds(now_us - tried.since_us)} after the coordinator went away, nothing accepted since; "
+        f"allowed {seconds(tried.patience_us)}",
+        (frame,),
+        generation=group.generation,
+    )
+
+
 R_01 = TimerRule(
     id="R-01",
     name="join phase overdue",
@@ -196,13 +378,13 @@ R_01 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="The whole group is idle: everybody has stopped consuming and waits for the join phase to end.",
-    condition="A JoinGroup waits for longer than the largest rebalance timeout of the members, plus 2 s and a tenth. A warning at half "
-    "of that time names who is missing.",
+    condition="A JoinGroup waits for longer than half of the largest rebalance timeout of the members, plus 2 s and a tenth (warning: it "
+    "names who is missing), or for longer than all of it (error: the coordinator should have ended the phase).",
     expected="The coordinator ends the join phase when every member has rejoined, at the latest after the largest rebalance timeout.",
-    action="Act on the member named as missing; if none is missing, look at the coordinator.",
-    false_alarms="When not every member's rebalance timeout was seen, twice the largest known is taken and the finding is heuristic. "
+    action="Act on the member named as missing; if none is missing, or the phase is overdue, look at the coordinator.",
+    false_alarms="When not every member's rebalance timeout was seen, twice the largest known is taken and it stays a heuristic warning. "
     "A rebalance timeout beyond ten minutes counts as ten, and gives a warning only.",
-    folds_under=("R-08",),
+    folds_under=("C-04", "C-05", "C-13"),
     due=_join_overdue,
 )
 
@@ -232,7 +414,6 @@ R_03 = TimerRule(
     expected="A member sends SyncGroup right after its JoinGroup was answered.",
     action="Look at that client's rebalance callback and deserialiser.",
     false_alarms="A JoinGroup answer lost between the capture and the client.",
-    folds_under=("R-02",),
     due=_follower_not_syncing,
 )
 
@@ -243,11 +424,29 @@ R_04 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="The coordinator cannot write the assignment: its offsets partition lacks in-sync replicas, or its thread is stuck.",
-    condition="The leader's SyncGroup was captured, and no SyncGroup was answered for the write timeout (5 s) plus 2 s and a tenth.",
+    condition="The leader's SyncGroup was captured and stands open, and no SyncGroup was answered for the write timeout (5 s unless "
+    "configured) plus 2 s and a tenth.",
     expected="The coordinator answers every waiting SyncGroup once the assignment is written.",
     action="Look at the in-sync replicas of the group's __consumer_offsets partition and at the coordinator's threads.",
-    false_alarms="None known; a closed connection is owed no answer.",
+    false_alarms="A broker whose offsets.commit.timeout.ms is longer than the monitor was told. A closed connection is owed no answer.",
+    folds_under=("C-04", "C-05", "C-13"),
     due=_sync_not_completed,
+)
+
+R_05 = TimerRule(
+    id="R-05",
+    name="ghost in the roster",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A client hung up while it waited to join. The coordinator cannot notice, counts it in, and needs another generation to get "
+    "rid of it.",
+    condition="The member list of a generation holds an id whose JoinGroup's connection ended before the generation was complete; no newer "
+    "JoinGroup and nothing else came from it for 2 s.",
+    expected="A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.",
+    action="Raise the request timeout of that client above its rebalance timeout; see whether it crashed.",
+    false_alarms="A client that needs more than 2 s to ask again on a new connection: resolved when it does.",
+    due=_ghost,
 )
 
 R_08 = FrameRule(
@@ -266,4 +465,54 @@ R_08 = FrameRule(
     over=_rejoined,
 )
 
-RULES = (R_01, R_02, R_03, R_04, R_08)
+R_09 = TimerRule(
+    id="R-09",
+    name="pending id blocks",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="A client asked for a member id and went away: the whole group waits for it, up to its session timeout.",
+    condition="In a join phase of a living group all members have rejoined, and an id that was handed out with MEMBER_ID_REQUIRED has not "
+    "been used for 2 s and a tenth of its session timeout.",
+    expected="A client that is told MEMBER_ID_REQUIRED sends JoinGroup with the id at once.",
+    action="Find the client that crashes or gives up right after start-up.",
+    false_alarms="Members that were never seen: not judged until the leader's member list was.",
+    due=_pending_id,
+)
+
+R_11 = FrameRule(
+    id="R-11",
+    name="left-behind static member",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A static member missed a round and keeps its place in the group: nobody else gets its partitions, and it does not work "
+    "on them.",
+    condition="A member with an instance id is in the newest member list and heartbeats at an older generation: refused at least three "
+    "times over at least 10 s and two of its heartbeat intervals without a JoinGroup. An error once its rebalance timeout has passed.",
+    expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",
+    action="Restart that client: look for a blocked poll loop, or a client library that ignores error 22.",
+    false_alarms="None known.",
+    folds_under=("S-02",),
+    checks={Refused: _left_behind},
+    over=lambda group, member_id: not still_refused(group, member_id),
+)
+
+R_13 = FrameRule(
+    id="R-13",
+    name="no recovery after failover",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="The group's coordinator went away and nobody has taken over: the group is down while its clients try.",
+    condition="A known client still asks for the group later than the largest session or rebalance timeout plus 2 s and a tenth after its "
+    "coordinator answered NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS, and no request was accepted since.",
+    expected="The new coordinator loads the group within seconds and answers its members.",
+    action="Look for load errors in the log of the broker that leads the group's __consumer_offsets partition.",
+    false_alarms="Clients that reach the new coordinator on a path that is not captured. Not said when all members are gone.",
+    folds_under=("C-04", "C-05", "C-06", "C-12", "C-13"),
+    checks={NotRecovered: _not_recovered},
+    over=lambda group, _: group.settled,
+)
+
+RULES = (R_01, R_02, R_03, R_04, R_05, R_08, R_09, R_11, R_13)

@@ -1,16 +1,29 @@
 """Family T: sessions and time.
 
 The trap: a session's end is invisible. It has certainly ended only a session timeout after the last frame, plus what a busy broker may
-be late by; and it does not run at all while a JoinGroup or SyncGroup of the member waits for its answer.
+be late by; and it does not run at all while a JoinGroup or SyncGroup of the member waits for its answer, were it on a connection that
+ended long ago.
 """
 
 from __future__ import annotations
 
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Member
+from coordinator_model.groups.classic import JOIN_GROUP, ClassicGroup, request_evidence, response_evidence
+from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.happenings import FellSilent
-from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who
+from coordinator_model.groups.sessions import (
+    SLOW_TIMES,
+    CameBack,
+    Evicted,
+    PollTimeout,
+    SessionRefused,
+    Slow,
+    Survived,
+    ThinMargin,
+    Throttled,
+)
+from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
+from coordinator_model.wire import API_NAMES
 
 
 def session_end_us(group: ClassicGroup, member: Member) -> int | None:
@@ -19,7 +32,83 @@ def session_end_us(group: ClassicGroup, member: Member) -> int | None:
     waited_for = member.present or (member.gone == "dropped" and member.last_frame_us < member.gone_us)
     if not waited_for or member.session_timeout_ms is None or group.parked(member):
         return None
-    return member.last_frame_us + member.session_timeout_ms * 1_000 + group.settings.slack_us(member.session_timeout_ms)
+    newest = group.round
+    since_us = max(member.last_frame_us, member.proven_us or 0)
+    completed_us = newest.proven_us if newest is not None else 0
+    if newest is not None and newest.roster is not None and member.id in newest.roster:
+        since_us = max(since_us, completed_us)  # the end of the join phase restarts every session, also of those who were absent
+    orphan = member.orphan
+    if orphan is not None:
+        # Parked on a connection that ended, or answered after the timer had fired unheeded: it runs again from the next step on.
+        resumed_us = completed_us
+        if orphan.api_key != JOIN_GROUP:
+            resumed_us = max(resumed_us, member.proven_us or 0, (newest.sync_done_us or 0) if newest is not None else 0)
+        if resumed_us < orphan.at_us:
+            return None
+        since_us = max(since_us, resumed_us)
+    settings = group.settings
+    return (
+        since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_ms * 1_000
+    )
+
+
+def _thin_margin(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
+    member = thin.member
+    session_us = (member.session_timeout_ms or 0) * 1_000
+    return Breach(
+        member.id,
+        f"{who(member)} was silent for {seconds(thin.gap_us)} of its {seconds(session_us)} session in group {group.name}: a little longer, "
+        f"and the coordinator evicts it.",
+        f"{seconds(thin.gap_us)} between two heartbeats, and no other request of it between them",
+        (request_evidence(thin.exchange),),
+        generation=thin.exchange.generation,
+        severity=Severity.WARNING if thin.gap_us * 10 > session_us * 8 else Severity.INFO,
+        **about(member),
+    )
+
+
+def _late_survivor(group: ClassicGroup, survived: Survived) -> Breach | None:
+    exchange, member, newest = survived.exchange, survived.member, group.round
+    if newest is not None and newest.roster is not None and member.id not in newest.roster:
+        return None
+    instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
+    if instance is not None and instance.replacements:
+        return None  # brokers before 3.3.2 keep the session timeout of the process before
+    api = API_NAMES[exchange.api_key]
+    return Breach(
+        member.id,
+        f"The coordinator {exchange.broker} accepted a {api} of {who(member)} in group {group.name} after "
+        f"{seconds(exchange.silence_us)} of silence, although its session timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}: "
+        f"its session should have ended, and its partitions gone to others.",
+        f"{api} accepted {seconds(exchange.silence_us)} after the last frame of the member, with nothing of it waiting",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        generation=exchange.generation if exchange.generation >= 0 else member.joined,
+        severity=None if survived.witnessed else Severity.WARNING,
+        certainty=None if survived.witnessed else Certainty.HEURISTIC,
+        **about(member),
+    )
+
+
+def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
+    exchange, member = evicted.exchange, evicted.member
+    return Breach(
+        member.id,
+        f"The coordinator {exchange.broker} does not know {who(member)} of group {group.name} any more, {seconds(evicted.silence_us)} "
+        f"after it accepted it last; its session timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}, "
+        "and nothing else explains it.",
+        f"UNKNOWN_MEMBER_ID to a member in sync at generation {exchange.generation} of a stable group, "
+        f"{seconds(evicted.silence_us)} after its last success",
+        (*(() if member.joined_frame is None else (member.joined_frame,)), response_evidence(exchange, exchange.error)),
+        generation=exchange.generation,
+        severity=None if exchange.api_version >= 3 else Severity.WARNING,
+        **about(member),
+    )
+
+
+def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
+    """Whether the group has completed a round since, with the member or without it."""
+    member, newest = group.members.get(member_id), group.round
+    return member is None or newest is None or newest.proven_us > member.gone_us or member.gone is None
 
 
 def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
@@ -46,6 +135,143 @@ def _heard_or_replaced(group: ClassicGroup, member_id: str) -> bool:
     return newest is not None and newest.roster is not None and member_id not in newest.roster
 
 
+def _says_poll_timeout(group: ClassicGroup, timeout: PollTimeout) -> Breach:
+    exchange = timeout.exchange
+    return Breach(
+        timeout.member_id,
+        f"Member {timeout.member_id} {whom(exchange.actor)} left group {group.name} because its application did not poll in time; "
+        f"it gives the reason {timeout.reason!r}.",
+        f"LeaveGroup with the reason {timeout.reason!r}",
+        (request_evidence(exchange),),
+        actor=exchange.actor,
+        member_id=timeout.member_id,
+        instance_id=timeout.member.instance_id if timeout.member is not None else None,
+        generation=group.generation,
+    )
+
+
+def _came_back(group: ClassicGroup, back: CameBack) -> Breach:
+    left = back.left
+    return Breach(
+        left.member_id,
+        f"Member {left.member_id} {whom(left.actor)} left group {group.name} {seconds(left.held_us)} after it joined and joins again on "
+        f"the same connection: its application most likely polled too rarely.",
+        "LeaveGroup later than its rebalance timeout after its last join, then JoinGroup without an id on the same connection",
+        (left.frame, request_evidence(back.exchange)),
+        actor=left.actor,
+        member_id=left.member_id,
+        instance_id=left.instance_id,
+        generation=left.generation,
+        certainty=Certainty.HEURISTIC,
+    )
+
+
+def _slow_coordinator(group: ClassicGroup, slow: Slow) -> Breach | None:
+    exchange = slow.exchange
+    member = group.members.get(exchange.member_id)
+    session_us = (member.session_timeout_ms or 0) * 1_000 if member is not None else 0
+    endangers = session_us and slow.took_us * 3 > session_us
+    times_needed = max(SLOW_TIMES, sum(1 for _ in group.present_members()) // 5)  # about one heartbeat in a hundred
+    if not endangers and slow.times < times_needed:
+        return None
+    api = API_NAMES[exchange.api_key]
+    why = f"more than a third of that member's session of {seconds(session_us)}" if endangers else f"{slow.times} such in a minute"
+    return Breach(
+        "",
+        f"The coordinator {exchange.broker} of group {group.name} took {seconds(slow.took_us)} to answer a {api} of "
+        f"{whom(exchange.actor)}: {why}. Evictions follow.",
+        f"{api} answered after {seconds(slow.took_us)}, without throttling",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        generation=group.generation,
+    )
+
+
+def _named(exchange: Exchange) -> str:
+    return exchange.member_id or exchange.instance_id or exchange.actor.client_id or ""
+
+
+def _throttled(group: ClassicGroup, throttled: Throttled) -> Breach:
+    exchange = throttled.exchange
+    api = API_NAMES[exchange.api_key]
+    return Breach(
+        _named(exchange),
+        f"The broker {exchange.broker} throttles {whom(exchange.actor)} in group {group.name} for "
+        f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
+        "its session is at risk.",
+        f"throttle time {throttled.throttle_ms} ms in the answer to a {api}",
+        (response_evidence(exchange, exchange.error),),
+        actor=exchange.actor,
+        member_id=exchange.member_id or None,
+        instance_id=exchange.instance_id,
+        generation=group.generation,
+    )
+
+
+def _session_refused(group: ClassicGroup, refused: SessionRefused) -> Breach:
+    exchange = refused.exchange
+    timeout_ms = getattr(exchange.ask, "session_timeout_ms", 0)
+    return Breach(
+        _named(exchange),
+        f"The {whom(exchange.actor)[1:-1]} cannot join group {group.name}: the broker {exchange.broker} does not allow its session "
+        f"timeout of {seconds(timeout_ms * 1_000)}.",
+        f"JoinGroup with session timeout {timeout_ms} ms refused with INVALID_SESSION_TIMEOUT",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        actor=exchange.actor,
+        member_id=exchange.member_id or None,
+        instance_id=exchange.instance_id,
+    )
+
+
+T_01 = FrameRule(
+    id="T-01",
+    name="thin heartbeat margin",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A member's heartbeats come so late that its next pause gets it evicted.",
+    condition="More than half of the session timeout (info), or 80 % of it (warning), passed between two heartbeats, with no other request "
+    "of the member between them and none of its JoinGroups or SyncGroups under way.",
+    expected="A heartbeat each third of the session timeout, or more often.",
+    action="Look for pauses of that process (garbage collection, CPU limits, suspended host); raise session.timeout.ms.",
+    false_alarms="A capture that stood still: then every member shows it.",
+    folds_under=("T-06", "T-07"),
+    checks={ThinMargin: _thin_margin},
+    over=lambda group, member_id: member_id not in group.members or group.members[member_id].gone is not None,
+)
+
+T_02 = FrameRule(
+    id="T-02",
+    name="late survivor",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The coordinator's session timer does not work: dead members keep their partitions.",
+    condition="A Heartbeat, SyncGroup or JoinGroup of a member was accepted after nothing had been heard of it for its session timeout "
+    "plus 2 s and a tenth, no JoinGroup or SyncGroup of it waiting meanwhile, in one life of the coordinator.",
+    expected="UNKNOWN_MEMBER_ID.",
+    action="Report it with the frames and the coordinator's log.",
+    false_alarms="With nobody else in the group to show that the coordinator stayed, it is a heuristic warning: a coordinator that loads "
+    "the group anew restarts all sessions.",
+    checks={Survived: _late_survivor},
+)
+
+T_03 = FrameRule(
+    id="T-03",
+    name="early eviction",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="The coordinator throws out healthy members; each time the whole group rebalances.",
+    condition="A Heartbeat or other request of a member in sync was answered UNKNOWN_MEMBER_ID in a stable group whose members were all "
+    "seen, earlier than 2 s and a tenth before its session could end; no LeaveGroup, JoinGroup, replacement or new connection explains it.",
+    expected="A member that heartbeats within its session timeout stays.",
+    action="Look for the reason of the eviction in the coordinator's log; report it with the frames.",
+    false_alarms="An operator who removes members through a path that is not captured.",
+    folds_under=("M-03",),
+    checks={Evicted: _early_eviction},
+    over=_gone_or_replaced,
+)
+
 T_04 = FrameRule(
     id="T-04",
     name="silent death",
@@ -58,8 +284,69 @@ T_04 = FrameRule(
     expected="A heartbeat within the session timeout, or a LeaveGroup.",
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
     false_alarms="A client that moved to a path that is not captured. A static member lawfully goes silent when it restarts.",
+    folds_under=("R-05",),
     checks={FellSilent: _silent_death},
     over=_heard_or_replaced,
 )
 
-RULES = (T_04,)
+T_05 = FrameRule(
+    id="T-05",
+    name="poll interval exceeded",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="The application processes too slowly for its own settings, leaves the group, and makes it rebalance.",
+    condition="A LeaveGroup gives a poll timeout as its reason (KIP-800); or, heuristically, a client without reasons left later than its "
+    "rebalance timeout after it joined, and joins again on the same connection.",
+    expected="The application polls within max.poll.interval.ms.",
+    action="Process fewer records per poll, faster, or raise max.poll.interval.ms.",
+    false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose.",
+    checks={PollTimeout: _says_poll_timeout, CameBack: _came_back},
+    quiet_times=5,
+)
+
+T_06 = FrameRule(
+    id="T-06",
+    name="slow coordinator",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="The coordinator answers so slowly that sessions are about to run out.",
+    condition="A Heartbeat or LeaveGroup was answered after more than a third of the member's session timeout; or, three times within a "
+    "minute and for about one heartbeat in a hundred, after more than 2 s. Throttled answers do not count.",
+    expected="Milliseconds: neither has to wait for anybody.",
+    action="Look at the load of that broker and at the in-sync replicas of the group's __consumer_offsets partition.",
+    false_alarms="A slow path between capture and broker.",
+    folds_under=("C-01", "C-04", "C-05", "C-06", "C-13"),
+    checks={Slow: _slow_coordinator},
+)
+
+T_07 = FrameRule(
+    id="T-07",
+    name="throttled group traffic",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="A quota makes the client pause for longer than it may between heartbeats.",
+    condition="The throttle time in an answer exceeds the member's heartbeat interval, 3 s where that is not known.",
+    expected="No throttling of group traffic.",
+    action="Raise the request quota of that client or user.",
+    false_alarms="None known.",
+    checks={Throttled: _throttled},
+)
+
+T_08 = FrameRule(
+    id="T-08",
+    name="session timeout not allowed",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="The client can never join: the broker refuses its session timeout.",
+    condition="A JoinGroup was refused with INVALID_SESSION_TIMEOUT.",
+    expected="A session timeout between group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers.",
+    action="Change session.timeout.ms of that client, or the limits of the brokers.",
+    false_alarms="None known.",
+    checks={SessionRefused: _session_refused},
+)
+
+RULES = (T_01, T_02, T_03, T_04, T_05, T_06, T_07, T_08)

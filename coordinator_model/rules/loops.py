@@ -1,0 +1,266 @@
+"""Family R, second part: rebalances that follow each other, and whoever starts them. The first part is ``rebalances``.
+
+The trap: a deployment is a storm to whoever counts generations. A rolling restart takes each member out and back in, twice with the
+cooperative protocol, and nothing is wrong. What is wrong shows in two ways: one client that starts them again and again, or a group that
+hardly gets to work for a long time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.groups.classic import ClassicGroup, request_evidence
+from coordinator_model.groups.timeline import (
+    LEADER_REJOINED,
+    LONG_US,
+    MINUTE_US,
+    NOT_SEEN,
+    REMOVED,
+    SAME_TOPICS,
+    Alternated,
+    JoinedUnsynced,
+    Rebalance,
+    Rebalanced,
+    Settled,
+)
+from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
+
+_STORM = 5  #: generations within the window
+_PER_MEMBER = 3  #: generations that one restart of a member may cost: it leaves, it joins, the others follow up
+_LOOP = 4  #: generations in a row that one client started
+_STUCK_LOOP = 10
+_UNSYNCED = 3
+_ALTERNATIONS, _TOPIC_SETS = 4, 3
+
+_COORDINATOR = ("C-04", "C-05", "C-13")
+_BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-06", "A-08", "A-09")
+
+
+def _window_us(group: ClassicGroup) -> int:
+    timeout_ms, _ = group.rebalance_timeout_ms()
+    return min(max(5 * MINUTE_US, 3_000 * timeout_ms), LONG_US)
+
+
+def _size(group: ClassicGroup) -> int:
+    """Members of the largest generation that is still known, at least."""
+    rosters = [len(known.roster) for known in group.rounds if known.roster is not None]
+    return max([*rosters, sum(1 for _ in group.present_members())])
+
+
+def _told(rebalances: tuple[Rebalance, ...]) -> str:
+    """What started them, and the reasons that clients gave (KIP-800)."""
+    causes = Counter(rebalance.starter.cause for rebalance in rebalances)
+    reasons = Counter(rebalance.starter.reason for rebalance in rebalances if rebalance.starter.reason)
+    words = "started by: " + ", ".join(f"{cause} ({count})" for cause, count in causes.most_common())
+    if reasons:
+        words += "; reasons given: " + ", ".join(f"{reason!r} ({count})" for reason, count in reasons.most_common(3))
+    return words
+
+
+def _frames(rebalances: tuple[Rebalance, ...]) -> list[Rebalance]:
+    return [*rebalances[:2], *rebalances[-2:]] if len(rebalances) > 4 else list(rebalances)
+
+
+def _most_frequent(rebalances: tuple[Rebalance, ...]) -> tuple[Rebalance, int] | None:
+    """The client that started most of them, by its newest, and how many."""
+    named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {NOT_SEEN, REMOVED}]
+    counted = [(sum(1 for other in named if other.starter.is_same(one.starter)), one) for one in named]
+    if not counted:
+        return None
+    count, newest = max(counted, key=lambda entry: (entry[0], entry[1].at_us))
+    return newest, count
+
+
+def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
+    timeline, now_us = group.timeline, rebalanced.newest.proven_us
+    window_us = _window_us(group)
+    count = timeline.rebalanced_within(window_us, now_us)
+    busy_us = timeline.busy_us(now_us)
+    most = _most_frequent(timeline.rebalances)
+    size = _size(group)
+    if count >= _STORM and busy_us * 2 >= LONG_US:
+        severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
+    elif most is not None and most[1] >= _STUCK_LOOP and most[1] * 2 >= len(timeline.rebalances):
+        starter = most[0].starter
+        severity = Severity.WARNING if starter.cause in {LEADER_REJOINED, SAME_TOPICS} else Severity.ERROR
+        why = f"{most[1]} of the last {len(timeline.rebalances)} were started by {whom(starter.actor)}"
+    elif count >= max(_STORM, _PER_MEMBER * size + 2):
+        severity, why = Severity.WARNING, f"more than one restart of each of its {size} members explains"
+    else:
+        return None
+    frames = [rebalance.starter.frame for rebalance in _frames(timeline.rebalances)]
+    return Breach(
+        "",
+        f"Group {group.name} rebalanced {count} times in {window_us // MINUTE_US} minutes: {why}.",
+        _told(timeline.rebalances),
+        (*(frame for frame in frames if frame is not None), rebalanced.newest.proof),
+        generation=rebalanced.newest.generation,
+        severity=severity,
+        actor=most[0].starter.actor if most is not None and most[1] * 2 >= len(timeline.rebalances) else None,
+    )
+
+
+def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
+    row = group.timeline.in_a_row()
+    if len(row) < _LOOP:
+        return None
+    starter = row[-1].starter
+    mild = all(rebalance.starter.cause in {LEADER_REJOINED, SAME_TOPICS} for rebalance in row)
+    severe = len(row) >= _STUCK_LOOP and not mild
+    span_us = row[-1].at_us - row[0].at_us
+    frames = [rebalance.starter.frame for rebalance in _frames(row)]
+    return Breach(
+        starter.subject,
+        f"The {whom(starter.actor)[1:-1]} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}, "
+        f"and the other members had to take part each time.",
+        _told(row),
+        tuple(frame for frame in frames if frame is not None),
+        actor=starter.actor,
+        member_id=starter.member_id or None,
+        instance_id=starter.instance_id,
+        generation=rebalanced.newest.generation,
+        severity=Severity.ERROR if severe else Severity.WARNING,
+    )
+
+
+def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
+    member = joined.member
+    if joined.times < _UNSYNCED:
+        return None
+    return Breach(
+        member.id,
+        f"{who(member)} was handed a generation of group {group.name} {joined.times} times in a row and asked for its assignment never: "
+        f"it fails between JoinGroup and SyncGroup.",
+        f"{joined.times} JoinGroup successes without a SyncGroup between",
+        () if member.joined_frame is None else (member.joined_frame,),
+        generation=member.joined,
+        **about(member),
+    )
+
+
+def _synced_or_gone(group: ClassicGroup, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is None or member.gone is not None or member.synced == member.joined
+
+
+def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
+    newest, birth_us = settled.newest, group.timeline.birth_us
+    before = group.rounds[-2] if len(group.rounds) > 1 else None
+    if newest.generation not in {2, 3} or birth_us is None or before is None:
+        return None
+    delay_ms = group.settings.group_initial_rebalance_delay_ms
+    if newest.proven_us - birth_us > 2_000 * delay_ms or newest.roster is None or before.roster is None:
+        return None
+    added = [id_ for id_ in newest.roster if id_ not in before.roster]
+    if not added or len(added) == len(newest.roster):
+        return None  # nobody new, or only new ones: it was empty in between
+    return Breach(
+        "",
+        f"New group {group.name} completed {newest.generation} generations within {seconds(newest.proven_us - birth_us)} of its first "
+        f"JoinGroup: {len(added)} {'member' if len(added) == 1 else 'members'} came just after the one before.",
+        f"generation {newest.generation} with {len(newest.roster)} members after generation {before.generation} with {len(before.roster)}",
+        (before.proof, newest.proof),
+        generation=newest.generation,
+    )
+
+
+def _ping_pong(group: ClassicGroup, alternated: Alternated) -> Breach | None:
+    member = alternated.member
+    if alternated.changes < _ALTERNATIONS or alternated.distinct > _TOPIC_SETS:
+        return None
+    return Breach(
+        member.id,
+        f"{who(member)} goes back and forth between {alternated.distinct} subscriptions in group {group.name}, "
+        f"{alternated.changes} times within 15 minutes: each change makes all members rebalance.",
+        f"{alternated.changes} changes between {alternated.distinct} sets of topics in its JoinGroups",
+        (request_evidence(alternated.exchange),),
+        generation=group.generation,
+        **about(member),
+    )
+
+
+R_06 = FrameRule(
+    id="R-06",
+    name="rebalance storm",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="Throughput collapses: the group rebalances instead of consuming.",
+    condition="Within 5 minutes or three rebalance timeouts, at most 15 minutes, more generations than one restart of each member "
+    "explains, three a member and two (warning). An error if the group was outside Stable for half of the last 15 minutes, or if one "
+    "client started ten of the latest twenty and half of them. Generations that begin in an empty group do not count.",
+    expected="A generation lasts for hours; deployments aside.",
+    action="Look at what started them and at the reasons that clients give; act on the most frequent.",
+    false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
+    folds_under=("R-07", *_BAD_PLANS, *_COORDINATOR),
+    checks={Rebalanced: _storm},
+    quiet_times=5,
+)
+
+R_07 = FrameRule(
+    id="R-07",
+    name="one member loops",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A single client makes all others stop and rebalance, again and again.",
+    condition="The same member, instance id, or client id that nobody else in the group has, started four generations in a row within 15 "
+    "minutes (warning), or ten (error). Members that only follow up with the same topics do not interrupt the row.",
+    expected="A member joins once and stays.",
+    action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
+    false_alarms="A leader that rejoins because partitions were added: a warning at most. Starters that were not seen interrupt the row.",
+    folds_under=("R-10", "R-17", "T-05", *_BAD_PLANS, *_COORDINATOR),
+    checks={Rebalanced: _one_member_loops},
+    quiet_times=5,
+)
+
+R_10 = FrameRule(
+    id="R-10",
+    name="joined, never synced, rejoins",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A client fails between the two phases of a rebalance, starts over, and takes the group with it.",
+    condition="Three JoinGroup successes in a row for one member, with no SyncGroup between, on connections that stood.",
+    expected="A member sends SyncGroup right after its JoinGroup was answered.",
+    action="Read that client's log: a failing assignor, or a check of the protocol that it does not survive.",
+    false_alarms="Connections that broke before the answer arrived do not count.",
+    folds_under=_BAD_PLANS,
+    checks={JoinedUnsynced: _never_syncs},
+    over=_synced_or_gone,
+)
+
+R_12 = FrameRule(
+    id="R-12",
+    name="initial thrash",
+    severity=Severity.INFO,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CONFIG,
+    meaning="The members of a new group did not make it into its first generation; the first assignments were wasted.",
+    condition="Generation 2 or 3 of a new group, with members that the one before did not have, within twice the initial rebalance delay "
+    "(3 s unless configured) of its first JoinGroup.",
+    expected="The initial delay gathers all members that start together.",
+    action="Raise group.initial.rebalance.delay.ms on the brokers, or start the members closer together.",
+    false_alarms="A broker whose initial delay is shorter than the monitor was told.",
+    checks={Settled: _initial_thrash},
+)
+
+R_17 = FrameRule(
+    id="R-17",
+    name="ping-pong subscriptions",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A member changes its mind about its topics over and over; every change is a rebalance for all.",
+    condition="The topics of one member's JoinGroups changed four times within 15 minutes, among at most three different sets. Only topics "
+    "are compared: sticky assignors change the rest of the metadata with every join.",
+    expected="A subscription that changes rarely.",
+    action="Look at that client's subscription pattern or topic list, and at code that calls subscribe() with varying topics.",
+    false_alarms="Topics created and deleted in turn, under a pattern subscription.",
+    checks={Alternated: _ping_pong},
+    quiet_times=5,
+    over=lambda group, member_id: member_id not in group.members or group.members[member_id].gone is not None,
+)
+
+RULES = (R_06, R_07, R_10, R_12, R_17)

@@ -1,0 +1,559 @@
+"""Family R, second part: storms, loops and who starts them. Each rule: what fires it, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.findings import Blame, Severity, Status
+from tests.coordinator_model.conversation import Client, Conversation, subscription
+from tests.coordinator_model.test_rules import live, settled
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def told_to_rejoin(talk: Conversation, clients: list[Client]) -> None:
+    for client in clients:
+        talk.heartbeat(client, 27)
+
+
+def arrives(talk: Conversation, client: Client, others: list[Client], generation: int, reason: str = "") -> None:
+    """A new member joins a living group, which rebalances for it."""
+    client.member_id = ""
+    talk.hand_out_id(client, f"{client.name}-{client.connection}-{generation}")
+    new = talk.ask_join(client, reason=reason)
+    told_to_rejoin(talk, others)
+    asked = [talk.ask_join(other) for other in others]
+    for one in (*asked, new):
+        talk.joined(one, generation=generation, leader=others[0], roster=[*others, client])
+    talk.sync_all([*others, client])
+
+
+def departs(talk: Conversation, client: Client, others: list[Client], generation: int) -> None:
+    talk.leave(client)
+    told_to_rejoin(talk, others)
+    talk.round(others, generation)
+
+
+def flaps(talk: Conversation, client: Client, others: list[Client], generation: int, times: int, *, every_ms: int = 1_000) -> int:
+    for _ in range(times):
+        generation += 1
+        arrives(talk, client, others, generation, reason="rebalance failed due to 'x'")
+        talk.wait(every_ms)
+        generation += 1
+        departs(talk, client, others, generation)
+        talk.wait(every_ms)
+    return generation
+
+
+def restarts(talk: Conversation, clients: list[Client], generation: int, names: list[str] | None = None) -> int:
+    """A rolling restart: one after the other leaves and comes back as a new process."""
+    for index in range(len(clients)):
+        old = clients.pop(0)
+        generation += 1
+        departs(talk, old, clients, generation)
+        talk.close(old)
+        new = talk.client((names or [old.name] * 9)[index])
+        generation += 1
+        arrives(talk, new, clients, generation)
+        clients.append(new)
+        live(talk, clients, 3)
+    return generation
+
+
+# ---------------------------------------------------------------------------------------------------- R-06
+
+
+def alternating(talk: Conversation, times: int, *, every_ms: int = 5_000, join_ms: int = 10, **fields: int) -> list[Client]:
+    """Rebalances that the two members start in turn."""
+    a, b = settled(talk)
+    leader, generation = a, 3
+    for _ in range(times):
+        talk.wait(every_ms)
+        generation += 1
+        asked = [talk.ask_join(one, **fields) for one in (a, b)]
+        talk.wait(join_ms)
+        leader = b if leader is a else a
+        for one in asked:
+            talk.joined(one, generation=generation, leader=leader, roster=[a, b])
+        talk.sync_all([a, b], leader=leader)
+    return [a, b]
+
+
+def test_R_06_warns_of_more_rebalances_than_restarts_explain(talk: Conversation) -> None:
+    alternating(talk, 8)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.severity is Severity.WARNING
+    assert "8 times in 5 minutes" in finding.summary
+    assert "leader rejoined (8)" in finding.observed
+    assert talk.rules() == ["R-06"]
+
+
+def test_R_06_counts_within_its_window_only(talk: Conversation) -> None:
+    alternating(talk, 12, every_ms=61_000)
+    assert "R-06" not in talk.rules()
+
+
+def test_R_06_is_an_error_when_the_group_hardly_gets_to_work(talk: Conversation) -> None:
+    alternating(talk, 10, every_ms=2_000, join_ms=60_000, rebalance_timeout_ms=300_000)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.severity is Severity.ERROR
+    assert "kept from work" in finding.summary
+
+
+def test_R_06_counts_generations_that_were_never_synced_as_time_outside_stable(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for generation in range(4, 16):
+        asked = [talk.ask_join(one, rebalance_timeout_ms=300_000) for one in (a, b)]
+        talk.wait(60_000)
+        for one in asked:
+            talk.joined(one, generation=generation, leader=b if generation % 2 else a, roster=[a, b])
+        a, b = a.reconnected(), b.reconnected()
+    talk.settle()
+    assert talk.the("R-06").severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("names", [None, ["app"] * 4])
+def test_R_06_and_R_07_allow_a_rolling_restart_of_four(talk: Conversation, names: list[str] | None) -> None:
+    clients = settled(talk, tuple(names or "abcd"))
+    restarts(talk, clients, 3, names)
+    live(talk, clients, 30)
+    assert talk.rules() == []
+
+
+def test_R_06_and_R_07_allow_a_single_consumer_that_starts_and_stops(talk: Conversation) -> None:
+    generation = 1
+    for _ in range(12):
+        solo = talk.client("cron")
+        talk.round([solo], generation)
+        live(talk, [solo], 3)
+        talk.leave(solo)
+        talk.close(solo)
+        generation += 2
+    talk.wait(60_000)
+    assert talk.rules() == []
+
+
+def test_R_06_is_an_error_when_one_client_starts_half_of_them_though_never_in_a_row(talk: Conversation) -> None:
+    a, b = settled(talk, ("a", "b"))
+    bad, generation = talk.client("bad"), 3
+    for _ in range(10):
+        generation += 1
+        arrives(talk, bad, [a, b], generation)
+        generation += 1
+        talk.heartbeat(a, 27)  # and nobody knows why
+        talk.round([a, b], generation)
+        talk.wait(2_000)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.severity is Severity.ERROR
+    assert finding.client_id == "bad"
+    assert "R-07" not in talk.rules()
+
+
+def test_R_06_resolves_when_it_is_quiet(talk: Conversation) -> None:
+    clients = alternating(talk, 8)
+    live(talk, clients, 310)
+    assert talk.the("R-06").status is Status.RESOLVED
+
+
+def test_R_06_folds_under_the_client_that_loops(talk: Conversation) -> None:
+    clients = settled(talk)
+    flaps(talk, talk.client("bad"), clients, 3, times=8)
+    talk.settle()
+    assert talk.rules() == ["R-07"]
+
+
+# ---------------------------------------------------------------------------------------------------- R-07
+
+
+def test_R_07_warns_of_a_client_that_comes_and_goes(talk: Conversation) -> None:
+    clients = settled(talk)
+    flaps(talk, talk.client("bad"), clients, 3, times=2)
+    talk.settle()
+    finding = talk.the("R-07")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+    assert finding.client_id == "bad"
+    assert "new member (2), member left (2)" in finding.observed
+    assert "rebalance failed due to 'x'" in finding.observed
+
+
+def test_R_07_is_an_error_after_ten_in_a_row(talk: Conversation) -> None:
+    clients = settled(talk)
+    flaps(talk, talk.client("bad"), clients, 3, times=5)
+    talk.settle()
+    assert talk.the("R-07").severity is Severity.ERROR
+    assert len([finding for finding in talk.findings if finding.rule == "R-07"]) >= 2
+
+
+def test_R_07_allows_three_in_a_row(talk: Conversation) -> None:
+    a, b = settled(talk)
+    flaps(talk, talk.client("bad"), [a, b], 3, times=1)
+    arrives(talk, talk.client("bad"), [a, b], 6)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_R_07_is_interrupted_by_another_starter(talk: Conversation) -> None:
+    a, b = settled(talk)
+    c = talk.client("c")
+    arrives(talk, c, [a, b], 4)
+    flaps(talk, talk.client("bad"), [a, b, c], 4, times=1)
+    departs(talk, c, [a, b], 7)
+    flaps(talk, talk.client("bad"), [a, b], 7, times=1)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_R_07_is_interrupted_by_a_generation_that_was_not_seen(talk: Conversation) -> None:
+    clients = settled(talk)
+    bad = talk.client("bad")
+    flaps(talk, bad, clients, 3, times=1)
+    flaps(talk, bad, clients, 7, times=1)
+    talk.settle()
+    assert "R-07" not in talk.rules()
+
+
+def test_R_07_is_interrupted_by_lost_records(talk: Conversation) -> None:
+    clients = settled(talk)
+    bad = talk.client("bad")
+    flaps(talk, bad, clients, 3, times=1)
+    talk.lose(3)
+    flaps(talk, bad, clients, 6, times=1)
+    talk.settle()
+    assert "R-07" not in talk.rules()
+
+
+def test_R_07_looks_back_15_minutes(talk: Conversation) -> None:
+    clients = settled(talk)
+    flaps(talk, talk.client("bad"), clients, 3, times=4, every_ms=400_000)
+    assert "R-07" not in talk.rules()
+
+
+def test_R_07_names_a_member_by_its_id_when_its_client_id_is_shared(talk: Conversation) -> None:
+    a, b = settled(talk, ("app", "app"))
+    for generation in range(4, 9):
+        changed = wire.JoinGroupRequestProtocol(name="range", metadata=subscription(f"topic-{generation}"))
+        asked = [talk.ask_join(b, protocols=(changed,)), talk.ask_join(a)]
+        for one in asked:
+            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        talk.sync_all([a, b])
+        talk.wait(1_000)
+    finding = talk.the("R-07")
+    assert finding.member_id == b.member_id
+    assert "subscription changed" in finding.observed
+
+
+def test_R_07_knows_a_static_member_by_its_instance_id(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    for generation in range(4, 8):
+        changed = wire.JoinGroupRequestProtocol(name="range", metadata=subscription(f"topic-{generation}"))
+        asked = [talk.ask_join(b, protocols=(changed,)), talk.ask_join(a)]
+        for one in asked:
+            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        talk.sync_all([a, b])
+    talk.settle()
+    assert talk.the("R-07").instance_id == "i"
+
+
+def test_R_07_only_warns_of_a_leader_that_rejoins(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for generation in range(4, 18):
+        talk.round([a, b], generation)
+        talk.wait(1_000)
+    finding = talk.the("R-07")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == a.member_id
+
+
+def test_R_07_is_not_interrupted_by_members_that_follow_up(talk: Conversation) -> None:
+    """Cooperative: whoever gives up partitions rejoins with the same topics and other owned partitions."""
+    a, b = settled(talk)
+    bad, generation = talk.client("bad"), 3
+    for _ in range(2):
+        generation += 1
+        arrives(talk, bad, [a, b], generation)
+        generation += 1
+        owned = wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=(generation,))
+        follow = wire.JoinGroupRequestProtocol(name="range", metadata=subscription("t", owned_partitions=(owned,)))
+        asked = [talk.ask_join(b, protocols=(follow,)), talk.ask_join(a), talk.ask_join(bad)]
+        for one in asked:
+            talk.joined(one, generation=generation, leader=a, roster=[a, b, bad])
+        talk.sync_all([a, b, bad])
+        generation += 1
+        departs(talk, bad, [a, b], generation)
+    talk.settle()
+    assert talk.the("R-07").client_id == "bad"
+
+
+def test_R_07_knows_a_crash_loop_by_sessions_that_end(talk: Conversation) -> None:
+    a, b = settled(talk)
+    bad, generation = talk.client("bad"), 3
+    for _ in range(2):
+        generation += 1
+        arrives(talk, bad, [a, b], generation)
+        talk.close(bad)
+        live(talk, [a, b], 10)
+        generation += 1
+        told_to_rejoin(talk, [a, b])
+        talk.round([a, b], generation)
+        bad = talk.client("bad")
+    talk.settle()
+    assert "new member (2), session expired (2)" in talk.the("R-07").observed
+
+
+def test_R_07_does_not_blame_a_member_for_being_removed_by_an_operator(talk: Conversation) -> None:
+    a, b = settled(talk)
+    generation = 3
+    for index in range(4):
+        victim = talk.client(f"v{index}")
+        generation += 1
+        arrives(talk, victim, [a, b], generation)
+        admin = talk.client("admin")
+        identity = wire.LeaveGroupRequestMemberIdentity(member_id=victim.member_id, reason="removed by admin")
+        done = wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=victim.member_id),))
+        talk.call(admin, wire.LeaveGroupRequest(group_id="g", members=(identity,)), done)
+        generation += 1
+        told_to_rejoin(talk, [a, b])
+        talk.round([a, b], generation)
+    talk.settle()
+    assert "R-07" not in talk.rules()
+
+
+def test_R_07_forgets_a_start_that_was_refused(talk: Conversation) -> None:
+    a, b = settled(talk)
+    stranger = talk.client("s")
+    stranger.instance_id = "i"
+    talk.refuse_join(talk.ask_join(stranger), 23)
+    talk.heartbeat(a, 27)
+    talk.round([a, b], 4)
+    assert talk.model._opened(("c1", "g"))[0].timeline.rebalances[-1].starter.cause == "not seen"
+
+
+def test_R_07_resolves_when_it_is_quiet(talk: Conversation) -> None:
+    clients = settled(talk)
+    flaps(talk, talk.client("bad"), clients, 3, times=2)
+    live(talk, clients, 310)
+    assert talk.the("R-07").status is Status.RESOLVED
+
+
+def test_R_07_names_nobody_without_a_client_id(talk: Conversation) -> None:
+    a, b = settled(talk)
+    generation = 3
+    for _ in range(3):
+        nameless = talk.client("x")
+        nameless.name = None  # type: ignore[assignment]
+        nameless.member_id = f"m-{generation}"
+        talk.refuse_join(talk.ask_join(nameless, member_id=""), 79, nameless.member_id)
+        generation += 1
+        asked = [talk.ask_join(one) for one in (nameless, a, b)]
+        for one in asked:
+            talk.joined(one, generation=generation, leader=a, roster=[a, b, nameless])
+        talk.sync_all([a, b, nameless])
+        generation += 1
+        departs(talk, nameless, [a, b], generation)
+    talk.settle()
+    assert "R-07" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- R-10
+
+
+def joins_without_sync(talk: Conversation, a: Client, b: Client, times: int, *, reconnect: bool = False) -> Client:
+    for generation in range(4, 4 + times):
+        asked = [talk.ask_join(a), talk.ask_join(b)]
+        for one in asked:
+            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+        talk.wait(300)
+        if reconnect:
+            talk.close(b)
+            b = b.reconnected()
+    return b
+
+
+def test_R_10_fires_on_a_member_that_joins_three_times_without_syncing(talk: Conversation) -> None:
+    a, b = settled(talk)
+    joins_without_sync(talk, a, b, 3)
+    talk.settle()
+    finding = talk.the("R-10")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == b.member_id
+    assert "3 times in a row" in finding.summary
+
+
+def test_R_10_allows_twice(talk: Conversation) -> None:
+    a, b = settled(talk)
+    joins_without_sync(talk, a, b, 2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_R_10_allows_connections_that_broke(talk: Conversation) -> None:
+    a, b = settled(talk)
+    joins_without_sync(talk, a, b, 4, reconnect=True)
+    talk.settle()
+    assert "R-10" not in talk.rules()
+
+
+def test_R_10_starts_anew_after_a_sync_and_after_lost_records(talk: Conversation) -> None:
+    a, b = settled(talk)
+    joins_without_sync(talk, a, b, 1)
+    talk.round([a, b], 5)
+    joins_without_sync(talk, a, b, 2)
+    talk.lose(2)
+    joins_without_sync(talk, a, b, 2)
+    talk.settle()
+    assert "R-10" not in talk.rules()
+
+
+def test_R_10_resolves_when_the_member_syncs(talk: Conversation) -> None:
+    a, b = settled(talk)
+    joins_without_sync(talk, a, b, 3)
+    talk.call(b, talk.sync_request(b, []), talk.synced())
+    talk.wait(2_000)
+    assert talk.the("R-10").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- R-12
+
+
+def newborn(talk: Conversation, *, first_ms: int = 3_000, second_ms: int = 2_000) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.hand_out_id(a)
+    asked = talk.ask_join(a)
+    talk.wait(first_ms)
+    talk.joined(asked, generation=1, leader=a, roster=[a])
+    talk.sync_all([a])
+    talk.wait(second_ms)
+    arrives(talk, b, [a], 2)
+    talk.settle()
+
+
+def test_R_12_tells_of_members_that_missed_the_first_generation(talk: Conversation) -> None:
+    newborn(talk)
+    finding = talk.the("R-12")
+    assert finding.severity is Severity.INFO
+    assert finding.blame is Blame.CONFIG
+    assert "2 generations within" in finding.summary
+
+
+def test_R_12_allows_a_member_that_comes_later(talk: Conversation) -> None:
+    newborn(talk, second_ms=4_000)
+    assert talk.rules() == []
+
+
+def test_R_12_knows_the_brokers_delay_from_the_settings() -> None:
+    talk = Conversation(group_initial_rebalance_delay_ms=1_000)
+    newborn(talk)
+    assert talk.rules() == []
+
+
+def test_R_12_needs_new_members(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.round([a, b], 1)
+    talk.round([a, b], 2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_R_12_needs_the_birth_and_both_rosters(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.member_id = "m-a"
+    talk.joined(talk.ask_join(a), generation=1, leader=a, roster=[])  # the leader's member list was empty: not known
+    talk.sync_all([a])
+    arrives(talk, b, [a], 2)
+    talk.settle()
+    assert "R-12" not in talk.rules()
+
+
+def test_R_12_counts_from_the_first_join_of_the_group(talk: Conversation) -> None:
+    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
+    talk.hand_out_id(a)
+    talk.hand_out_id(b)
+    first = talk.ask_join(a)
+    talk.wait(2_000)
+    second = talk.ask_join(b)
+    talk.wait(2_500)
+    for one in (second, first):
+        talk.joined(one, generation=1, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    talk.wait(1_600)
+    arrives(talk, c, [a, b], 2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_R_12_resolves_when_it_is_quiet(talk: Conversation) -> None:
+    newborn(talk)
+    talk.wait(70_000)
+    assert talk.the("R-12").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- R-17
+
+
+def subscribes(talk: Conversation, a: Client, b: Client, metadata: list[bytes], *, every_ms: int = 1_000) -> None:
+    generation = 3
+    for raw in metadata:
+        generation += 1
+        asked = [talk.ask_join(b, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=raw),)), talk.ask_join(a)]
+        for one in asked:
+            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        talk.sync_all([a, b])
+        talk.wait(every_ms)
+
+
+def test_R_17_fires_on_a_member_that_goes_back_and_forth(talk: Conversation) -> None:
+    a, b = settled(talk)
+    subscribes(talk, a, b, [subscription("x"), subscription("t"), subscription("x"), subscription("t")])
+    talk.settle()
+    finding = talk.the("R-17")
+    assert finding.member_id == b.member_id
+    assert "2 subscriptions" in finding.summary
+
+
+def test_R_17_compares_topics_only(talk: Conversation) -> None:
+    a, b = settled(talk)
+    subscribes(talk, a, b, [subscription("t", user_data=bytes([index % 2])) for index in range(6)])
+    talk.settle()
+    assert "R-17" not in talk.rules()
+
+
+def test_R_17_allows_a_subscription_that_grows(talk: Conversation) -> None:
+    a, b = settled(talk)
+    subscribes(talk, a, b, [subscription(*"abcdefgh"[:count]) for count in range(1, 8)])
+    talk.settle()
+    assert "R-17" not in talk.rules()
+
+
+def test_R_17_allows_changes_over_hours(talk: Conversation) -> None:
+    a, b = settled(talk)
+    subscribes(talk, a, b, [subscription("x"), subscription("t")] * 3, every_ms=400_000)
+    assert "R-17" not in talk.rules()
+
+
+@pytest.mark.parametrize(("protocol_type", "raw"), [("connect", b"\x00\x01"), ("consumer", b"\xff")])
+def test_R_17_does_not_judge_what_is_no_subscription(talk: Conversation, protocol_type: str, raw: bytes) -> None:
+    a, b = settled(talk)
+    for index in range(8):
+        protocol = wire.JoinGroupRequestProtocol(name="range", metadata=raw + bytes([index % 2]))
+        talk.refuse_join(talk.ask_join(b, protocol_type=protocol_type, protocols=(protocol,)), 27, b.member_id)
+    talk.settle()
+    assert "R-17" not in talk.rules()
+
+
+def test_R_17_resolves_when_the_member_leaves(talk: Conversation) -> None:
+    a, b = settled(talk)
+    subscribes(talk, a, b, [subscription("x"), subscription("t"), subscription("x"), subscription("t")])
+    talk.leave(b)
+    talk.wait(2_000)
+    assert [finding.status for finding in talk.findings if finding.rule == "R-17"][-1] is Status.RESOLVED
