@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_model import wire
-from coordinator_model.wire import decode_assignment, encode_assignment, encode_subscription
+from coordinator_model.wire import decode_assignment, decode_subscription, encode_assignment, encode_subscription
 from tests.coordinator_model.reference.world import MS, SECOND, Connection, World
 
 RETRY_US = 100 * MS
+PARTITIONS = 6
 
 
 class Client:
@@ -140,7 +141,7 @@ class Client:
             case 0:
                 self.member_id, self.generation = reply.member_id, reply.generation_id
                 self.leads = reply.leader == reply.member_id
-                self._sync([member.member_id for member in reply.members], reply)
+                self._sync(reply)
             case 79:
                 self.member_id = reply.member_id
                 self._ask_join()
@@ -155,13 +156,9 @@ class Client:
             case _:
                 self._die()
 
-    def _sync(self, roster: list[str], joined: wire.JoinGroupResponse) -> None:
+    def _sync(self, joined: wire.JoinGroupResponse) -> None:
         self._attempt += 1
         attempt, life = self._attempt, self._life
-        plan = [
-            wire.SyncGroupRequestAssignment(member_id=id_, assignment=assignment(index, self.topics[0]))
-            for index, id_ in enumerate(roster)
-        ]
         body = wire.SyncGroupRequest(
             group_id=self.world.group,
             generation_id=self.generation,
@@ -169,7 +166,7 @@ class Client:
             group_instance_id=self.instance_id,
             protocol_type=joined.protocol_type,
             protocol_name=joined.protocol_name,
-            assignments=() if joined.skip_assignment else tuple(plan),
+            assignments=() if joined.skip_assignment else assign(joined.members),
         )
         self.joiner.ask(body, lambda reply: self._synced(reply) if (life, attempt) == (self._life, self._attempt) else None)
 
@@ -205,7 +202,9 @@ class Client:
         if self.generation < 0 or self.joining or not self.owned or self.stalled_until_us > self.world.now_us:
             return
         generation, member_id, life = self.generation, self.member_id, self._life
-        partition = wire.OffsetCommitRequestPartition(partition_index=self.owned[0][1], committed_offset=self.world.now_us // SECOND)
+        partition = wire.OffsetCommitRequestPartition(
+            partition_index=self.owned[0][1], committed_offset=self.world.now_us // SECOND
+        )
         body = wire.OffsetCommitRequest(
             group_id=self.world.group,
             generation_id_or_member_epoch=generation,
@@ -267,11 +266,28 @@ class Client:
         self._later(self.world.random.randrange(period_us), again)
 
 
-def assignment(index: int, topic: str) -> bytes:
-    """Partition ``index`` of the topic: nobody shares one."""
-    return encode_assignment(
-        wire.ConsumerProtocolAssignment(
-            assigned_partitions=(wire.ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=(index,)),)
-        ),
-        version=1,
+def assign(members: tuple[wire.JoinGroupResponseMember, ...]) -> tuple[wire.SyncGroupRequestAssignment, ...]:
+    """Deals out the partitions of each topic among those who subscribed to it."""
+    owned: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in members}
+    subscribed: dict[str, list[str]] = {}
+    for member in members:
+        for topic in decode_subscription(member.metadata).topics:
+            subscribed.setdefault(topic, []).append(member.member_id)
+    for topic, takers in subscribed.items():
+        for partition in range(PARTITIONS):
+            owned[takers[partition % len(takers)]].setdefault(topic, []).append(partition)
+    return tuple(
+        wire.SyncGroupRequestAssignment(
+            member_id=id_,
+            assignment=encode_assignment(
+                wire.ConsumerProtocolAssignment(
+                    assigned_partitions=tuple(
+                        wire.ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=tuple(partitions))
+                        for topic, partitions in topics.items()
+                    )
+                ),
+                version=1,
+            ),
+        )
+        for id_, topics in owned.items()
     )
