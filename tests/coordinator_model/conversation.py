@@ -205,7 +205,7 @@ class Conversation:
                 protocol_name="range",
                 leader=leader.member_id,
                 member_id=client.member_id,
-                members=members if client is leader else (),
+                members=members if client.member_id == leader.member_id else (),
             ),
         )
 
