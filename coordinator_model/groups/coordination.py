@@ -8,12 +8,13 @@ generation is persisted when the leader's assignment is*, not when it is handed 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from coordinator_model.findings import Evidence
-from coordinator_model.groups.facts import Exchange
+from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import response_evidence
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 #: commits, FindCoordinator, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, TxnOffsetCommit, DeleteGroups
 API_KEYS: Final = frozenset({8, 10, 11, 12, 13, 14, 28, 42})
-_FIND, _JOIN, _LEAVE, _SYNC, _DELETE = 10, 11, 13, 14, 42
+_FIND, _JOIN, _HEARTBEAT, _LEAVE, _SYNC, _DELETE = 10, 11, 12, 13, 14, 42
 _COMMITS: Final = frozenset({8, 28})
 _ACTS: Final = frozenset({8, 11, 13, 14, 28})  # a success of these changes the group
 
@@ -362,6 +363,14 @@ def _same_life(group: ClassicGroup, exchange: Exchange, persisted: Persisted) ->
         and crc32(member.id.encode()) in persisted.roster
         for member in group.members.values()
     )
+
+
+def heard(group: ClassicGroup) -> Iterator[tuple[Member, int]]:
+    """Present members whose last heartbeat was accepted, and when that was asked."""
+    waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == _HEARTBEAT}
+    for member in group.present_members():
+        if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
+            yield member, member.heartbeat_us
 
 
 def _errors(group: ClassicGroup, exchange: Exchange, body: Any) -> set[int]:

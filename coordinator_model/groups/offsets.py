@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.findings import Evidence
+from coordinator_model.groups.coordination import heard
 from coordinator_model.groups.facts import Actor, CommitAsk, Exchange, Member, Refusals, Round, SyncAsk
 from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
 API_KEYS: Final = frozenset({8, 11, 13, 14, 28})  # OffsetCommit, JoinGroup, LeaveGroup, SyncGroup, TxnOffsetCommit
-_COMMIT, _JOIN, _HEARTBEAT, _SYNC, _TXN_COMMIT = 8, 11, 12, 14, 28
+_COMMIT, _JOIN, _SYNC, _TXN_COMMIT = 8, 11, 14, 28
 _COMMITS: Final = frozenset({_COMMIT, _TXN_COMMIT})
 
 POSITIONS_KEPT: Final = 256
@@ -380,16 +381,8 @@ def lived_through(group: ClassicGroup, commit: SimpleCommit) -> Member | None:
     A member id is never used again, so it was a member all the while (the coordinator cannot have been empty).
     """
     skew_us = group.settings.clock_skew_ms * 1_000
-    heartbeats_out = {waiting.member_id for waiting in group.open.values() if waiting.api_key == _HEARTBEAT}
-    for member in group.present_members():
-        if (
-            member.joined is not None
-            and member.joined_us < commit.effective_us - skew_us
-            and member.heartbeat_us > commit.res_us + skew_us
-            and (member.proven_us or 0) >= member.heartbeat_us
-            and member.refusals is None
-            and member.id not in heartbeats_out
-        ):
+    for member, heard_us in heard(group):
+        if member.joined is not None and member.joined_us < commit.effective_us - skew_us and heard_us > commit.res_us + skew_us:
             return member
     return None
 

@@ -21,8 +21,9 @@ from coordinator_model.groups.coordination import (
     PointedWrong,
     SyncWhileLoading,
     TookTurns,
+    heard,
 )
-from coordinator_model.groups.facts import Exchange
+from coordinator_model.groups.facts import Exchange, Round
 from coordinator_model.groups.happenings import Mismatched
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
@@ -75,35 +76,48 @@ def _patience_us(group: ClassicGroup) -> int:
     return write_ms * 1_000 + group.settings.slack_us(write_ms)
 
 
-def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
-    """Members of the newest generation whose JoinGroup, asked before it was complete, is not answered.
+def _forgotten_since(group: ClassicGroup, newest: Round, waiting: Exchange) -> int | None:
+    """Since when this JoinGroup of a member of the newest generation ought to have been answered, or None.
 
-    A dynamic member is in the roster only if it had one parked. A static one stays in it without, so it is not judged.
+    A dynamic member is in the roster only if it had a JoinGroup parked, which is owed an answer like its peers'. A static one stays in it
+    without, so it must have asked well before. And while a heartbeat succeeds, no join phase is on for which a JoinGroup could wait.
     """
+    assert newest.roster is not None
+    early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
+    if waiting.effective_us < newest.proven_us - early_us and group.members[waiting.member_id].joined != newest.generation:
+        return newest.proven_us
+    late_us = waiting.effective_us + _patience_us(group)
+    for member, heard_us in heard(group):
+        if member.joined == newest.generation and member.rejoin_asked_us is None and heard_us > late_us:
+            return waiting.effective_us
+    return None
+
+
+def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
     newest = group.round
     if newest is None or newest.roster is None or group.kind != "classic":
         return
     for waiting in group.waiting_joins():
         member = group.members.get(waiting.member_id)
-        if member is None or not member.present or waiting.member_id not in newest.roster or member.joined == newest.generation:
+        if member is None or not member.present or member.id not in newest.roster or waiting.effective_us < 0:
             continue
-        if newest.roster[member.id] is not None or not 0 <= waiting.effective_us < newest.proven_us:
+        since_us = _forgotten_since(group, newest, waiting)
+        if since_us is None:
             continue
 
         def describe(waiting: Exchange = waiting) -> Breach:
             member = group.members[waiting.member_id]
             return Breach(
                 member.id,
-                f"The coordinator {group.broker} answered the others of generation {newest.generation} of group {group.name} "
-                "and left the "
-                f"JoinGroup of {who(member)} unanswered, although it is among the members.",
-                f"no answer to the JoinGroup {seconds(_patience_us(group))} after generation {newest.generation} was handed out",
+                f"The coordinator {group.broker} left the JoinGroup of {who(member)} unanswered, although it is among the members of "
+                f"generation {newest.generation} of group {group.name} and no join phase is on.",
+                f"no answer to the JoinGroup {seconds(_patience_us(group))} after it was due",
                 (newest.proof, request_evidence(waiting)),
                 generation=newest.generation,
                 **about(member),
             )
 
-        yield Due(newest.proven_us + _patience_us(group), member.id, Severity.ERROR, describe)
+        yield Due(since_us + _patience_us(group), member.id, Severity.ERROR, describe)
 
 
 def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
@@ -314,13 +328,13 @@ C_02 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="The round is complete and one of its members was not told: it waits for its request to time out, its partitions idle.",
-    condition="A dynamic member is in the leader's member list of a generation, its JoinGroup asked before the first answer of "
-    "that round was "
-    "captured is its latest, and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.",
+    condition="A member is in the leader's member list of a generation; its latest JoinGroup was asked before the first answer of that "
+    "round was captured (a static member's 2 s before), or a heartbeat of the group succeeded well after it was asked, so that no join "
+    "phase can be on; and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.",
     expected="All waiting JoinGroups are answered when the join phase ends.",
     action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
-    false_alarms="A superseded JoinGroup is lawfully never answered: not counted. Static members stay on the list without "
-    "asking: not judged.",
+    false_alarms="A superseded JoinGroup is lawfully never answered: not counted. A static member is on the list without asking, so one "
+    "that asks late may wait for the next round: not counted.",
     folds_under=("C-05",),
     due=_join_forgotten,
 )

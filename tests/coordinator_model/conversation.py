@@ -49,6 +49,7 @@ class Client:
         self.outstanding = 0
         self.member_id = ""
         self.instance_id: str | None = None
+        self.software = "test 1.0"
         self.generation = -1
 
     def reconnected(self, broker: str | None = None) -> Client:
@@ -161,7 +162,7 @@ class Conversation:
             correlation_id=asked.exchange if asked is not None else 0,
             client_id=client.name if client is not None else None,
             client_address=f"10.0.0.1:{client.port}" if client is not None else "",
-            client_software="test 1.0" if client is not None else "",
+            client_software=client.software if client is not None else "",
             cut_bytes=cut_bytes,
             queued_behind=queued_behind,
             frame=frame,

@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Blame, Certainty, Severity, Status
 from coordinator_model.groups.offsets import HOLDINGS_KEPT, KEPT, POSITIONS_KEPT
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.conversation import Client, Conversation, assignment
+from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 
 
 @pytest.fixture
@@ -19,18 +19,18 @@ def talk() -> Conversation:
     return Conversation()
 
 
-MANY = tuple(range(1_024))
-
-
 def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
-    """A stable group whose membership is known, and in which everybody may commit everything."""
+    """A stable group whose membership is known, and whose assignments nobody but itself can read."""
     clients = [talk.client(name) for name in names]
     again(talk, clients, generation)
     return clients
 
 
 def again(talk: Conversation, clients: list[Client], generation: int) -> None:
-    give(talk, clients, generation, dict.fromkeys(clients, MANY))
+    talk.join_all(clients, generation)
+    for one in clients:
+        request = talk.sync_request(one, clients if one is clients[0] else [], protocol_type="own")
+        talk.call(one, request, wire.SyncGroupResponse(protocol_type="own", protocol_name="range", assignment=ASSIGNED))
 
 
 def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
@@ -49,11 +49,11 @@ def refused(talk: Conversation, client: Client, error: int, times: int = 5, ever
 def give(talk: Conversation, clients: list[Client], generation: int, partitions: dict[Client, tuple[int, ...]]) -> None:
     """A round in which each member is given partitions of topic t."""
     talk.join_all(clients, generation)
-    asked = [talk.ask(one, talk.sync_request(one, clients if one is clients[0] else [])) for one in clients]
+    plan = {one: assignment(t=partitions.get(one, ())) for one in clients}
+    entries = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=blob) for one, blob in plan.items())
+    asked = [talk.ask(one, talk.sync_request(one, [], assignments=entries if one is clients[0] else ())) for one in clients]
     for one in asked:
-        reply = wire.SyncGroupResponse(
-            protocol_type="consumer", protocol_name="range", assignment=assignment(t=partitions.get(one.client, ()))
-        )
+        reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=plan[one.client])
         talk.answer(one, reply)
 
 
@@ -459,6 +459,7 @@ def test_O_04_judges_only_commits_that_could_name_a_member_and_do_not(
     tool = talk.client("tool")
     body = talk.commit_request(tool, {9: 1}, **{**SIMPLE, **fields})
     talk.call(tool, body, talk.committed({9: 0}), version=version)
+    talk.call(tool, body, talk.committed({9: 25}), version=version)
     live(talk, [a, b], 30)
     assert quiet(talk)
 
@@ -528,8 +529,7 @@ def test_O_05_keeps_what_was_before_when_the_assignment_is_fetched_twice(talk: C
 def test_O_05_needs_to_know_what_the_member_had_before(talk: Conversation) -> None:
     a = talk.client("a")
     a.member_id, a.generation = "a-1", 3
-    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=assignment(t=(0,)))
-    talk.call(a, talk.sync_request(a, [a]), reply)
+    give_blob(talk, a, assignment(t=(0,)))
     talk.commit_offsets(a, {9: 1})
     assert quiet(talk)
 
@@ -541,12 +541,17 @@ def test_O_05_needs_the_assignment_of_this_generation(talk: Conversation) -> Non
     assert quiet(talk)
 
 
+def give_blob(talk: Conversation, client: Client, blob: bytes) -> None:
+    entry = wire.SyncGroupRequestAssignment(member_id=client.member_id, assignment=blob)
+    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=blob)
+    talk.call(client, talk.sync_request(client, [], assignments=(entry,)), reply)
+
+
 @pytest.mark.parametrize("blob", [b"\x00", assignment(t=(70_000,))])
 def test_O_05_needs_an_assignment_that_can_be_read(talk: Conversation, blob: bytes) -> None:
     a = talk.client("a")
     talk.join_all([a], 3)
-    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=blob)
-    talk.call(a, talk.sync_request(a, [a]), reply)
+    give_blob(talk, a, blob)
     talk.commit_offsets(a, {9: 1})
     assert not said(talk, "O-05")
 
@@ -554,8 +559,7 @@ def test_O_05_needs_an_assignment_that_can_be_read(talk: Conversation, blob: byt
 def test_O_05_takes_an_assignment_of_no_bytes_for_none(talk: Conversation) -> None:
     a = talk.client("a")
     talk.join_all([a], 3)
-    reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=b"")
-    talk.call(a, talk.sync_request(a, [a]), reply)
+    give_blob(talk, a, b"")
     talk.commit_offsets(a, {9: 1})
     assert said(talk, "O-05")
 
@@ -847,6 +851,34 @@ def test_O_09_resolves_with_the_next_good_commit(talk: Conversation) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- what is kept
+
+
+def test_an_answer_may_hold_nothing_that_is_known(talk: Conversation) -> None:
+    """Codes that no rule is about, an answer without partitions, topics that are no longer held."""
+    a, b = talk.client("a"), talk.client("b")
+    talk.commit(a, 3, **SIMPLE)
+    talk.call(a, talk.commit_request(a, {}, topics=(), **SIMPLE), wire.OffsetCommitResponse(topics=()))
+    give(talk, [a, b], 3, {a: (0,), b: (1,)})
+    topics = (
+        wire.OffsetCommitRequestTopic(
+            name="t", partitions=(wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=1),)
+        ),
+        wire.OffsetCommitRequestTopic(
+            name="u", partitions=(wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=1),)
+        ),
+        wire.OffsetCommitRequestTopic(name="v", partitions=()),
+    )
+    done = tuple(
+        wire.OffsetCommitResponseTopic(
+            name=name, partitions=(wire.OffsetCommitResponsePartition(partition_index=0, error_code=code),)
+        )
+        for name, code in (("t", 0), ("u", 3))
+    )
+    talk.call(a, talk.commit_request(a, {}, topics=topics), wire.OffsetCommitResponse(topics=done))
+    give(talk, [a, b], 4, {a: (0,), b: (1,)})
+    assert quiet(talk)
+    group, _ = talk.model._opened(("c1", "g"))
+    assert group.offsets.committed == {"t": {0: (0, 1)}}
 
 
 def test_what_is_kept_is_bounded(talk: Conversation) -> None:

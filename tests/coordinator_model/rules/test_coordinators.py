@@ -1,0 +1,1029 @@
+"""Family C: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.groups.coordination import CONNECTIONS_KEPT, TENURES_KEPT
+from coordinator_model.wire.record import Kind
+from tests.coordinator_model.conversation import Asked, Client, Conversation
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
+    """A stable group whose membership is known."""
+    clients = [talk.client(name) for name in names]
+    talk.round(clients, generation)
+    return clients
+
+
+def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    for _ in range(seconds):
+        for client in clients:
+            talk.heartbeat(client)
+        talk.wait(1_000)
+
+
+def said(talk: Conversation, rule: str) -> bool:
+    talk.settle()
+    return rule in talk.rules()
+
+
+def resolved(talk: Conversation, rule: str) -> bool:
+    return talk.the(rule).status is Status.RESOLVED
+
+
+def ask_heartbeat(talk: Conversation, client: Client) -> Asked:
+    return talk.ask(client, wire.HeartbeatRequest(group_id="g", generation_id=client.generation, member_id=client.member_id))
+
+
+# ---------------------------------------------------------------------------------------------------- C-01
+
+
+def test_C_01_fires_on_a_request_that_gets_no_answer(talk: Conversation) -> None:
+    a, b = settled(talk)
+    ask_heartbeat(talk, a)
+    for _ in range(35):
+        talk.heartbeat(b)
+        talk.wait(1_000)
+    finding = talk.the("C-01")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.HEURISTIC
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == a.member_id
+    assert "Heartbeat" in finding.summary
+
+
+def test_C_01_sees_the_hanging_commit_of_a_group_without_members(talk: Conversation) -> None:
+    tool = talk.client("tool")
+    talk.ask(tool, talk.commit_request(tool, {0: 1}))
+    talk.wait(31_000)
+    assert "connection tool" not in talk.the("C-01").summary
+    assert talk.the("C-01").client_id == "tool"
+
+
+def test_C_01_does_not_mistake_a_parked_request_for_a_hanging_one(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(a)
+    talk.ask(b, talk.sync_request(b, []))
+    talk.wait(40_000)
+    assert not said(talk, "C-01")
+
+
+def test_C_01_ignores_what_waits_behind_a_parked_request(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.ask_join(a)
+    ask_heartbeat(talk, a)
+    talk.wait(40_000)
+    assert not said(talk, "C-01")
+
+
+def test_C_01_counts_from_when_the_one_before_was_answered(talk: Conversation) -> None:
+    a, b = settled(talk)
+    parked = [talk.ask_join(a), talk.ask_join(b)]
+    ask_heartbeat(talk, a)
+    talk.wait(15_000)
+    for one in parked:
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.wait(29_000)
+    assert not said(talk, "C-01")
+    talk.wait(2_000)
+    assert said(talk, "C-01")
+
+
+def test_C_01_ignores_what_waits_behind_requests_of_others(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    a.outstanding = 2
+    ask_heartbeat(talk, a)
+    talk.wait(40_000)
+    assert not said(talk, "C-01")
+
+
+def test_C_01_ignores_a_connection_that_ended(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    ask_heartbeat(talk, a)
+    talk.wait(10_000)
+    talk.close(a)
+    talk.wait(30_000)
+    assert not said(talk, "C-01")
+
+
+def test_C_01_knows_nothing_after_a_loss(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    ask_heartbeat(talk, a)
+    talk.gap()
+    talk.wait(40_000)
+    assert not said(talk, "C-01")
+
+
+def test_C_01_waits_for_the_end_of_throttling(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    body = wire.LeaveGroupResponse(throttle_time_ms=20_000, members=())
+    talk.call(talk.client("x"), wire.LeaveGroupRequest(group_id="g"), body)
+    ask_heartbeat(talk, a)
+    talk.wait(45_000)
+    assert not said(talk, "C-01")
+    talk.wait(6_000)
+    assert said(talk, "C-01")
+
+
+def test_C_01_resolves_with_the_answer(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    asked = ask_heartbeat(talk, a)
+    talk.wait(35_000)
+    talk.answer(asked, wire.HeartbeatResponse(error_code=25))
+    talk.settle()
+    assert resolved(talk, "C-01")
+
+
+# ---------------------------------------------------------------------------------------------------- C-02
+
+
+def forgotten_join(talk: Conversation) -> tuple[Client, Client, Asked]:
+    """A round in which b is a member and never hears of it."""
+    a, b = settled(talk)
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    talk.wait(50)
+    talk.joined(asked[0], generation=4, leader=a, roster=[a, b])
+    return a, b, asked[1]
+
+
+def test_C_02_fires_on_a_join_that_is_left_without_an_answer(talk: Conversation) -> None:
+    _, b, _ = forgotten_join(talk)
+    talk.wait(9_000)
+    finding = talk.the("C-02")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+    assert finding.generation == 4
+
+
+def test_C_02_gives_the_answer_time(talk: Conversation) -> None:
+    a, b, asked = forgotten_join(talk)
+    talk.wait(6_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.wait(5_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_allows_a_superseded_join(talk: Conversation) -> None:
+    a, b = settled(talk)
+    asked = talk.ask_join(a)
+    talk.ask_join(b)
+    retry = talk.ask_join(b.reconnected())
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.joined(retry, generation=4, leader=a, roster=[a, b], member_id=b.member_id)
+    talk.wait(9_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_allows_a_join_for_the_next_round(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    talk.ask_join(b)
+    talk.wait(9_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_allows_a_join_of_one_who_is_not_among_the_members(talk: Conversation) -> None:
+    a, b = settled(talk)
+    asked = talk.ask_join(a)
+    talk.ask_join(b)
+    talk.joined(asked, generation=4, leader=a, roster=[a])
+    talk.wait(9_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_allows_a_static_member_to_come_late(talk: Conversation) -> None:
+    """It stays among the members without asking, so its JoinGroup may be for the next round."""
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    asked = talk.ask_join(a)
+    talk.wait(5_000)
+    talk.ask_join(b)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.wait(9_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_judges_a_static_member_that_waited_long_before(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    asked = talk.ask_join(a)
+    talk.ask_join(b)
+    talk.wait(3_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.wait(9_000)
+    assert said(talk, "C-02")
+
+
+def test_C_02_fires_when_others_heartbeat_as_if_nobody_had_asked(talk: Conversation) -> None:
+    """An unchanged follower of a stable group is answered at once."""
+    a, b = settled(talk)
+    talk.ask_join(b)
+    live(talk, [a], 25)
+    assert talk.the("C-02").member_id == b.member_id
+
+
+def test_C_02_allows_a_join_phase_that_the_others_are_told_of(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(b)
+    for _ in range(9):
+        talk.heartbeat(a, 27)
+        talk.wait(1_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_allows_a_connection_that_ended(talk: Conversation) -> None:
+    _, _, asked = forgotten_join(talk)
+    talk.close(asked.client)
+    talk.wait(9_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_knows_nothing_after_a_loss(talk: Conversation) -> None:
+    forgotten_join(talk)
+    talk.gap()
+    talk.wait(9_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_resolves_with_the_answer(talk: Conversation) -> None:
+    a, b, asked = forgotten_join(talk)
+    talk.wait(9_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.settle()
+    assert resolved(talk, "C-02")
+
+
+# ---------------------------------------------------------------------------------------------------- C-03
+
+
+def forgotten_sync(talk: Conversation) -> tuple[Client, Client, Asked]:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    asked = talk.ask(b, talk.sync_request(b, []))
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    return a, b, asked
+
+
+def test_C_03_fires_on_a_sync_that_is_left_without_an_answer(talk: Conversation) -> None:
+    _, b, _ = forgotten_sync(talk)
+    talk.wait(9_000)
+    finding = talk.the("C-03")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+
+
+def test_C_03_fires_on_one_asked_when_the_assignment_was_out(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    talk.wait(5_000)
+    talk.ask(b, talk.sync_request(b, []))
+    talk.wait(6_000)
+    assert not said(talk, "C-03")
+    talk.wait(3_000)
+    assert said(talk, "C-03")
+
+
+def test_C_03_waits_for_the_assignment(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.ask(b, talk.sync_request(b, []))
+    talk.wait(9_000)
+    assert not said(talk, "C-03")
+
+
+def test_C_03_allows_one_that_was_repeated_elsewhere(talk: Conversation) -> None:
+    _, b, _ = forgotten_sync(talk)
+    again = b.reconnected()
+    talk.call(again, talk.sync_request(again, []), talk.synced())
+    talk.wait(9_000)
+    assert not said(talk, "C-03")
+
+
+def test_C_03_allows_that_of_a_member_that_was_removed(talk: Conversation) -> None:
+    _, b, _ = forgotten_sync(talk)
+    admin = talk.client("admin")
+    admin.member_id = b.member_id
+    talk.leave(admin)
+    talk.wait(9_000)
+    assert not said(talk, "C-03")
+
+
+def test_C_03_allows_one_at_an_older_generation(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.round([a, b], 4)
+    talk.ask(b, talk.sync_request(b, [], generation_id=3))
+    talk.wait(9_000)
+    assert not said(talk, "C-03")
+
+
+def test_C_03_resolves_with_the_answer(talk: Conversation) -> None:
+    _, _, asked = forgotten_sync(talk)
+    talk.wait(9_000)
+    talk.answer(asked, talk.synced())
+    talk.settle()
+    assert resolved(talk, "C-03")
+
+
+# ---------------------------------------------------------------------------------------------------- C-04
+
+
+def test_C_04_fires_on_the_third_move_within_an_hour(talk: Conversation) -> None:
+    clients = settled(talk)
+    for move in range(3):
+        assert not said(talk, "C-04")
+        talk.heartbeat(clients[0], 16)
+        clients = [one.reconnected(str(move + 2)) for one in clients]
+        talk.round(clients, 4 + move)
+        live(talk, clients, 60)
+    finding = talk.the("C-04")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.BROKER
+    assert "3 moves" in finding.summary
+
+
+def test_C_04_fires_when_find_coordinator_alternates(talk: Conversation) -> None:
+    client = talk.client("a", broker="9")
+    for turn in range(4):
+        talk.find_coordinator(client, node_id=1 + turn % 2, version=4 if turn else 2)
+        talk.wait(60_000)
+    assert said(talk, "C-04")
+
+
+def test_C_04_fires_on_a_move_without_end(talk: Conversation) -> None:
+    client = talk.client("a", broker="9")
+    for turn in range(14):
+        talk.find_coordinator(client, node_id=1 + turn % 2)
+        talk.wait(6_000)
+    talk.settle()
+    assert "no end of it" in talk.the("C-04").observed
+
+
+def test_C_04_counts_the_signs_of_one_move_once(talk: Conversation) -> None:
+    client = talk.client("a", broker="9")
+    for turn in range(8):
+        talk.find_coordinator(client, node_id=1 + turn % 2)
+        talk.wait(1_000)
+    assert not said(talk, "C-04")
+
+
+def test_C_04_allows_two_moves_an_hour(talk: Conversation) -> None:
+    client = talk.client("a", broker="9")
+    for turn in range(6):
+        talk.find_coordinator(client, node_id=1 + turn % 2)
+        talk.wait(HOUR_MS * 0.6)
+    assert not said(talk, "C-04")
+
+
+def test_C_04_takes_a_failed_search_for_no_move(talk: Conversation) -> None:
+    client = talk.client("a", broker="9")
+    for _ in range(4):
+        talk.find_coordinator(client, node_id=1)
+        talk.find_coordinator(client, error=15)
+        talk.wait(60_000)
+    assert not said(talk, "C-04")
+
+
+def test_C_04_resolves_when_it_stays(talk: Conversation) -> None:
+    client = talk.client("a", broker="9")
+    for turn in range(4):
+        talk.find_coordinator(client, node_id=1 + turn % 2)
+        talk.wait(60_000)
+    talk.wait(60_000)
+    assert resolved(talk, "C-04")
+
+
+# ---------------------------------------------------------------------------------------------------- C-05
+
+
+def turns(talk: Conversation, one: Client, other: Client, *, every_ms: int = 6_000, times: int = 4) -> None:
+    """Two clients commit on two brokers in turns."""
+    for turn in range(times):
+        talk.commit_offsets((one, other)[turn % 2], {turn: 1}, **SIMPLE)
+        talk.wait(every_ms)
+
+
+SIMPLE: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
+
+
+def test_C_05_fires_when_two_brokers_act_in_turns(talk: Conversation) -> None:
+    turns(talk, talk.client("a", "1"), talk.client("b", "2"))
+    talk.settle()
+    finding = talk.the("C-05")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.certainty is Certainty.CONFIRMED
+    assert "1" in finding.summary
+    assert "2" in finding.summary
+    assert "C-04" not in talk.rules()
+
+
+def test_C_05_fires_on_members_too(talk: Conversation) -> None:
+    a, b = settled(talk)
+    x = talk.client("x", "2")
+    x.member_id, x.generation = "x-1", 7
+    for _ in range(3):
+        talk.commit_offsets(a, {0: 1})
+        talk.heartbeat(b)
+        talk.wait(2_000)
+        talk.commit_offsets(x, {1: 1})
+        talk.wait(2_000)
+    assert said(talk, "C-05")
+
+
+def test_C_05_allows_a_failover_and_back(talk: Conversation) -> None:
+    turns(talk, talk.client("a", "1"), talk.client("b", "2"), times=3)
+    assert not said(talk, "C-05")
+
+
+def test_C_05_needs_an_overlap_of_more_than_the_write_timeout(talk: Conversation) -> None:
+    turns(talk, talk.client("a", "1"), talk.client("b", "2"), every_ms=1_000)
+    assert not said(talk, "C-05")
+
+
+def test_C_05_allows_turns_when_one_said_that_it_is_not_the_coordinator(talk: Conversation) -> None:
+    a, b = talk.client("a", "1"), talk.client("b", "2")
+    for _ in range(4):
+        turns(talk, a, b, times=2)
+        talk.commit(b, 16, **SIMPLE)
+    assert not said(talk, "C-05")
+
+
+def test_C_05_allows_turns_on_new_connections(talk: Conversation) -> None:
+    """A broker that was restarted has none of its old connections."""
+    a, b = talk.client("a", "1"), talk.client("b", "2")
+    for _ in range(4):
+        turns(talk, a, b, times=2)
+        a = a.reconnected()
+    assert not said(talk, "C-05")
+
+
+def test_C_05_cannot_order_answers_that_overlap(talk: Conversation) -> None:
+    a, b = talk.client("a", "1"), talk.client("b", "2")
+    for _ in range(6):
+        asked = [talk.ask(one, talk.commit_request(one, {0: 1}, **SIMPLE)) for one in (a, b)]
+        for one in asked:
+            talk.answer(one, talk.committed({0: 0}))
+        talk.wait(3_000)
+    assert not said(talk, "C-05")
+
+
+def test_C_05_ignores_what_changes_nothing(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    x = a.reconnected("2")
+    for _ in range(6):
+        talk.heartbeat(a)
+        talk.wait(2_000)
+        talk.heartbeat(x)
+        talk.wait(2_000)
+    assert not said(talk, "C-05")
+
+
+def test_C_05_knows_nothing_after_a_loss(talk: Conversation) -> None:
+    a, b = talk.client("a", "1"), talk.client("b", "2")
+    turns(talk, a, b, times=2)
+    talk.gap()
+    turns(talk, a, b, times=2)
+    assert not said(talk, "C-05")
+
+
+def test_C_05_resolves_when_it_stops(talk: Conversation) -> None:
+    turns(talk, talk.client("a", "1"), talk.client("b", "2"))
+    talk.wait(70_000)
+    assert resolved(talk, "C-05")
+
+
+def test_what_is_kept_of_brokers_and_connections_is_bounded(talk: Conversation) -> None:
+    for broker in range(TENURES_KEPT + 2):
+        for index in range(CONNECTIONS_KEPT + 2):
+            talk.commit_offsets(talk.client(f"c{index}", str(broker)), {0: 1}, **SIMPLE)
+    group, _ = talk.model._opened(("c1", "g"))
+    assert len(group.coordination.tenures) == TENURES_KEPT
+    assert {len(tenure.connections) for tenure in group.coordination.tenures.values()} == {CONNECTIONS_KEPT}
+
+
+# ---------------------------------------------------------------------------------------------------- C-06, C-07
+
+
+def loads(talk: Conversation, client: Client, seconds: int, *, every_s: int = 5) -> None:
+    for _ in range(seconds // every_s + 1):
+        talk.refuse_join(talk.ask_join(client), 14)
+        talk.wait(every_s * 1_000)
+
+
+def test_C_06_fires_on_a_load_of_more_than_a_minute(talk: Conversation) -> None:
+    loads(talk, talk.client("a"), 65)
+    talk.settle()
+    finding = talk.the("C-06")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.BROKER
+
+
+def test_C_06_allows_a_minute(talk: Conversation) -> None:
+    loads(talk, talk.client("a"), 55)
+    assert not said(talk, "C-06")
+
+
+def test_C_06_counts_anew_after_a_pause_and_after_another_answer(talk: Conversation) -> None:
+    a = talk.client("a")
+    loads(talk, a, 40)
+    talk.wait(31_000)
+    loads(talk, a, 40)
+    talk.hand_out_id(a)
+    loads(talk, a, 40)
+    assert not said(talk, "C-06")
+
+
+def test_C_06_is_not_ended_by_find_coordinator(talk: Conversation) -> None:
+    a = talk.client("a")
+    loads(talk, a, 30)
+    talk.find_coordinator(a)
+    loads(talk, a, 35)
+    assert said(talk, "C-06")
+
+
+def test_C_06_knows_nothing_after_a_loss(talk: Conversation) -> None:
+    a = talk.client("a")
+    loads(talk, a, 40)
+    talk.gap()
+    loads(talk, a, 40)
+    assert not said(talk, "C-06")
+
+
+def test_C_06_resolves_with_another_answer(talk: Conversation) -> None:
+    a = talk.client("a")
+    loads(talk, a, 65)
+    talk.hand_out_id(a)
+    talk.settle()
+    assert resolved(talk, "C-06")
+
+
+def test_C_07_notes_a_sync_answered_while_loading_and_warns_when_it_recurs(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.call(a, talk.sync_request(a, []), talk.synced(14))
+    assert talk.the("C-07").severity is Severity.INFO
+    talk.call(a, talk.sync_request(a, []), talk.synced(14))
+    assert talk.the("C-07").severity is Severity.WARNING
+
+
+def test_C_07_warns_at_once_when_the_client_is_the_java_one(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    a.software = "apache-kafka-java 3.9.1"
+    talk.call(a, talk.sync_request(a, []), talk.synced(14))
+    assert talk.the("C-07").severity is Severity.WARNING
+
+
+def test_C_07_allows_what_older_brokers_answer(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.call(a, talk.sync_request(a, []), talk.synced(27))
+    assert not said(talk, "C-07")
+
+
+def test_C_07_folds_under_a_long_load(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    loads(talk, a, 65)
+    talk.call(a, talk.sync_request(a, []), talk.synced(14))
+    assert not said(talk, "C-07")
+
+
+def test_C_07_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.call(a, talk.sync_request(a, []), talk.synced(14))
+    talk.wait(70_000)
+    assert resolved(talk, "C-07")
+
+
+# ---------------------------------------------------------------------------------------------------- C-08
+
+
+def test_C_08_fires_on_an_internal_error(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.heartbeat(a, -1)
+    finding = talk.the("C-08")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.member_id == a.member_id
+
+
+@pytest.mark.parametrize("what", ["commit", "leave", "leave of one", "delete", "search", "old search"])
+def test_C_08_finds_it_in_every_kind_of_answer(talk: Conversation, what: str) -> None:
+    a, _ = settled(talk)
+    tool = talk.client("tool")
+    if what == "commit":
+        talk.commit_offsets(a, {0: 1, 1: 1}, {1: -1})
+    elif what == "leave":
+        talk.call(a, wire.LeaveGroupRequest(group_id="g"), wire.LeaveGroupResponse(error_code=-1))
+    elif what == "leave of one":
+        talk.leave(a, -1)
+    elif what == "delete":
+        results = tuple(wire.DeleteGroupsResponseDeletableGroupResult(group_id=id_, error_code=-1) for id_ in ("g", "h"))
+        talk.call(tool, wire.DeleteGroupsRequest(groups_names=("g", "h")), wire.DeleteGroupsResponse(results=results))
+    else:
+        talk.find_coordinator(tool, error=-1, version=4 if what == "search" else 2)
+    assert said(talk, "C-08")
+
+
+def test_C_08_ignores_the_errors_of_other_groups(talk: Conversation) -> None:
+    tool = talk.client("tool")
+    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="h", error_code=-1)
+    talk.call(tool, wire.DeleteGroupsRequest(groups_names=("g", "h")), wire.DeleteGroupsResponse(results=(result,)))
+    assert not said(talk, "C-08")
+
+
+def test_C_08_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.heartbeat(a, -1)
+    talk.wait(70_000)
+    assert resolved(talk, "C-08")
+
+
+# ---------------------------------------------------------------------------------------------------- C-09
+
+
+def fail_over(talk: Conversation, clients: list[Client]) -> list[Client]:
+    talk.heartbeat(clients[0], 16)
+    return [one.reconnected("2") for one in clients]
+
+
+def test_C_09_fires_when_a_persisted_generation_is_unknown_to_the_new_coordinator(talk: Conversation) -> None:
+    clients = fail_over(talk, settled(talk, generation=5))
+    talk.round(clients, 4)
+    talk.settle()
+    finding = talk.the("C-09")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.certainty is Certainty.HEURISTIC
+    assert finding.generation == 4
+    assert "5 had been persisted" in finding.summary
+
+
+def test_C_09_fires_when_the_move_shows_in_the_answer_alone(talk: Conversation) -> None:
+    clients = [one.reconnected("2") for one in settled(talk, generation=5)]
+    talk.round(clients, 4)
+    assert said(talk, "C-09")
+
+
+def test_C_09_believes_the_others_that_are_still_there(talk: Conversation) -> None:
+    clients = fail_over(talk, settled(talk, generation=5))
+    c = talk.client("c", "2")
+    talk.heartbeat(clients[0])
+    talk.round([c], 1)
+    assert said(talk, "C-09")
+
+
+def test_C_09_allows_a_generation_that_was_not_persisted_to_be_issued_again(talk: Conversation) -> None:
+    clients = settled(talk, generation=5)
+    talk.join_all(clients, 6)
+    clients = fail_over(talk, clients)
+    talk.round(clients, 6)
+    assert not said(talk, "C-09")
+
+
+def test_C_09_allows_a_group_that_was_deleted(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.leave(a)
+    talk.leave(b)
+    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
+    talk.call(talk.client("x"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
+    talk.heartbeat(b, 16)
+    talk.round([talk.client("c", "2")], 1)
+    assert not said(talk, "C-09")
+
+
+def test_C_09_allows_a_group_that_may_have_been_empty(talk: Conversation) -> None:
+    clients = settled(talk, generation=5)
+    talk.heartbeat(clients[0], 16)
+    talk.wait(60_000)
+    talk.round([talk.client("c", "2")], 1)
+    assert not said(talk, "C-09")
+
+
+def test_C_09_leaves_a_fall_on_one_coordinator_to_G_04(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.round([a, b], 4)
+    assert said(talk, "G-04")
+    assert not said(talk, "C-09")
+
+
+def test_C_09_leaves_a_stale_member_on_one_coordinator_to_G_02(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.round([a, b], 6)
+    talk.commit(a, generation_id_or_member_epoch=5)
+    assert said(talk, "G-02")
+    assert not said(talk, "C-09")
+
+
+def test_C_09_allows_an_answer_that_was_under_way(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    asked = talk.ask(a, talk.commit_request(a, {0: 1}))
+    other = a.reconnected()
+    talk.round([other, b], 6)
+    talk.heartbeat(b, 16)
+    talk.answer(asked, talk.committed({0: 0}))
+    assert not said(talk, "C-09")
+
+
+def test_C_09_knows_nothing_after_a_loss(talk: Conversation) -> None:
+    clients = settled(talk, generation=5)
+    talk.gap()
+    talk.round(fail_over(talk, clients), 4)
+    assert not said(talk, "C-09")
+
+
+def test_C_09_leaves_groups_of_the_newer_types_alone(talk: Conversation) -> None:
+    clients = settled(talk, generation=5)
+    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    talk.round(fail_over(talk, clients), 4)
+    assert not said(talk, "C-09")
+
+
+def test_C_09_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    clients = fail_over(talk, settled(talk, generation=5))
+    talk.round(clients, 4)
+    live(talk, clients, 70)
+    assert resolved(talk, "C-09")
+
+
+# ---------------------------------------------------------------------------------------------------- C-10
+
+
+def test_C_10_fires_when_three_are_turned_away_within_a_minute(talk: Conversation) -> None:
+    for _ in range(3):
+        talk.refuse_join(talk.ask_join(talk.client("x")), 81)
+        talk.wait(20_000)
+    talk.settle()
+    finding = talk.the("C-10")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CONFIG
+
+
+def test_C_10_allows_two_a_minute(talk: Conversation) -> None:
+    for _ in range(6):
+        talk.refuse_join(talk.ask_join(talk.client("x")), 81)
+        talk.wait(31_000)
+    assert not said(talk, "C-10")
+
+
+def test_C_10_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    for _ in range(3):
+        talk.refuse_join(talk.ask_join(talk.client("x")), 81)
+    talk.wait(70_000)
+    assert resolved(talk, "C-10")
+
+
+# ---------------------------------------------------------------------------------------------------- C-11
+
+
+def mismatched(talk: Conversation, client: Client) -> None:
+    asked = ask_heartbeat(talk, client)
+    other = Asked(client, asked.api_key, asked.api_version, asked.exchange)
+    frame = wire.encode_response(wire.HeartbeatResponse(error_code=22), api_version=4, correlation_id=asked.exchange + 1)
+    talk.now_us += 1_000
+    client.outstanding -= 1
+    talk._feed(Kind.RESPONSE, other, frame)
+
+
+def test_C_11_fires_on_an_answer_with_another_correlation_id(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    mismatched(talk, a)
+    finding = talk.the("C-11")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.CAPTURE
+    assert a.connection in finding.summary
+    assert talk.group_json()["learning"] == "an answer does not belong to its request"
+
+
+def test_C_11_believes_nothing_that_such_an_answer_says(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    old = b.reconnected()
+    old.generation = 3
+    for _ in range(5):
+        mismatched(talk, old)
+        talk.wait(3_000)
+    talk.settle()
+    assert talk.rules() == ["C-11"]
+
+
+def test_C_11_accepts_negative_correlation_ids(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    a.exchange = -7
+    talk.heartbeat(a)
+    assert not said(talk, "C-11")
+
+
+def test_C_11_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    mismatched(talk, a)
+    talk.wait(70_000)
+    assert resolved(talk, "C-11")
+
+
+def test_C_11_survives_a_connection_whose_end_was_already_captured(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    group, _ = talk.model._opened(("c1", "g"))
+    asked = ask_heartbeat(talk, a)
+    del group.lines[a.connection]
+    frame = wire.encode_response(wire.HeartbeatResponse(), api_version=4, correlation_id=99)
+    talk._feed(Kind.RESPONSE, asked, frame)
+    assert said(talk, "C-11")
+
+
+# ---------------------------------------------------------------------------------------------------- C-12
+
+
+def test_C_12_fires_when_the_broker_named_again_and_again_refuses(talk: Conversation) -> None:
+    a = talk.client("a", "1")
+    for _ in range(6):
+        talk.find_coordinator(a, node_id=1)
+        talk.commit(a, 16, **SIMPLE)
+        talk.wait(1_000)
+    talk.settle()
+    finding = talk.the("C-12")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.HEURISTIC
+    assert "broker 1" in finding.summary
+
+
+def test_C_12_knows_a_broker_by_its_address_too(talk: Conversation) -> None:
+    a = talk.client("a", "kafka-1:9092")
+    for _ in range(6):
+        talk.find_coordinator(a, node_id=1)
+        talk.commit(a, 16, **SIMPLE)
+    assert said(talk, "C-12")
+
+
+def test_C_12_allows_refusals_by_a_broker_that_is_not_named(talk: Conversation) -> None:
+    a = talk.client("a", "1")
+    for _ in range(6):
+        talk.find_coordinator(a, node_id=2)
+        talk.commit(a, 16, **SIMPLE)
+    assert not said(talk, "C-12")
+
+
+def test_C_12_needs_it_to_be_named_again(talk: Conversation) -> None:
+    a = talk.client("a", "1")
+    talk.find_coordinator(a, node_id=1)
+    for _ in range(8):
+        talk.commit(a, 16, **SIMPLE)
+    assert not said(talk, "C-12")
+
+
+def test_C_12_counts_anew_when_another_is_named_or_it_acts(talk: Conversation) -> None:
+    a, b = talk.client("a", "1"), talk.client("b", "2")
+    for _ in range(3):
+        for _ in range(3):
+            talk.find_coordinator(a, node_id=1)
+            talk.commit(a, 16, **SIMPLE)
+        talk.commit(a, **SIMPLE)
+    for _ in range(6):
+        talk.find_coordinator(a, node_id=1)
+        talk.commit(a, 16, **SIMPLE)
+        talk.find_coordinator(a, node_id=2)
+        talk.commit(b, 16, **SIMPLE)
+    assert not said(talk, "C-12")
+
+
+def test_C_12_knows_nothing_after_a_loss(talk: Conversation) -> None:
+    a = talk.client("a", "1")
+    for _ in range(4):
+        talk.find_coordinator(a, node_id=1)
+        talk.commit(a, 16, **SIMPLE)
+    talk.gap()
+    for _ in range(4):
+        talk.commit(a, 16, **SIMPLE)
+    assert not said(talk, "C-12")
+
+
+def test_C_12_resolves_when_it_acts(talk: Conversation) -> None:
+    a = talk.client("a", "1")
+    for _ in range(6):
+        talk.find_coordinator(a, node_id=1)
+        talk.commit(a, 16, **SIMPLE)
+    talk.settle()
+    talk.round([a], 1)
+    talk.wait(1_000)
+    assert resolved(talk, "C-12")
+
+
+# ---------------------------------------------------------------------------------------------------- C-13
+
+
+def test_C_13_fires_when_no_coordinator_is_found_for_half_a_minute(talk: Conversation) -> None:
+    a = talk.client("a", "9")
+    for _ in range(8):
+        talk.find_coordinator(a, error=15)
+        talk.wait(5_000)
+    talk.settle()
+    finding = talk.the("C-13")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.BROKER
+
+
+def test_C_13_fires_when_commits_cannot_be_written_although_a_coordinator_is_named(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    for _ in range(8):
+        talk.commit(a, 15)
+        talk.find_coordinator(a)
+        talk.wait(5_000)
+    assert said(talk, "C-13")
+
+
+def test_C_13_allows_half_a_minute(talk: Conversation) -> None:
+    a = talk.client("a", "9")
+    for _ in range(6):
+        talk.find_coordinator(a, error=15, version=2)
+        talk.wait(5_000)
+    assert not said(talk, "C-13")
+
+
+def test_C_13_counts_anew_after_a_success_and_after_a_pause(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    for _ in range(3):
+        for _ in range(4):
+            talk.find_coordinator(a, error=15)
+            talk.commit(a, 15)
+            talk.wait(5_000)
+        talk.find_coordinator(a)
+        talk.commit(a)
+    talk.find_coordinator(a, error=15)
+    talk.wait(31_000)
+    talk.find_coordinator(a, error=15)
+    assert not said(talk, "C-13")
+
+
+def test_C_13_resolves_with_a_success(talk: Conversation) -> None:
+    a = talk.client("a", "1")
+    for _ in range(8):
+        talk.find_coordinator(a, error=15)
+        talk.wait(5_000)
+    talk.find_coordinator(a)
+    talk.round([a], 1)
+    talk.wait(1_000)
+    assert resolved(talk, "C-13")
+
+
+# ---------------------------------------------------------------------------------------------------- all of them
+
+
+def test_a_failover_and_a_rolling_restart_are_silent(talk: Conversation) -> None:
+    clients = settled(talk)
+    for move, broker in enumerate(("2", "1")):
+        talk.heartbeat(clients[0], 16)
+        talk.heartbeat(clients[1], 16)
+        for one in clients:
+            talk.find_coordinator(one, error=15)
+        talk.wait(2_000)
+        clients = [one.reconnected(broker) for one in clients]
+        for one in clients:
+            talk.find_coordinator(one, node_id=int(broker))
+            talk.refuse_join(talk.ask_join(one), 14)
+        talk.wait(2_000)
+        talk.round(clients, 4 + move)
+        live(talk, clients, 120)
+    assert [rule for rule in talk.rules() if rule.startswith("C")] == []
+
+
+def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> None:
+    clients = settled(talk, generation=5)
+    talk.heartbeat(clients[0], -1)
+    clients = fail_over(talk, clients)
+    for _ in range(6):
+        talk.find_coordinator(clients[0], node_id=1)
+        talk.commit(clients[0].reconnected("1"), 16)
+    talk.round(clients, 4)
+    turns(talk, talk.client("x", "1"), talk.client("y", "2"), times=6)
+    for _ in range(8):
+        talk.commit(clients[0], 15)
+        talk.refuse_join(talk.ask_join(talk.client("z")), 81)
+        talk.wait(5_000)
+    loads(talk, talk.client("z"), 65)
+    mismatched(talk, clients[1])
+    ask_heartbeat(talk, clients[0])
+    talk.wait(40_000)
+    assert {"C-01", "C-05", "C-06", "C-08", "C-09", "C-10", "C-11", "C-12"} <= set(talk.rules())
+    model = Coordinator(topic="mirror", partition=0, settings=talk.settings)
+    found = []
+    for record in talk.records:
+        if record.kind is not Kind.TICK:
+            model = Coordinator.restore(model.snapshot(), settings=talk.settings)
+        found.extend(model.receive(record))
+    assert found == talk.findings
