@@ -212,11 +212,11 @@ def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
 
 def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
     newest = group.round
-    if newest is None or newest.sync_done_us is not None or group.state is not State.COMPLETING:
+    if newest is None or newest.sync_done_us is not None:
         return
     leader = group.members.get(newest.leader)
     sent = group.open.get(leader.parked_sync) if leader is not None and leader.parked_sync is not None else None
-    # Only a SyncGroup that still stands open has certainly reached the coordinator.
+    # Only a SyncGroup that still stands open has certainly reached the coordinator. Whatever became of the phase, it is answered.
     if sent is None or sent.generation != newest.generation or not sent.gap_free:
         return
     since_us = processed_since(group, sent)

@@ -43,7 +43,7 @@ def session_end_us(group: ClassicGroup, member: Member) -> int | None:
         resumed_us = completed_us
         if orphan.api_key != JOIN_GROUP:
             resumed_us = max(resumed_us, member.proven_us or 0, (newest.sync_done_us or 0) if newest is not None else 0)
-        if resumed_us < orphan.at_us:
+        if resumed_us <= orphan.at_us:
             return None
         since_us = max(since_us, resumed_us)
     settings = group.settings

@@ -543,7 +543,7 @@ def test_R_17_allows_changes_over_hours(talk: Conversation) -> None:
 
 @pytest.mark.parametrize(("protocol_type", "raw"), [("connect", b"\x00\x01"), ("consumer", b"\xff")])
 def test_R_17_does_not_judge_what_is_no_subscription(talk: Conversation, protocol_type: str, raw: bytes) -> None:
-    a, b = settled(talk)
+    _, b = settled(talk)
     for index in range(8):
         protocol = wire.JoinGroupRequestProtocol(name="range", metadata=raw + bytes([index % 2]))
         talk.refuse_join(talk.ask_join(b, protocol_type=protocol_type, protocols=(protocol,)), 27, b.member_id)

@@ -1,0 +1,531 @@
+"""Family R, first part: what drags on and who is left behind. Each rule: what fires it, what must keep it quiet, what resolves it.
+
+What the model knew before these is in ``test_rules``.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.rules.rebalances import processed_since
+from tests.coordinator_model.conversation import Asked, Client, Conversation
+from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def group_of(talk: Conversation):
+    return talk.model._opened(("c1", talk.group))[0]
+
+
+def complete(talk: Conversation, asked: list[Asked], generation: int, leader: Client, roster: list[Client]) -> None:
+    for one in asked:
+        talk.joined(one, generation=generation, leader=leader, roster=roster)
+
+
+# ---------------------------------------------------------------------------------------------------- R-01
+
+
+def patient(talk: Conversation, names: str) -> list[Client]:
+    """A stable group whose sessions outlast its rebalances."""
+    clients = [talk.client(name) for name in names]
+    for client in clients:
+        talk.hand_out_id(client)
+    complete(talk, [talk.ask_join(one, session_timeout_ms=60_000) for one in clients], 3, clients[0], clients)
+    talk.sync_all(clients)
+    return clients
+
+
+def test_R_01_blames_the_broker_once_the_phase_is_overdue(talk: Conversation) -> None:
+    a, b = patient(talk, "ab")
+    talk.ask_join(a)
+    talk.wait(15_000)
+    assert talk.the("R-01").blame is Blame.CLIENT
+    talk.wait(11_000)
+    finding = talk.the("R-01")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert "largest rebalance timeout" in finding.summary
+    assert finding.member_id == b.member_id
+
+
+def test_R_01_is_bounded_by_a_member_that_left_since_the_phase_began(talk: Conversation) -> None:
+    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
+    for client in (a, b, c):
+        talk.hand_out_id(client)
+    asked = [talk.ask_join(one, rebalance_timeout_ms=20_000, session_timeout_ms=60_000) for one in (a, b)]
+    asked.append(talk.ask_join(c, rebalance_timeout_ms=60_000, session_timeout_ms=60_000))
+    complete(talk, asked, 3, a, [a, b, c])
+    talk.sync_all([a, b, c])
+    talk.ask_join(a)
+    talk.leave(c)
+    talk.wait(40_000)
+    assert talk.the("R-01").severity is Severity.WARNING
+    talk.wait(30_000)
+    assert talk.the("R-01").severity is Severity.ERROR
+
+
+def test_R_01_stays_a_warning_while_not_every_timeout_is_known(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id = "m-a"
+    talk.ask_join(a)
+    talk.wait(120_000)
+    finding = talk.the("R-01")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.HEURISTIC
+
+
+def test_R_01_counts_a_queued_join_from_the_answer_before_it(talk: Conversation) -> None:
+    a, b = settled(talk)
+    first = talk.ask_join(a)
+    other = talk.client("other")
+    other.connection, other.exchange, other.outstanding = a.connection, a.exchange, a.outstanding
+    other.member_id = b.member_id
+    queued = talk.ask_join(other)
+    talk.wait(11_000)
+    assert "R-01" not in talk.rules()
+    assert processed_since(group_of(talk), next(one for one in group_of(talk).open.values() if one.queued_behind)) is None
+    talk.joined(first, generation=4, leader=a, roster=[a, b])
+    talk.wait(11_000)
+    assert "R-01" not in talk.rules()
+    talk.wait(5_000)
+    assert talk.the("R-01").severity is Severity.WARNING
+    talk.joined(queued, generation=5, leader=b, roster=[b])
+
+
+def test_R_01_leaves_a_member_that_heartbeats_to_R_08_until_the_phase_is_overdue(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(a)
+    told_to_rejoin(talk, b, 22)
+    assert talk.rules() == ["R-08"]
+    told_to_rejoin(talk, b, 6)
+    assert talk.the("R-01").blame is Blame.BROKER
+
+
+def test_R_01_does_not_wait_for_a_member_whose_join_is_parked_on_a_dead_connection(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(b)
+    talk.close(b)
+    talk.ask_join(a)
+    talk.wait(15_000)
+    assert "every known member has asked" in talk.the("R-01").summary
+    assert talk.the("R-01").blame is Blame.BROKER
+
+
+def test_R_01_names_ids_that_nobody_used_when_they_are_not_what_blocks(talk: Conversation) -> None:
+    """A phase that begins in an empty group ends with its delay, whoever is awaited: so the broker is late."""
+    a, c = talk.client("a"), talk.client("c")
+    talk.hand_out_id(c)
+    talk.hand_out_id(a)
+    talk.ask_join(a)
+    talk.wait(30_000)
+    assert c.member_id in talk.the("R-01").summary
+    assert "R-09" not in talk.rules()
+
+
+def test_R_01_lists_five_missing_members_and_counts_the_rest(talk: Conversation) -> None:
+    talk.ask_join(patient(talk, "abcdefgh")[0])
+    talk.wait(15_000)
+    assert "and 2 more" in talk.the("R-01").summary
+
+
+# ---------------------------------------------------------------------------------------------------- R-02, R-03
+
+
+@pytest.mark.parametrize(("rule", "silent"), [("R-02", 0), ("R-03", 1)])
+def test_R_02_and_R_03_have_no_error_where_the_timeout_bounds_nothing(talk: Conversation, rule: str, silent: int) -> None:
+    pair = [talk.client("a"), talk.client("b")]
+    for client in pair:
+        talk.hand_out_id(client)
+    asked = [talk.ask_join(one, rebalance_timeout_ms=2**31 - 1) for one in pair]
+    complete(talk, asked, 3, pair[0], pair)
+    other = pair[1 - silent]
+    talk.ask(other, talk.sync_request(other, pair if silent else []))
+    for _ in range(700):
+        talk.heartbeat(pair[silent])
+        talk.wait(1_000)
+    assert [finding.severity for finding in talk.findings if finding.rule == rule] == [Severity.WARNING]
+
+
+def test_R_02_is_no_matter_of_a_leader_that_hung_up_after_a_heartbeat(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    for client in (a, b):
+        talk.hand_out_id(client)
+    asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in (a, b)]
+    complete(talk, asked, 3, a, [a, b])
+    talk.wait(1_000)
+    talk.heartbeat(a)
+    talk.close(a)
+    talk.ask(b, talk.sync_request(b, []))
+    talk.wait(15_000)
+    assert "R-02" not in talk.rules()
+
+
+def test_R_03_names_a_follower_although_the_leader_hangs_too(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    live(talk, [a, b], 12)
+    assert {talk.the("R-02").client_id, talk.the("R-03").client_id} == {"a", "b"}
+
+
+# ---------------------------------------------------------------------------------------------------- R-04
+
+
+def test_R_04_waits_until_the_leaders_request_is_in_hand(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    ahead = talk.ask(a, talk.join_request(talk.client("x"), member_id=""))
+    talk.ask(a, talk.sync_request(a, [a, b]))
+    talk.wait(9_000)
+    assert "R-04" not in talk.rules()
+    talk.refuse_join(ahead, 79, "x-1")
+    talk.wait(6_000)
+    assert "R-04" not in talk.rules()
+    talk.wait(3_000)
+    assert talk.the("R-04").blame is Blame.BROKER
+
+
+def test_R_04_is_not_certain_of_a_request_whose_connection_ended(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.ask(b, talk.sync_request(b, []))
+    talk.ask(a, talk.sync_request(a, [a, b]))
+    talk.close(a)
+    talk.wait(9_500)
+    assert "R-04" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- R-05
+
+
+def ghost(talk: Conversation, a: Client, b: Client, generation: int = 4) -> None:
+    talk.ask_join(b)
+    talk.wait(500)
+    talk.close(b)
+    asked = talk.ask_join(a)
+    talk.joined(asked, generation=generation, leader=a, roster=[a, b])
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+
+
+def test_R_05_names_a_member_whose_client_hung_up_while_parked(talk: Conversation) -> None:
+    a, b = settled(talk)
+    ghost(talk, a, b)
+    live(talk, [a], 3)
+    finding = talk.the("R-05")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == b.member_id
+    assert finding.client_id == "b"
+    assert "10.0 s" in finding.summary
+
+
+def test_R_05_names_a_static_member_that_never_learned_its_id(talk: Conversation) -> None:
+    (a,) = settled(talk, ("a",))
+    b = talk.client("b")
+    b.instance_id = "i"
+    talk.ask_join(b)
+    talk.close(b)
+    b.member_id = "i-1"
+    asked = talk.ask_join(a)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    live(talk, [a], 3)
+    finding = talk.the("R-05")
+    assert (finding.member_id, finding.instance_id, finding.client_id) == ("i-1", "i", "b")
+    live(talk, [a], 12)
+    assert talk.the("R-05").status is Status.RESOLVED
+
+
+def test_R_05_allows_a_retry_on_a_new_connection(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(b)
+    talk.close(b)
+    b = b.reconnected()
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    complete(talk, asked, 4, a, [a, b])
+    talk.sync_all([a, b])
+    live(talk, [a, b], 5)
+    assert talk.rules() == []
+
+
+def test_R_05_allows_a_retry_of_a_static_member_without_an_id(talk: Conversation) -> None:
+    (a,) = settled(talk, ("a",))
+    b = talk.client("b")
+    b.instance_id = "i"
+    talk.ask_join(b)
+    talk.close(b)
+    b = b.reconnected()
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    b.member_id = "i-2"
+    complete(talk, asked, 4, a, [a, b])
+    talk.sync_all([a, b])
+    live(talk, [a, b], 5)
+    assert "R-05" not in talk.rules()
+
+
+def test_R_05_allows_a_retry_just_after_the_completion(talk: Conversation) -> None:
+    a, b = settled(talk)
+    ghost(talk, a, b)
+    b = b.reconnected()
+    talk.wait(1_000)
+    talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
+    talk.call(b, talk.sync_request(b, []), talk.synced())
+    live(talk, [a, b], 5)
+    assert talk.rules() == []
+
+
+def test_R_05_allows_a_client_that_is_not_in_the_roster(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(b)
+    talk.close(b)
+    talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a])
+    talk.call(a, talk.sync_request(a, [a]), talk.synced())
+    live(talk, [a], 5)
+    assert "R-05" not in talk.rules()
+
+
+def test_R_05_resolves_when_the_group_goes_on_without_it(talk: Conversation) -> None:
+    a, b = settled(talk)
+    ghost(talk, a, b)
+    live(talk, [a], 5)
+    talk.round([a], 5)
+    talk.wait(1_000)
+    assert talk.the("R-05").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- R-09
+
+
+def pending(talk: Conversation) -> tuple[list[Client], Client, list[Asked]]:
+    clients = settled(talk)
+    lost = talk.client("lost")
+    talk.hand_out_id(lost)
+    return clients, lost, [talk.ask_join(one) for one in clients]
+
+
+def test_R_09_names_the_id_that_all_wait_for(talk: Conversation) -> None:
+    _, lost, _ = pending(talk)
+    talk.wait(4_000)
+    finding = talk.the("R-09")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == lost.member_id
+    assert finding.client_id == "lost"
+    assert "R-01" not in talk.rules()
+
+
+def test_R_09_allows_a_join_in_flight(talk: Conversation) -> None:
+    _, lost, _ = pending(talk)
+    talk.ask_join(lost)
+    talk.wait(4_000)
+    assert talk.rules() == []
+
+
+def test_R_09_is_quiet_while_a_member_is_missing(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    lost = talk.client("lost")
+    talk.hand_out_id(lost)
+    talk.ask_join(a)
+    talk.wait(4_000)
+    assert talk.rules() == []
+
+
+def test_R_09_is_quiet_when_nobody_joins(talk: Conversation) -> None:
+    clients = settled(talk)
+    talk.hand_out_id(talk.client("lost"))
+    live(talk, clients, 20)
+    assert talk.rules() == []
+
+
+def test_R_09_is_quiet_in_a_phase_that_begins_in_an_empty_group(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(a)
+    talk.leave(b)
+    talk.hand_out_id(talk.client("lost"))
+    c = talk.client("c")
+    talk.hand_out_id(c)
+    talk.ask_join(c)
+    talk.wait(5_000)
+    assert "R-09" not in talk.rules()
+
+
+def test_R_09_waits_for_no_id_that_has_expired(talk: Conversation) -> None:
+    clients = settled(talk)
+    talk.hand_out_id(talk.client("lost"))
+    live(talk, clients, 8)
+    for one in clients:
+        talk.ask_join(one)
+    talk.wait(5_000)
+    assert "R-09" not in talk.rules()
+
+
+def test_R_09_resolves_when_the_phase_ends(talk: Conversation) -> None:
+    clients, _, asked = pending(talk)
+    talk.wait(4_000)
+    complete(talk, asked, 4, clients[0], clients)
+    talk.sync_all(clients)
+    live(talk, clients, 2)
+    assert talk.the("R-09").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- R-11
+
+
+def static_left_behind(talk: Conversation) -> tuple[Client, Client]:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    asked = talk.ask_join(a)
+    talk.wait(1_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    return a, b
+
+
+def goes_on(talk: Conversation, a: Client, b: Client, times: int) -> None:
+    for _ in range(times):
+        talk.heartbeat(b, 22)
+        talk.heartbeat(a)
+        talk.wait(3_000)
+
+
+def test_R_11_warns_of_a_static_member_that_stays_behind(talk: Conversation) -> None:
+    a, b = static_left_behind(talk)
+    goes_on(talk, a, b, 6)
+    finding = talk.the("R-11")
+    assert finding.severity is Severity.WARNING
+    assert finding.instance_id == "i"
+    assert "generation 3" in finding.summary
+
+
+def test_R_11_is_an_error_past_its_rebalance_timeout(talk: Conversation) -> None:
+    a, b = static_left_behind(talk)
+    goes_on(talk, a, b, 9)
+    assert talk.the("R-11").severity is Severity.ERROR
+
+
+def test_R_11_allows_refusals_for_less_than_ten_seconds(talk: Conversation) -> None:
+    a, b = static_left_behind(talk)
+    goes_on(talk, a, b, 3)
+    talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_R_11_is_no_matter_of_dynamic_members_nor_of_commits(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    old = b.reconnected()
+    old.generation = 3
+    goes_on(talk, a, old, 6)
+    a, b = static_left_behind(other := Conversation())
+    for _ in range(6):
+        other.commit(b, 22)
+        other.wait(3_000)
+        other.heartbeat(a)
+    assert "R-11" not in (*talk.rules(), *other.rules())
+
+
+def test_R_11_is_no_matter_of_a_static_member_outside_the_roster(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    talk.round([a], 4)
+    goes_on(talk, a, b, 6)
+    assert "R-11" not in talk.rules()
+
+
+def test_R_11_needs_a_newer_generation(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    goes_on(talk, a, b, 6)
+    assert "R-11" not in talk.rules()
+
+
+def test_R_11_resolves_when_it_rejoins(talk: Conversation) -> None:
+    a, b = static_left_behind(talk)
+    goes_on(talk, a, b, 6)
+    talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
+    talk.wait(2_000)
+    assert talk.the("R-11").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- R-13
+
+
+def looks_for_coordinator(talk: Conversation, client: Client) -> None:
+    reply = wire.FindCoordinatorResponse(error_code=15)
+    talk.call(client, wire.FindCoordinatorRequest(key=talk.group), reply, version=3)
+
+
+def test_R_13_fires_when_members_look_in_vain(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, 16)
+    for _ in range(28):
+        looks_for_coordinator(talk, a)
+        talk.refuse_join(talk.ask_join(b), 15)
+        talk.wait(1_000)
+    finding = talk.the("R-13")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.BROKER
+
+
+def test_R_13_is_quiet_when_the_members_are_gone(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, 16)
+    talk.close(a)
+    talk.close(b)
+    admin = talk.client("admin")
+    for _ in range(60):
+        looks_for_coordinator(talk, admin)
+        talk.wait(1_000)
+    assert "R-13" not in talk.rules()
+
+
+def test_R_13_is_quiet_when_they_had_left_before(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(a)
+    talk.leave(b)
+    talk.refuse_join(talk.ask_join(a, member_id=""), 16)
+    for _ in range(60):
+        looks_for_coordinator(talk, a)
+        talk.wait(1_000)
+    assert "R-13" not in talk.rules()
+
+
+def test_R_13_gives_them_their_largest_timeout(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, 16)
+    for _ in range(22):
+        looks_for_coordinator(talk, a)
+        talk.wait(1_000)
+    talk.round([a, b], 4)
+    live(talk, [a, b], 30)
+    assert "R-13" not in talk.rules()
+
+
+def test_R_13_is_no_matter_of_a_group_that_carries_on_elsewhere(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, 16)
+    a, b = a.reconnected("2"), b.reconnected("2")
+    talk.heartbeat(b)
+    for _ in range(40):
+        looks_for_coordinator(talk, a)
+        talk.heartbeat(b)
+        talk.wait(1_000)
+    assert "R-13" not in talk.rules()
+
+
+def test_R_13_resolves_when_somebody_is_let_in(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, 16)
+    for _ in range(28):
+        looks_for_coordinator(talk, a)
+        talk.wait(1_000)
+    talk.round([a, b], 4)
+    talk.wait(2_000)
+    assert talk.the("R-13").status is Status.RESOLVED

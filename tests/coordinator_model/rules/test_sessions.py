@@ -1,0 +1,706 @@
+"""Family T: sessions and time. Each rule: what fires it, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status
+from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.rules import test_loops, test_rebalances
+from tests.coordinator_model.test_rules import live, settled
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def silence(talk: Conversation, others: list[Client], ms: int) -> None:
+    """Others live on, one does not."""
+    for _ in range(ms // 500):
+        talk.wait(500)
+        for other in others:
+            talk.heartbeat(other)
+    talk.wait(ms % 500)
+
+
+# ---------------------------------------------------------------------------------------------------- T-01
+
+
+def test_T_01_tells_of_a_heartbeat_past_half_of_the_session(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    silence(talk, [a], 5_500)
+    talk.heartbeat(b)
+    finding = talk.the("T-01")
+    assert finding.severity is Severity.INFO
+    assert finding.member_id == b.member_id
+    assert "6.5 s of its 10.0 s" in finding.summary
+
+
+def test_T_01_warns_past_four_fifths(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    silence(talk, [a], 8_000)
+    talk.heartbeat(b)
+    assert talk.the("T-01").severity is Severity.WARNING
+
+
+def test_T_01_counts_other_requests_of_the_member(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    silence(talk, [a], 4_000)
+    talk.commit(b.reconnected())
+    silence(talk, [a], 4_000)
+    talk.heartbeat(b)
+    assert "T-01" not in talk.rules()
+
+
+def test_T_01_does_not_run_while_the_member_rebalances(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    talk.wait(6_000)
+    for one in asked:
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    parked = talk.ask(b, talk.sync_request(b, []))
+    talk.wait(6_000)
+    talk.heartbeat(b.reconnected())  # from a client that heartbeats while its SyncGroup waits
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    talk.answer(parked, talk.synced())
+    talk.heartbeat(b)
+    assert "T-01" not in talk.rules()
+
+
+@pytest.mark.parametrize("why", ["loss", "failover"])
+def test_T_01_starts_anew_after_lost_records_and_failovers(talk: Conversation, why: str) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    silence(talk, [a], 5_500)
+    if why == "loss":
+        talk.lose(4)
+    else:
+        talk.heartbeat(a, 16)
+    talk.heartbeat(b)
+    assert "T-01" not in talk.rules()
+
+
+def test_T_01_resolves_when_it_does_not_recur_or_the_member_leaves(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    silence(talk, [a], 5_500)
+    live(talk, [a, b], 70)
+    assert talk.the("T-01").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- T-02
+
+
+def test_T_02_fires_when_a_dead_session_is_accepted(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 13_500)
+    talk.heartbeat(b)
+    talk.settle()
+    finding = talk.the("T-02")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+    assert "13.5 s" in finding.summary
+
+
+@pytest.mark.parametrize("how", ["told to rejoin", "join", "sync"])
+def test_T_02_takes_other_answers_for_accepted(talk: Conversation, how: str) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 13_500)
+    if how == "told to rejoin":
+        talk.heartbeat(b, 27)
+    elif how == "sync":
+        talk.call(b, talk.sync_request(b, []), talk.synced())
+    else:
+        talk.joined(talk.ask_join(b), generation=3, leader=a, roster=[])
+    talk.settle()
+    assert "T-02" in talk.rules()
+
+
+def test_T_02_takes_a_heartbeat_told_to_rejoin_only_from_brokers_that_validate_first(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 13_500)
+    talk.heartbeat(b, 27, version=2)
+    talk.settle()
+    assert "T-02" not in talk.rules()
+
+
+def test_T_02_allows_what_a_busy_broker_may_be_late_by(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 12_500)
+    talk.heartbeat(b)
+    talk.settle()
+    assert "T-02" not in talk.rules()
+
+
+def test_T_02_is_quiet_when_the_member_is_refused(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 13_500)
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert "T-02" not in talk.rules()
+
+
+def test_T_02_is_a_heuristic_warning_where_nobody_shows_that_the_coordinator_stayed(talk: Conversation) -> None:
+    (a,) = settled(talk, ("a",))
+    talk.wait(13_500)
+    talk.heartbeat(a)
+    talk.settle()
+    finding = talk.the("T-02")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.HEURISTIC
+
+
+def test_T_02_allows_a_join_parked_meanwhile_on_a_connection_that_ended(talk: Conversation) -> None:
+    """The coordinator cannot see that the client hung up: the member stays parked, and its session does not run."""
+    a, b = settled(talk)
+    talk.ask_join(b, rebalance_timeout_ms=60_000)
+    talk.close(b)
+    for _ in range(20):
+        talk.heartbeat(a, 27)
+        talk.wait(1_000)
+    b = b.reconnected()
+    asked = [talk.ask_join(b, rebalance_timeout_ms=60_000), talk.ask_join(a)]
+    for one in asked:
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    live(talk, [a, b], 3)
+    assert not {"T-02", "T-04"} & set(talk.rules())
+
+
+def test_T_02_allows_a_sync_parked_meanwhile_on_a_connection_that_ended(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.ask(b, talk.sync_request(b, []))
+    talk.close(b)
+    for _ in range(14):
+        talk.heartbeat(a)
+        talk.wait(1_000)
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    live(talk, [a], 8)
+    b = b.reconnected()
+    talk.heartbeat(b)
+    talk.settle()
+    assert not {"T-02", "T-04"} & set(talk.rules())
+
+
+def test_T_02_allows_a_sync_told_to_rejoin_after_its_timer_fired_unheeded(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    parked = talk.ask(b, talk.sync_request(b, []))
+    for _ in range(11):
+        talk.heartbeat(a)
+        talk.wait(1_000)
+    talk.answer(parked, talk.synced(27))
+    for _ in range(14):
+        talk.heartbeat(a, 27)
+        talk.wait(1_000)
+    talk.heartbeat(b, 27)
+    talk.settle()
+    assert not {"T-02", "T-04"} & set(talk.rules())
+
+
+def test_T_02_runs_on_after_such_a_sync_once_the_member_was_accepted(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    parked = talk.ask(b, talk.sync_request(b, []))
+    talk.answer(parked, talk.synced(27))
+    talk.heartbeat(b, 27)
+    for _ in range(14):
+        talk.heartbeat(a, 27)
+        talk.wait(1_000)
+    talk.heartbeat(b, 27)
+    talk.settle()
+    assert "T-02" in talk.rules()
+
+
+def test_T_02_knows_that_the_end_of_a_join_phase_restarts_absent_static_members(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    asked = talk.ask_join(a)
+    talk.wait(9_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    live(talk, [a], 9)
+    talk.heartbeat(b, 22)
+    talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
+    talk.settle()
+    assert not {"T-02", "T-04"} & set(talk.rules())
+
+
+@pytest.mark.parametrize("why", ["loss", "failover"])
+def test_T_02_does_not_judge_across_lost_records_and_failovers(talk: Conversation, why: str) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 10_000)
+    if why == "loss":
+        talk.lose(4)
+    else:
+        talk.heartbeat(a, 16)
+    silence(talk, [a], 4_000)
+    talk.heartbeat(b)
+    talk.settle()
+    assert "T-02" not in talk.rules()
+
+
+def test_T_02_does_not_judge_an_answer_across_lost_records(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 13_500)
+    asked = talk.ask_join(b)
+    talk.lose(1)
+    talk.joined(asked, generation=4, leader=a, roster=[])
+    talk.settle()
+    assert "T-02" not in talk.rules()
+
+
+def test_T_02_does_not_judge_static_members_that_took_over(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    new = talk.client("b")
+    new.instance_id = "i"
+    talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    silence(talk, [a], 13_500)
+    talk.heartbeat(new)
+    talk.settle()
+    assert "T-02" not in talk.rules()
+
+
+def test_T_02_leaves_a_member_outside_the_roster_to_M_02(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.wait(8_000)
+    talk.round([a], 4)
+    live(talk, [a], 6)
+    b.generation = 4
+    talk.heartbeat(b)
+    talk.settle()
+    assert "T-02" not in talk.rules()
+    assert "M-02" in talk.rules()
+
+
+def test_T_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 13_500)
+    live(talk, [a, b], 70)
+    assert talk.the("T-02").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- T-03
+
+
+def evicted(talk: Conversation, a: Client, b: Client, *, version: int = 4) -> None:
+    live(talk, [a, b], 3)
+    talk.heartbeat(b, 25, version=version)
+    talk.settle()
+
+
+def test_T_03_fires_on_an_eviction_that_nothing_explains(talk: Conversation) -> None:
+    a, b = settled(talk)
+    evicted(talk, a, b)
+    finding = talk.the("T-03")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.HEURISTIC
+    assert finding.member_id == b.member_id
+    assert finding.blame is Blame.BROKER
+
+
+def test_T_03_only_warns_where_an_old_broker_may_have_unloaded_the_group(talk: Conversation) -> None:
+    a, b = settled(talk)
+    evicted(talk, a, b, version=2)
+    assert talk.the("T-03").severity is Severity.WARNING
+
+
+def test_T_03_allows_an_eviction_when_the_session_may_have_ended(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 7_500)
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_allows_an_eviction_after_a_round_without_the_member(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert "T-03" not in talk.rules()
+
+
+@pytest.mark.parametrize("state", ["preparing", "somebody joins", "not in sync"])
+def test_T_03_allows_an_eviction_by_a_rebalance(talk: Conversation, state: str) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    if state != "not in sync":
+        talk.call(b, talk.sync_request(b, []), talk.synced())
+    if state == "preparing":
+        talk.heartbeat(a, 27)
+    if state == "somebody joins":
+        group = talk.model._opened(("c1", "g"))[0]
+        group.members[a.member_id].digest = b""  # not known, so that its JoinGroup is not known to begin a phase
+        group.rounds[-1].leader = b.member_id
+        talk.ask_join(a)
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_allows_refusals_around_a_leave(talk: Conversation) -> None:
+    a, b = settled(talk)
+    other = b.reconnected()
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    asked = talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    evicted(talk, a, b)
+    talk.answer(asked, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=b.member_id),)))
+    talk.settle()
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_allows_a_removal_by_an_operator(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 2)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_allows_static_members_that_took_over(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    new = talk.client("b")
+    new.instance_id = "i"
+    talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    evicted(talk, a, new)
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None:
+    a, b, unseen = talk.client("a"), talk.client("b"), talk.client("unseen")
+    unseen.member_id = "unseen-1"
+    for client in (a, b):
+        talk.hand_out_id(client)
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    for one in asked:
+        talk.joined(one, generation=3, leader=a, roster=[a, b, unseen])
+    talk.sync_all([a, b])
+    evicted(talk, a, b)
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_allows_a_broker_that_may_have_been_restarted(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.close(a)
+    talk.close(b)
+    evicted(talk, a.reconnected(), b.reconnected())
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_does_not_judge_while_learning(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.lose(3)
+    evicted(talk, a, b)
+    assert "T-03" not in talk.rules()
+
+
+def test_T_03_resolves_when_the_group_has_rebalanced(talk: Conversation) -> None:
+    a, b = settled(talk)
+    evicted(talk, a, b)
+    talk.heartbeat(a, 27)
+    talk.round([a], 4)
+    talk.wait(2_000)
+    assert talk.the("T-03").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- T-04
+
+
+def test_T_04_folds_under_a_ghost(talk: Conversation) -> None:
+    a, b = settled(talk)
+    test_rebalances.ghost(talk, a, b)
+    live(talk, [a], 16)
+    assert talk.rules() == ["R-05"]
+
+
+# ---------------------------------------------------------------------------------------------------- T-05
+
+
+def test_T_05_quotes_the_reason_of_a_client_that_polled_too_rarely(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.leave(b, reason="consumer poll timeout has expired.")
+    finding = talk.the("T-05")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.member_id == b.member_id
+    assert "consumer poll timeout has expired." in finding.summary
+
+
+def test_T_05_names_a_member_that_it_does_not_know(talk: Conversation) -> None:
+    stranger = talk.client("s")
+    stranger.member_id = "m-s"
+    talk.leave(stranger, reason="max poll interval exceeded")
+    assert talk.the("T-05").member_id == "m-s"
+
+
+@pytest.mark.parametrize("reason", ["the consumer is being closed", "the consumer unsubscribed from all topics"])
+def test_T_05_allows_other_reasons(talk: Conversation, reason: str) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 30)
+    talk.leave(b, reason=reason)
+    talk.hand_out_id(b.reconnected())
+    b.member_id = ""
+    talk.hand_out_id(b, "b-2")
+    talk.settle()
+    assert "T-05" not in talk.rules()
+
+
+def leaves_and_comes_back(talk: Conversation, seconds: int) -> tuple[Client, Client]:
+    a, b = settled(talk)
+    live(talk, [a, b], seconds)
+    talk.leave(b)
+    talk.round([a], 4)
+    live(talk, [a], 5)
+    return a, b
+
+
+def test_T_05_infers_it_from_a_leave_and_a_join_on_one_connection(talk: Conversation) -> None:
+    _, b = leaves_and_comes_back(talk, 25)
+    old, b.member_id = b.member_id, ""
+    talk.hand_out_id(b, "b-2")
+    talk.settle()
+    finding = talk.the("T-05")
+    assert finding.certainty is Certainty.HEURISTIC
+    assert finding.member_id == old
+
+
+def test_T_05_allows_a_leave_sooner_than_a_poll_may_take(talk: Conversation) -> None:
+    _, b = leaves_and_comes_back(talk, 15)
+    b.member_id = ""
+    talk.hand_out_id(b, "b-2")
+    talk.settle()
+    assert "T-05" not in talk.rules()
+
+
+@pytest.mark.parametrize("how", ["closed", "other connection", "same id", "loss"])
+def test_T_05_needs_the_same_connection_and_a_new_beginning(talk: Conversation, how: str) -> None:
+    _, b = leaves_and_comes_back(talk, 25)
+    if how == "same id":
+        talk.refuse_join(talk.ask_join(b), 25, b.member_id)
+    else:
+        if how == "closed":
+            talk.close(b)
+        if how == "loss":
+            talk.lose(2)
+        b = b if how == "loss" else b.reconnected()
+        b.member_id = ""
+        talk.hand_out_id(b, "b-2")
+    talk.settle()
+    assert "T-05" not in talk.rules()
+
+
+def test_T_05_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(b, reason="consumer poll timeout has expired.")
+    talk.round([a], 4)
+    live(talk, [a], 310)
+    assert talk.the("T-05").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- T-06
+
+
+def test_T_06_fires_on_an_answer_that_takes_a_third_of_the_session(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.heartbeat(a, after_ms=3_500)
+    talk.settle()
+    finding = talk.the("T-06")
+    assert finding.blame is Blame.BROKER
+    assert "3.5 s" in finding.summary
+
+
+def test_T_06_fires_on_three_slow_answers_within_a_minute(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for _ in range(3):
+        talk.heartbeat(a, after_ms=2_500)
+        talk.heartbeat(b)
+        talk.wait(1_000)
+    talk.settle()
+    assert "3 such in a minute" in talk.the("T-06").summary
+
+
+def test_T_06_allows_two_and_three_in_two_minutes(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for _ in range(4):
+        talk.heartbeat(a, after_ms=2_500)
+        live(talk, [a, b], 28)
+    assert "T-06" not in talk.rules()
+
+
+def test_T_06_allows_joins_and_syncs_to_wait(talk: Conversation) -> None:
+    a, b = settled(talk)
+    asked = talk.ask_join(a)
+    talk.wait(6_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_T_06_allows_a_heartbeat_queued_behind_a_join(talk: Conversation) -> None:
+    a, b = settled(talk)
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    body = wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id)
+    queued = talk.ask(a, body)
+    talk.wait(6_000)
+    for one in asked:
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.answer(queued, wire.HeartbeatResponse(error_code=22))
+    talk.settle()
+    assert "T-06" not in talk.rules()
+
+
+def test_T_06_allows_throttled_answers(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.heartbeat(a, after_ms=3_500, throttle_ms=1_000)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_T_06_counts_a_client_that_it_does_not_know(talk: Conversation) -> None:
+    stranger = talk.client("s")
+    stranger.member_id, stranger.generation = "m-s", 3
+    for _ in range(3):
+        talk.heartbeat(stranger, 25, after_ms=2_500)
+    talk.settle()
+    assert "T-06" in talk.rules()
+
+
+def test_T_06_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, after_ms=3_500)
+    live(talk, [a, b], 70)
+    assert talk.the("T-06").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- T-07, T-08
+
+
+def test_T_07_fires_on_a_throttle_longer_than_the_heartbeat_interval(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 5)
+    talk.heartbeat(a, throttle_ms=1_500)
+    finding = talk.the("T-07")
+    assert finding.blame is Blame.CONFIG
+    assert finding.member_id == a.member_id
+    assert "1.5 s" in finding.summary
+
+
+def test_T_07_takes_three_seconds_where_the_interval_is_not_known(talk: Conversation) -> None:
+    a = talk.client("a")
+    asked = talk.ask_join(a)
+    talk.answer(asked, wire.JoinGroupResponse(error_code=79, member_id="a-1", generation_id=-1, leader="", throttle_time_ms=2_900))
+    talk.settle()
+    assert talk.rules() == []
+    asked = talk.ask_join(a)
+    talk.answer(asked, wire.JoinGroupResponse(error_code=79, member_id="a-2", generation_id=-1, leader="", throttle_time_ms=3_100))
+    assert talk.the("T-07").client_id == "a"
+
+
+def test_T_07_allows_a_short_throttle(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 5)
+    talk.heartbeat(a, throttle_ms=500)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_T_07_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 5)
+    talk.heartbeat(a, throttle_ms=1_500)
+    live(talk, [a, b], 70)
+    assert talk.the("T-07").status is Status.RESOLVED
+
+
+def test_T_08_fires_on_a_session_timeout_that_the_broker_refuses(talk: Conversation) -> None:
+    a = talk.client("a")
+    talk.refuse_join(talk.ask_join(a, session_timeout_ms=3_000), 26)
+    finding = talk.the("T-08")
+    assert finding.blame is Blame.CONFIG
+    assert finding.client_id == "a"
+    assert "3.0 s" in finding.summary
+    talk.wait(70_000)
+    assert talk.the("T-08").status is Status.RESOLVED
+
+
+def test_T_08_allows_other_refusals(talk: Conversation) -> None:
+    talk.refuse_join(talk.ask_join(talk.client("a")), 81)
+    talk.settle()
+    assert "T-08" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- all of R and T
+
+
+def troubled() -> Conversation:
+    """A conversation with most kinds of this trouble in it."""
+    talk = Conversation()
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    silence(talk, [a], 6_000)
+    talk.heartbeat(b, after_ms=3_500, throttle_ms=0)
+    talk.heartbeat(b, throttle_ms=9_000)
+    test_rebalances.ghost(talk, a, b)
+    live(talk, [a], 4)
+    b = b.reconnected()
+    generation = test_loops.flaps(talk, talk.client("bad"), [a, b], 4, times=3)
+    test_loops.joins_without_sync(talk, a, b, 3)
+    talk.round([a, b], generation + 4)
+    lost = talk.client("lost")
+    talk.hand_out_id(lost)
+    asked = [talk.ask_join(one) for one in (a, b)]
+    talk.wait(4_000)
+    for one in asked:
+        talk.joined(one, generation=generation + 5, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    silence(talk, [a], 13_500)
+    talk.heartbeat(b)
+    talk.leave(b, reason="consumer poll timeout has expired.")
+    talk.heartbeat(a, 16)
+    for _ in range(28):
+        test_rebalances.looks_for_coordinator(talk, a)
+        talk.wait(1_000)
+    talk.refuse_join(talk.ask_join(a), 26)
+    talk.wait(10_000)
+    return talk
+
+
+TROUBLED = troubled()
+
+
+def test_the_troubled_conversation_is_troubled() -> None:
+    expected = {"R-05", "R-07", "R-09", "R-10", "R-13", "T-01", "T-02", "T-05", "T-06", "T-07", "T-08"}
+    assert expected <= set(TROUBLED.rules())
+
+
+@given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
+def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
+    model = Coordinator(topic="mirror", partition=0, settings=TROUBLED.settings)
+    found: list[Finding] = []
+    for index, record in enumerate(TROUBLED.records):
+        if index in cuts:
+            model = Coordinator.restore(model.snapshot(), settings=TROUBLED.settings)
+        found.extend(model.receive(record))
+    assert found == TROUBLED.findings
