@@ -18,6 +18,8 @@ from coordinator_model import wire
 from coordinator_model.findings import Severity
 from tests.coordinator_model.conversation import Client, Conversation
 
+SUBSCRIBED_TO_MORE = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=1)
+
 
 @pytest.fixture
 def talk() -> Conversation:
@@ -298,7 +300,7 @@ def test_scenario_024_025_a_changed_subscription_rebalances(talk: Conversation, 
         talk.sync_all([a, b])
     else:
         parked = talk.ask(a, talk.sync_request(a, [a, b]))
-    changed = talk.ask_join(b, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=b"u"),))
+    changed = talk.ask_join(b, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     assert state(talk) == "PreparingRebalance"
     if parked is not None:
         talk.answer(parked, talk.synced(27))
@@ -549,7 +551,7 @@ def test_scenario_049_050_a_static_member_meets_a_dead_or_empty_group(talk: Conv
 
 def test_scenario_051_a_static_follower_with_another_protocol_rebalances(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("b",))
-    changed = talk.ask_join(b, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=b"other"),))
+    changed = talk.ask_join(b, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     talk.heartbeat(a, 27)
     again = talk.ask_join(a)
     for one in (changed, again):
@@ -562,7 +564,7 @@ def test_scenario_052_a_replacement_that_changes_the_selected_protocol_rebalance
     talk.close(b)
     new = talk.client("b")
     new.instance_id = "i-b"
-    asked = talk.ask_join(new, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=b"other"),))
+    asked = talk.ask_join(new, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     talk.heartbeat(a, 27)
     again = talk.ask_join(a)
     talk.joined(asked, generation=5, leader=a, roster=[], member_id="i-b-new")
@@ -655,7 +657,7 @@ def test_scenario_061_a_known_id_with_an_unknown_instance_is_unknown(talk: Conve
 def test_scenario_062_063_an_absent_static_member_stays_in_the_roster(talk: Conversation, absent: str) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("a", "b"))
     present, missing = (a, b) if absent == "b" else (b, a)
-    changed = talk.ask_join(present, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=b"u"),))
+    changed = talk.ask_join(present, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     for _ in range(6):
         talk.wait(1_000)
         talk.heartbeat(missing, 27)
@@ -692,7 +694,7 @@ def test_scenario_066_067_a_replacement_with_a_change_or_while_completing_rebala
     talk.close(b)
     new = talk.client("b")
     new.instance_id = "i-b"
-    asked = talk.ask_join(new, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=b"u"),))
+    asked = talk.ask_join(new, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     talk.heartbeat(a, 27)
     again = talk.ask_join(a)
     talk.joined(asked, generation=5, leader=a, roster=[], member_id="i-b-new")
@@ -1262,7 +1264,14 @@ def test_scenario_149_the_leader_syncs_again_on_a_new_connection_with_another_as
 
 
 def test_scenario_150_after_a_load_an_unchanged_follower_may_rebalance(talk: Conversation) -> None:
-    two = (wire.JoinGroupRequestProtocol(name="range", metadata=b"t"), wire.JoinGroupRequestProtocol(name="sticky", metadata=b"t"))
+    two = (
+        wire.JoinGroupRequestProtocol(
+            name="range", metadata=wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t",)), version=1)
+        ),
+        wire.JoinGroupRequestProtocol(
+            name="sticky", metadata=wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t",)), version=1)
+        ),
+    )
     a, b = stable(talk, "a", "b", generation=4)
     talk.heartbeat(a, 16)
     a, b = a.reconnected("2"), b.reconnected("2")

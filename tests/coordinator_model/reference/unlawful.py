@@ -357,6 +357,8 @@ class JoinForgotten(Unlawful):
     def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
         if not isinstance(body, wire.JoinGroupResponse) or body.error_code or not asked.body.member_id:
             return False
+        if asked.body.group_instance_id is not None:
+            return False  # a static member is in the roster whether its JoinGroup had arrived or not
         return len(_members(self.history)) > 1 and body.leader != body.member_id
 
     def lie(self, asked: Asked, body: Any) -> Any:
