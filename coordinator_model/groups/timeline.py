@@ -150,7 +150,7 @@ class Timeline:
             return self._join_asked(group, exchange, body, member)
         if api_key == SYNC_GROUP:
             self.unsynced.pop(exchange.member_id, None)
-        elif api_key == LEAVE_GROUP:
+        else:  # LeaveGroup: watches are shown no heartbeats before they are answered
             self._leave_asked(group, exchange)
         return NOTHING
 
@@ -321,8 +321,8 @@ class Timeline:
         """Static members get their first id with the completion: now it is known under which id a ghost sits in the roster."""
         for id_, instance_id in (newest.roster or {}).items():
             orphan = self.nameless.get(instance_id) if instance_id is not None else None
-            member = group.members[id_]
-            if orphan is not None and member.joined != newest.generation:
+            member = group.members.get(id_)
+            if orphan is not None and member is not None and member.joined != newest.generation:
                 _make_orphan(member, orphan)
         self.nameless = {}
 

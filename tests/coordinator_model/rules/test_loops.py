@@ -250,6 +250,26 @@ def test_R_07_names_a_member_by_its_id_when_its_client_id_is_shared(talk: Conver
     assert "subscription changed" in finding.observed
 
 
+def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: Conversation) -> None:
+    a = talk.client("a")
+    unseen = talk.client("app")
+    unseen.member_id = "app-5f1d"
+    talk.hand_out_id(a)
+    talk.joined(talk.ask_join(a), generation=3, leader=a, roster=[a, unseen])
+    talk.sync_all([a])
+    bad, generation = talk.client("app"), 3
+    for _ in range(3):
+        generation += 1
+        arrives(talk, bad, [a], generation)
+        group = talk.model._opened(("c1", "g"))[0]
+        group.members[unseen.member_id].gone = None  # it lives, elsewhere
+        generation += 1
+        departs(talk, bad, [a], generation)
+        group.members[unseen.member_id].gone = None
+    talk.settle()
+    assert "R-07" not in talk.rules()
+
+
 def test_R_07_knows_a_static_member_by_its_instance_id(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     b.instance_id = "i"

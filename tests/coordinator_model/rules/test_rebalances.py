@@ -98,6 +98,14 @@ def test_R_01_counts_a_queued_join_from_the_answer_before_it(talk: Conversation)
     talk.joined(queued, generation=5, leader=b, roster=[b])
 
 
+def test_R_01_does_not_know_when_a_join_behind_requests_of_other_groups_is_in_hand(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    a.outstanding = 2
+    talk.ask_join(a)
+    talk.wait(40_000)
+    assert "R-01" not in talk.rules()
+
+
 def test_R_01_leaves_a_member_that_heartbeats_to_R_08_until_the_phase_is_overdue(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.ask_join(a)
@@ -286,6 +294,16 @@ def test_R_05_allows_a_client_that_is_not_in_the_roster(talk: Conversation) -> N
     talk.call(a, talk.sync_request(a, [a]), talk.synced())
     live(talk, [a], 5)
     assert "R-05" not in talk.rules()
+
+
+def test_R_05_is_no_matter_of_a_client_that_had_no_id_yet(talk: Conversation) -> None:
+    a, b = settled(talk)
+    lost = talk.client("lost")
+    talk.ask_join(lost)  # to be answered MEMBER_ID_REQUIRED, and no member by that
+    talk.close(lost)
+    talk.round([a, b], 4)
+    live(talk, [a, b], 5)
+    assert talk.rules() == []
 
 
 def test_R_05_resolves_when_the_group_goes_on_without_it(talk: Conversation) -> None:

@@ -193,6 +193,22 @@ def test_T_02_allows_a_sync_parked_meanwhile_on_a_connection_that_ended(talk: Co
     assert not {"T-02", "T-04"} & set(talk.rules())
 
 
+def test_T_02_goes_by_the_newest_sync_of_a_member(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.ask(b, talk.sync_request(b, []))
+    again = b.reconnected()
+    parked = talk.ask(again, talk.sync_request(again, []))
+    talk.close(b)
+    talk.wait(1_000)
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    talk.answer(parked, talk.synced())
+    silence(talk, [a], 13_500)
+    talk.heartbeat(again)
+    talk.settle()
+    assert "T-02" in talk.rules()
+
+
 def test_T_02_allows_a_sync_told_to_rejoin_after_its_timer_fired_unheeded(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.join_all([a, b], 3)
@@ -433,6 +449,15 @@ def test_T_04_folds_under_a_ghost(talk: Conversation) -> None:
     test_rebalances.ghost(talk, a, b)
     live(talk, [a], 16)
     assert talk.rules() == ["R-05"]
+
+
+def test_T_04_allows_a_leave_that_was_never_answered(talk: Conversation) -> None:
+    a, b = settled(talk)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.close(b)
+    live(talk, [a], 16)
+    assert "T-04" not in talk.rules()
 
 
 # ---------------------------------------------------------------------------------------------------- T-05
