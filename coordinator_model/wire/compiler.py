@@ -383,7 +383,7 @@ class _Source:
         where = _join(path, "tags")
         tag, last, end = self.variable("k"), self.variable("k"), self.variable("k")
         self.emit(f"if {count} > {_SHORT}: {count}, p = read_varint(b, p, {count})", where)
-        self.emit(f"p += 1; {tags} = (); {last} = -1", where)
+        self.emit(f"p += 1; {tags} = []; {last} = -1", where)
         self.refuse_if(f"{count} * 2 > z - p", COUNT, where)
         self.emit(f"for _ in range({count}):", where)
         self.indent(1)
@@ -398,8 +398,9 @@ class _Source:
             self.refuse_if(f"p != {end}", TAG_SIZE, inner)
             self.indent(-1)
         self.emit("else:", where)
-        self.emit(f"    {tags} += (({tag}, bytes(b[p:{end}])),); p = {end}", where)
+        self.emit(f"    {tags}.append(({tag}, bytes(b[p:{end}]))); p = {end}", where)
         self.indent(-1)
+        self.emit(f"{tags} = tuple({tags})", where)
 
     # -- whole functions
 

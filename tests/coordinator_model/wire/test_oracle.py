@@ -117,3 +117,9 @@ def test_a_new_seed_gives_frames_that_decode_and_encode_as_well():
         pytest.skip(str(error))
     for frame in read(lines):
         check_frame(frame)
+
+
+def test_without_a_jdk_the_oracle_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(OracleError, match="javac is not installed"):
+        run_oracle(1)
