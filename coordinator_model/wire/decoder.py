@@ -52,7 +52,7 @@ def supported_versions(api_key: int) -> range:
 def decode_request_header(frame: bytes | memoryview) -> Header:
     """The header of a request of any API, from the frame's first bytes; what follows the client id is not looked at.
 
-    :raises DecodeError: when it is no request header, or the prefix ends within it. ``position`` is then where more bytes are needed.
+    :raises DecodeError: when it is no request header, or the prefix ends within it (``reason`` is then "runs past the end").
     """
     try:
         api_key, api_version, correlation_id, length = _REQUEST_HEADER.unpack_from(frame)
@@ -75,7 +75,7 @@ def decode_request_header(frame: bytes | memoryview) -> Header:
     return Header(api_key, api_version, correlation_id, client_id)
 
 
-# Kafka 4.4 has keys up to 93 and versions up to 18: room for decades, and small enough to tell a request from other bytes.
+# Kafka 4.4 has keys below 100 and versions below 20: room for decades, and small enough to tell a request from other bytes.
 _LARGEST_KEY: Final = 1023
 _LARGEST_VERSION: Final = 255
 
