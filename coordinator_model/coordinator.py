@@ -394,8 +394,10 @@ class Coordinator:
         found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, over, group.kind))
         if group.changed or len(ledger.open) != before:
             group.changed = False
+            group.cold_changed = True
             self._changed[key] = None
-        group.cold_changed = True  # a finding may have been published, though none came or went
+        if before or ledger.open:
+            group.cold_changed = True  # a finding may have been published, though none came or went
         self._dirty.add(key)
         if coming[0] <= now_us and not ledger.open:
             del self._groups[key]
