@@ -201,7 +201,8 @@ def _batches(query: StreamingQuery) -> Any:
     return report["batchId"] if report else None
 
 
-def _offsets(source_offset: Any) -> dict[int, int]:
-    """Offsets by partition out of Spark's ``{"topic": {"0": 17}}``."""
-    parsed = json.loads(source_offset) if isinstance(source_offset, str) and source_offset not in {"", "null"} else source_offset
-    return {int(partition): offset for topic in (parsed or {}).values() for partition, offset in topic.items()}
+def _offsets(reported: Any) -> dict[int, int]:
+    """Offsets by partition out of Spark's ``{"topic": {"0": 17}}``, which may be text, and missing in more than one way."""
+    if isinstance(reported, str):
+        reported = json.loads(reported) if reported else None
+    return {int(partition): offset for topic in (reported or {}).values() for partition, offset in topic.items()}
