@@ -171,20 +171,18 @@ class Assignments:
         return NOTHING
 
     def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
-        api_key = exchange.api_key
-        if api_key == JOIN_GROUP:
-            self._tidy(group, exchange.res_us)
+        happenings = NOTHING
+        if exchange.api_key == JOIN_GROUP:
             newcomer = self.newcomers.pop(exchange.member_id, not exchange.member_id)
             if body.error_code == 0:
-                return self._joined(group, exchange, body, newcomer=newcomer)
-            if body.error_code == INCONSISTENT_GROUP_PROTOCOL:
-                return self._no_common_protocol(exchange)
-        elif api_key == SYNC_GROUP:
-            self._tidy(group, exchange.res_us)
-            if body.error_code == 0:
-                return self._synced(group, exchange, body)
-        errors = _errors(api_key, body, group.name)
-        return (Failed(exchange, errors),) if errors else NOTHING
+                happenings = self._joined(group, exchange, body, newcomer=newcomer)
+            elif body.error_code == INCONSISTENT_GROUP_PROTOCOL:
+                happenings = self._no_common_protocol(exchange)
+        elif exchange.api_key == SYNC_GROUP and body.error_code == 0:
+            happenings = self._synced(group, exchange, body)
+        self._tidy(group, exchange)
+        errors = _errors(exchange.api_key, body, group.name)
+        return (*happenings, Failed(exchange, errors)) if errors else happenings
 
     def lost_sight(self, group: ClassicGroup) -> None:
         """Forget the current round's plan. How many partitions a topic has is no secret of the coordinator, and stays.
@@ -247,8 +245,7 @@ class Assignments:
         """The plan of the generation that the answer carries, begun if it is the first of it."""
         plan = self.plan
         if plan is None or plan.generation != body.generation_id:
-            waited = plan is not None and any(one.generation == plan.generation for one in group.waiting_syncs())
-            self.older = plan if waited else None
+            self.older = plan if plan is not None and _waited_for(group, plan) else None
             plan = self.plan = Plan(body.generation_id, body.leader, follows=self.rooted)
             self.rooted = self.rooted or exchange.effective_us >= self.since_us + window_us(group)
             return plan
@@ -300,7 +297,7 @@ class Assignments:
         if plan is self.plan or plan is None:
             self._judge(group, exchange, body, plan, submitted)
         if plan is not None:
-            self._submitted(group, plan, body)
+            self._submitted(group, plan, exchange, body)
         return tuple(happenings)
 
     def _judge(
@@ -333,6 +330,8 @@ class Assignments:
             for given in submitted.values():
                 self._learn_topics(given or {})
             self._note_unowned(exchange.inv_us, submitted, offers)
+        elif self.flaws is not None and plan is not None and self.flaws.generation == plan.generation:
+            flaws = self.flaws._replace(shared=self.flaws.shared or flaws.shared)  # submitted again: either plan may be in force
         self.flaws = flaws if flaws.any else None
 
     def _plan_at(self, generation: int) -> Plan | None:
@@ -353,7 +352,7 @@ class Assignments:
             if partitions and (topic in self.topics or len(self.topics) < TOPICS_KEPT):
                 self.topics[topic] = max(self.topics.get(topic, 0), max(partitions) + 1)
 
-    def _submitted(self, group: ClassicGroup, plan: Plan, body: Any) -> None:
+    def _submitted(self, group: ClassicGroup, plan: Plan, exchange: Exchange, body: Any) -> None:
         """Keep what each member is to be given. Of a plan that is submitted again, either may be stored."""
         given: dict[bytes, bytes] = {}
         for entry in body.assignments:
@@ -372,7 +371,10 @@ class Assignments:
             plan.entries = given
         plan.submitted = True
         plan.offers = None
-        self.suspects = tuple(one for one in self.suspects if not _explained(plan, one))
+        before_us = (
+            exchange.inv_us - group.settings.clock_skew_ms * 1_000
+        )  # what was answered before then knew nothing of this plan
+        self.suspects = tuple(one for one in self.suspects if one.at_us < before_us or not _explained(plan, one))
 
     def _synced(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         self._note_strange(group, exchange, body)
@@ -432,13 +434,13 @@ class Assignments:
         )
         self.suspects = (*self.suspects[1 - SUSPECTS_KEPT :], suspect)
 
-    def _tidy(self, group: ClassicGroup, at_us: int) -> None:
+    def _tidy(self, group: ClassicGroup, exchange: Exchange) -> None:
         """Suspects have been told of, or explained, long before they are this old."""
         older = self.older
-        if older is not None and not any(one.generation == older.generation for one in group.waiting_syncs()):
+        if older is not None and not _waited_for(group, older):
             self.older = None
-        if self.suspects:
-            oldest_us = at_us - group.settings.quiet_ms * 1_000
+        if self.suspects and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}:
+            oldest_us = exchange.res_us - group.settings.quiet_ms * 1_000
             self.suspects = tuple(one for one in self.suspects if one.at_us >= oldest_us)
 
 
@@ -448,6 +450,10 @@ class Assignments:
 def window_us(group: ClassicGroup) -> int:
     """How long a frame may be behind one of another connection."""
     return (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
+
+
+def _waited_for(group: ClassicGroup, plan: Plan) -> bool:
+    return any(one.generation == plan.generation for one in group.waiting_syncs())
 
 
 def same_instance(group: ClassicGroup, one: str, other: str) -> bool:

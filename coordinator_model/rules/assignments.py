@@ -452,4 +452,4 @@ A_11 = TimerRule(
     due=_unowned,
 )
 
-RULES: tuple[Rule, ...] = (A_01, A_02, A_03, A_04, A_05, A_06, A_07, A_08, A_09, A_10, A_11)
+RULES: tuple[Rule, ...] = (A_08, A_01, A_02, A_03, A_04, A_05, A_06, A_07, A_09, A_10, A_11)  # A-08 first: others fold under it

@@ -289,7 +289,7 @@ def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
     if newest is None or newest.generation != body.generation_id:
         return None
     # Only of answers whose waits overlap is it known that one coordinator, in one life, gave both.
-    if exchange.effective_us > newest.proven_us - group.settings.clock_skew_ms * 1_000:
+    if exchange.effective_us >= newest.proven_us - group.settings.clock_skew_ms * 1_000:
         return None
     if body.protocol_name != newest.protocol:
         return _disagree(group, answered, f"protocol {body.protocol_name}", f"protocol {newest.protocol}")
@@ -335,7 +335,9 @@ def _skip_misused(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
 def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
     exchange, plan = asked.exchange, group.assignments.plan
     assert isinstance(exchange.ask, SyncAsk)
-    if plan is None or plan.generation != exchange.generation or plan.skipped != exchange.member_id or not exchange.ask.assigned:
+    if plan is None or plan.generation != exchange.generation or not exchange.ask.assigned:
+        return None
+    if not plan.skipped or plan.skipped != exchange.member_id:
         return None
     return Breach(
         exchange.member_id,

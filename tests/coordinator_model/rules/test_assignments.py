@@ -1,0 +1,821 @@
+"""Family A: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.groups import plans
+from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
+from tests.coordinator_model.rules.rounds import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def owned(generation: int, *numbers: int, version: int = 2) -> bytes:
+    """A subscription to t that claims these partitions."""
+    held = (wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=numbers),)
+    claim = wire.ConsumerProtocolSubscription(topics=("t",), owned_partitions=held, generation_id=generation if version > 1 else -1)
+    return wire.encode_subscription(claim, version=version)
+
+
+def next_round(talk: Conversation, clients: list[Client], generation: int, given: dict[Any, bytes]) -> None:
+    join(talk, clients, generation)
+    share_out(talk, clients, given)
+    talk.settle()
+
+
+def test_a_lawful_plan_is_silent(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0, 1), b: parts(2)})
+    next_round(talk, [a, b], 4, {a: parts(0), b: parts(1, 2)})
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- A-01
+
+
+def test_A_01_fires_when_the_leader_assigns_to_a_non_member(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1), "nobody": parts(2)})
+    talk.settle()
+    finding = talk.the("A-01")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+    assert finding.client_id == "a"
+    assert "nobody" in finding.summary
+    assert finding.status is Status.OPEN
+
+
+def test_A_01_is_resolved_by_the_next_plan(talk: Conversation) -> None:
+    test_A_01_fires_when_the_leader_assigns_to_a_non_member(talk)
+    a, b = (Client(talk, name) for name in "ab")
+    next_round(talk, [a, b], 4, {a: parts(0), b: parts(1, 2)})
+    assert talk.the("A-01").status is Status.RESOLVED
+
+
+def test_A_01_allows_an_id_that_was_replaced_while_the_leader_computed(talk: Conversation) -> None:
+    a, b = group(talk, static=True)
+    restarted = talk.client("b")
+    restarted.instance_id = b.instance_id
+    answer(talk, offer(talk, restarted), generation=3, leader=a.member_id, member_id="b-2")  # as brokers 2.3 and 2.4 do
+    share_out(talk, [a], {a: parts(0), "b-2": parts(1)})
+    share_out(talk, [a], {a: parts(0), b: parts(1)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- A-02
+
+
+def test_A_02_fires_when_a_member_is_left_out_although_others_hold_several(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0, 1)})
+    talk.settle()
+    finding = talk.the("A-02")
+    assert finding.severity is Severity.WARNING
+    assert b.member_id in finding.summary
+    assert finding.member_id == a.member_id
+
+
+def test_A_02_allows_fewer_partitions_than_members(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_02_allows_a_leader_that_was_told_to_skip(talk: Conversation) -> None:
+    a, b = group(talk, static=True)
+    share_out(talk, [a, b], {a: parts(0, 1), b: parts(2, 3)})
+    leader = talk.client("a")
+    leader.instance_id = a.instance_id
+    asked = offer(talk, leader)
+    leader.member_id = "a-2"
+    answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[leader, b], skip_assignment=True)
+    deliver(talk, submit(talk, leader, {leader: parts(0, 1)}), parts(0, 1))
+    talk.settle()
+    assert "A-02" not in talk.rules()
+
+
+def test_A_02_is_not_said_of_a_plan_that_is_submitted_again(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0, 1), b: parts(2)})
+    deliver(talk, submit(talk, a.reconnected(), {a: parts(0, 1)}), parts(0, 1))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_02_is_resolved_by_the_next_plan(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0, 1)})
+    talk.settle()
+    next_round(talk, [a, b], 4, {a: parts(0), b: parts(1)})
+    assert talk.the("A-02").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- A-03
+
+
+def test_A_03_fires_when_a_partition_is_given_twice(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0, 1), b: parts(1, 2)})
+    talk.settle()
+    finding = talk.the("A-03")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.CLIENT
+    assert finding.member_id == a.member_id
+    assert "t-1" in finding.summary
+    assert a.member_id in finding.summary
+    assert b.member_id in finding.summary
+    assert "SyncGroup v5 request" in finding.evidence[0].frame
+
+
+def test_A_03_stands_while_the_plan_is_in_force_and_is_resolved_by_the_next(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(0)})
+    for _ in range(90):
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+        talk.wait(1_000)
+    assert talk.the("A-03").status is Status.OPEN
+    next_round(talk, [a, b], 4, {a: parts(0), b: parts(1)})
+    assert talk.the("A-03").status is Status.RESOLVED
+
+
+def test_A_03_is_resolved_when_the_group_is_empty(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(0)})
+    talk.settle()
+    talk.leave(a)
+    talk.leave(b)
+    talk.settle()
+    assert talk.the("A-03").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("protocol", ["fan-out", "my-Broadcast-assignor", "everything"])
+def test_A_03_allows_broadcast_assignors(protocol: str) -> None:
+    """By setting, by name, or, for an unknown name, when all are given exactly the same."""
+    talk = Conversation(broadcast_assignors=("fan-out",))
+    a, b = group(talk, protocol=protocol)
+    different = protocol != "everything"
+    share_out(talk, [a, b], {a: parts(0, 1), b: parts(*((1, 2) if different else (0, 1)))}, protocol=protocol)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_03_judges_stock_assignors_and_partial_overlap_under_any_name(talk: Conversation) -> None:
+    a, b = group(talk, protocol="mine")
+    share_out(talk, [a, b], {a: parts(0, 1), b: parts(1)}, protocol="mine")
+    talk.settle()
+    assert talk.rules() == ["A-03"]
+
+
+def test_A_03_is_certain_without_knowing_the_round(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id, a.generation = "a-1", 7
+    submit(talk, a, {"a-1": parts(0), "b-1": parts(0)})
+    talk.settle()
+    assert talk.rules() == ["A-03"]
+
+
+def test_A_03_leaves_other_protocol_types_alone(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id, a.generation = "a-1", 7
+    submit(talk, a, {"a-1": parts(0), "b-1": parts(0)}, protocol_type="connect")
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- A-04
+
+
+def test_A_04_fires_for_a_topic_that_the_member_did_not_ask_for(talk: Conversation) -> None:
+    a, b = (talk.client(name) for name in "ab")
+    join(talk, [a, b], 3, offers={a: subscription("t", "u"), b: subscription("t")})
+    share_out(talk, [a, b], {a: parts(0), b: assignment(t=(1,), u=(0,))})
+    talk.settle()
+    finding = talk.the("A-04")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == a.member_id
+    assert b.member_id in finding.summary
+    assert " u " in finding.summary
+
+
+def test_A_04_is_resolved_by_the_next_plan(talk: Conversation) -> None:
+    test_A_04_fires_for_a_topic_that_the_member_did_not_ask_for(talk)
+    a, b = (Client(talk, name) for name in "ab")
+    next_round(talk, [a, b], 4, {a: parts(0), b: parts(1)})
+    assert talk.the("A-04").status is Status.RESOLVED
+
+
+def test_A_04_leaves_streams_alone(talk: Conversation) -> None:
+    a, b = group(talk, protocol="stream")
+    share_out(talk, [a, b], {a: parts(0), b: parts(0, topic="repartition")}, protocol="stream")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_04_cannot_judge_a_subscription_that_it_cannot_read(talk: Conversation) -> None:
+    a, b = (talk.client(name) for name in "ab")
+    join(talk, [a, b], 3, offers={b: b"?"})
+    share_out(talk, [a, b], {a: parts(0), b: parts(0, topic="u")})
+    talk.settle()
+    assert talk.rules() == ["P-13"]
+
+
+# ---------------------------------------------------------------------------------------------------- A-05
+
+
+def swapped(talk: Conversation) -> list[Client]:
+    a, b = group(talk)
+    leads, follows = submit(talk, a, {a: parts(0), b: parts(1)}), fetch(talk, b)
+    deliver(talk, leads, parts(0))
+    deliver(talk, follows, parts(0))
+    return [a, b]
+
+
+def test_A_05_fires_when_a_member_is_given_what_was_meant_for_another(talk: Conversation) -> None:
+    _, b = swapped(talk)
+    talk.settle()
+    finding = talk.the("A-05")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.certainty is Certainty.CONFIRMED
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+    assert finding.generation == 3
+
+
+def test_A_05_is_told_although_the_victim_rejoins_at_once_and_is_resolved_in_time(talk: Conversation) -> None:
+    a, b = swapped(talk)
+    next_round(talk, [a, b], 4, {a: parts(0), b: parts(1)})
+    assert talk.the("A-05").status is Status.OPEN
+    talk.wait(61_000)
+    next_round(talk, [a, b], 5, {a: parts(0), b: parts(1)})
+    assert talk.the("A-05").status is Status.RESOLVED
+
+
+def test_A_05_is_told_of_an_answer_that_comes_after_the_next_round_began(talk: Conversation) -> None:
+    a, b = group(talk)
+    leads, follows = submit(talk, a, {a: parts(0), b: parts(1)}), fetch(talk, b)
+    deliver(talk, leads, parts(0))
+    answer(talk, offer(talk, a), generation=4, leader=a.member_id, members=[a, b])
+    deliver(talk, follows, parts(0))
+    talk.settle()
+    assert "A-05" in talk.rules()
+
+
+def test_A_05_allows_either_of_two_plans_of_a_leader_that_syncs_twice(talk: Conversation) -> None:
+    a, b, c = group(talk, ("a", "b", "c"))
+    again = a.reconnected()
+    first, late = submit(talk, a, {a: parts(0, 1), b: parts(2)}), fetch(talk, c)
+    second = submit(talk, again, {a: parts(0), b: parts(1)})
+    follows = fetch(talk, b)
+    deliver(talk, first, parts(0, 1))
+    deliver(talk, second, parts(0))
+    deliver(talk, follows, parts(1))
+    deliver(talk, late, b"")
+    talk.settle()
+    assert talk.rules() == ["A-02"]
+
+
+def test_A_05_does_not_know_which_of_very_many_plans_was_kept(talk: Conversation) -> None:
+    a, b = group(talk)
+    for number in range(5):
+        submit(talk, a.reconnected(), {a: parts(number), b: parts(9)})
+    deliver(talk, fetch(talk, b), parts(8))
+    talk.settle()
+    assert "A-05" not in talk.rules()
+
+
+def test_a_plan_of_the_round_before_does_not_count_for_this_one(talk: Conversation) -> None:
+    """The leader submits again, for a generation that is over, while a member still waits at it."""
+    a, b = group(talk)
+    again = a.reconnected()
+    leads, follows = submit(talk, a, {a: parts(0), b: parts(1)}), fetch(talk, b)
+    deliver(talk, leads, parts(0))
+    answer(talk, offer(talk, a), generation=4, leader=a.member_id, members=[a, b])
+    submit(talk, again, {a: parts(0), b: parts(0)})
+    deliver(talk, follows, parts(7))
+    deliver(talk, submit(talk, a, {a: parts(0), b: parts(7)}), parts(0))
+    talk.settle()
+    assert talk.rules() == ["A-05"]
+
+
+def late(talk: Conversation, client: Client, body: Any, by_ms: int) -> None:
+    """A request that the tap saw some time ago, on a connection whose records come late."""
+    now_us = talk.now_us
+    talk.now_us -= by_ms * 1_000
+    talk.ask(client, body)
+    talk.now_us = now_us
+
+
+def test_A_05_waits_for_the_plan_that_explains_it(talk: Conversation) -> None:
+    a, b = group(talk)
+    again = a.reconnected()
+    deliver(talk, submit(talk, a, {a: parts(0), b: parts(1)}), parts(5))
+    late(talk, again, talk.sync_request(again, [], assignments=entries({a: parts(5), b: parts(1)})), by_ms=1)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_05_is_not_explained_by_a_plan_that_came_afterwards(talk: Conversation) -> None:
+    a, b = group(talk)
+    again = a.reconnected()
+    deliver(talk, submit(talk, a, {a: parts(0), b: parts(1)}), parts(5))
+    talk.wait(1)
+    submit(talk, again, {a: parts(5), b: parts(1)})
+    talk.settle()
+    assert talk.rules() == ["A-05"]
+
+
+def test_A_05_allows_a_static_member_to_inherit(talk: Conversation) -> None:
+    a, b = group(talk, static=True)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    restarted = talk.client("b")
+    restarted.instance_id = b.instance_id
+    answer(talk, offer(talk, restarted), generation=3, leader=a.member_id, member_id="b-2")
+    deliver(talk, fetch(talk, restarted), parts(1))
+    talk.settle()
+    assert talk.rules() == []
+    deliver(talk, fetch(talk, restarted), parts(0))
+    talk.settle()
+    assert talk.rules() == ["A-05"]
+
+
+def test_A_05_allows_a_failover_in_between(talk: Conversation) -> None:
+    a, b = group(talk)
+    submit(talk, a, {a: parts(0), b: parts(1)})
+    talk.heartbeat(b, 16)
+    deliver(talk, fetch(talk, b.reconnected("2")), parts(7))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_05_is_still_told_when_the_coordinator_moves_at_once(talk: Conversation) -> None:
+    _, b = swapped(talk)
+    talk.heartbeat(b, 16)
+    talk.settle()
+    assert "A-05" in talk.rules()
+
+
+def test_A_05_forgets_a_suspect_when_frames_are_lost(talk: Conversation) -> None:
+    swapped(talk)
+    talk.lose(3)
+    talk.settle()
+    assert talk.rules() == ["V-01"]
+
+
+def test_A_05_allows_replayed_answers_of_a_round_that_was_not_seen(talk: Conversation) -> None:
+    """Listening began while the group was stable: a follower rejoins unchanged and is given what was stored long ago."""
+    a, b = talk.client("a"), talk.client("b")
+    a.member_id, b.member_id = "a-1", "b-1"
+    answer(talk, offer(talk, b), generation=9, leader="a-1")
+    deliver(talk, fetch(talk, b), parts(1))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_05_allows_a_leader_whose_lost_answer_is_repeated(talk: Conversation) -> None:
+    """Listening began after the leader submitted: its JoinGroup is answered again, it submits another plan, the first one counts."""
+    a, b = talk.client("a"), talk.client("b")
+    a.member_id, b.member_id = "a-1", "b-1"
+    answer(talk, offer(talk, a), generation=9, leader="a-1", members=[a, b])
+    deliver(talk, submit(talk, a, {a: parts(0), b: parts(1)}), parts(1))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_05_takes_a_generation_that_contradicts_itself_for_one_issued_twice(talk: Conversation) -> None:
+    a, b = group(talk)
+    submit(talk, a, {a: parts(0), b: parts(1)})
+    b2 = b.reconnected()
+    answer(talk, offer(talk, b2), generation=3, leader=b.member_id, members=[a, b])  # a crash, and the same broker again
+    deliver(talk, submit(talk, b2, {a: parts(1), b: parts(0)}), parts(4))
+    talk.settle()
+    assert "A-05" not in talk.rules()
+    assert "A-07" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- A-06
+
+
+def emptied(talk: Conversation) -> list[Client]:
+    a, b = group(talk)
+    leads, follows = submit(talk, a, {a: parts(0), b: parts(1)}), fetch(talk, b)
+    deliver(talk, leads, parts(0))
+    deliver(talk, follows, b"")
+    talk.settle()
+    return [a, b]
+
+
+def test_A_06_fires_when_nothing_is_delivered_where_something_was_submitted(talk: Conversation) -> None:
+    _, b = emptied(talk)
+    finding = talk.the("A-06")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+
+
+def test_A_06_is_resolved_in_time(talk: Conversation) -> None:
+    a, b = emptied(talk)
+    talk.wait(61_000)
+    next_round(talk, [a, b], 4, {a: parts(0), b: parts(1)})
+    assert talk.the("A-06").status is Status.RESOLVED
+
+
+def test_A_06_allows_nothing_for_a_member_that_was_left_out(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_06_allows_a_static_id_that_the_leader_never_heard_of(talk: Conversation) -> None:
+    a, b = group(talk, static=True)
+    restarted = talk.client("b")
+    restarted.instance_id = b.instance_id
+    answer(talk, offer(talk, restarted), generation=3, leader=a.member_id, member_id="b-2")  # as brokers 2.3 and 2.4 do
+    leads, follows = submit(talk, a, {a: parts(0), b: parts(1)}), fetch(talk, restarted)
+    deliver(talk, leads, parts(0))
+    deliver(talk, follows, b"")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_06_warns_when_the_plan_is_empty_for_everybody(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {a: b"", b: b""})
+    talk.settle()
+    finding = talk.the("A-06")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+
+
+# ---------------------------------------------------------------------------------------------------- A-07
+
+
+def test_A_07_fires_when_a_follower_submits(talk: Conversation) -> None:
+    a, b = group(talk)
+    submit(talk, b, {a: parts(0), b: parts(1)})
+    talk.settle()
+    finding = talk.the("A-07")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.member_id == b.member_id
+    talk.wait(61_000)
+    assert talk.the("A-07").status is Status.RESOLVED
+
+
+def test_A_07_allows_a_static_leader_under_its_new_id(talk: Conversation) -> None:
+    a, b = group(talk, static=True)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    leader = talk.client("a")
+    leader.instance_id = a.instance_id
+    answer(talk, offer(talk, leader), generation=3, leader=a.member_id, member_id="a-2")
+    submit(talk, leader, {a: parts(0), b: parts(1)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_07_allows_a_member_whose_own_answer_was_not_seen(talk: Conversation) -> None:
+    a, _ = group(talk)
+    stranger = talk.client("c")
+    stranger.member_id, stranger.generation = "c-1", 3
+    submit(talk, stranger, {a: parts(0)})
+    talk.settle()
+    assert "A-07" not in talk.rules()
+
+
+def test_A_07_allows_a_static_member_while_nothing_is_known_of_the_leader(talk: Conversation) -> None:
+    b = talk.client("b")
+    b.member_id, b.instance_id = "b-1", "i-b"
+    answer(talk, offer(talk, b), generation=9, leader="a-1")
+    submit(talk, b, {b: parts(0)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_07_says_nothing_of_a_static_follower_that_only_fetches(talk: Conversation) -> None:
+    a, b = group(talk, static=True)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    submit(talk, b, {b: parts(1)})
+    talk.settle()
+    assert talk.rules() == ["A-07"]
+
+
+# ---------------------------------------------------------------------------------------------------- A-08
+
+
+def idle(talk: Conversation) -> list[Client]:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {})
+    talk.settle()
+    return [a, b]
+
+
+def test_A_08_fires_when_the_leader_submits_nothing(talk: Conversation) -> None:
+    a, _ = idle(talk)
+    finding = talk.the("A-08")
+    assert finding.severity is Severity.ERROR
+    assert finding.member_id == a.member_id
+    assert talk.rules() == ["A-08"]  # what follows from it is not said again
+
+
+def test_A_08_is_resolved_by_the_next_plan(talk: Conversation) -> None:
+    a, b = idle(talk)
+    next_round(talk, [a, b], 5, {a: parts(0), b: parts(1)})
+    assert talk.the("A-08").status is Status.RESOLVED
+
+
+def test_A_08_allows_topics_that_may_not_exist_yet(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_08_allows_a_leader_that_was_told_to_skip(talk: Conversation) -> None:
+    a, b = group(talk, static=True)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    leader = talk.client("a")
+    leader.instance_id = a.instance_id
+    asked = offer(talk, leader)
+    leader.member_id = "a-2"
+    answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[leader, b], skip_assignment=True)
+    deliver(talk, submit(talk, leader, {}), parts(0))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_08_counts_partitions_that_members_say_they_own(talk: Conversation) -> None:
+    a, b = (talk.client(name) for name in "ab")
+    join(talk, [a, b], 3, offers={a: owned(2, 0)})
+    share_out(talk, [a, b], {})
+    talk.settle()
+    assert talk.rules() == ["A-08"]
+
+
+# ---------------------------------------------------------------------------------------------------- A-09
+
+
+def moved(talk: Conversation, claims: dict[int, bytes], given: list[bytes], protocol: str = "cooperative-sticky") -> list[Client]:
+    """Generation 4, with what members claim from generation 3."""
+    clients = group(talk, ("a", "b", "c"), protocol=protocol)
+    share_out(talk, clients, {clients[0]: parts(0), clients[1]: parts(1), clients[2]: ASSIGNED}, protocol=protocol)
+    join(talk, clients, 4, offers={clients[index]: claim for index, claim in claims.items()}, protocol=protocol)
+    share_out(talk, clients, dict(zip(clients, given, strict=True)), protocol=protocol)
+    talk.settle()
+    return clients
+
+
+JUMP = [ASSIGNED, parts(1), parts(0)]
+
+
+def test_A_09_fires_when_a_partition_moves_in_one_step(talk: Conversation) -> None:
+    a, _, c = moved(talk, {0: owned(3, 0), 1: owned(3, 1)}, JUMP)
+    finding = talk.the("A-09")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.HEURISTIC
+    assert f"t-0 from {a.member_id} to {c.member_id}" in finding.summary
+
+
+def test_A_09_is_resolved_by_the_next_plan(talk: Conversation) -> None:
+    clients = moved(talk, {0: owned(3, 0), 1: owned(3, 1)}, JUMP)
+    join(talk, clients, 5, protocol="cooperative-sticky")
+    share_out(talk, clients, dict(zip(clients, JUMP, strict=True)), protocol="cooperative-sticky")
+    talk.settle()
+    assert talk.the("A-09").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize(
+    ("claims", "protocol"),
+    [
+        ({0: owned(3, 0)}, "range"),  # an eager protocol
+        ({0: owned(2, 0)}, "cooperative-sticky"),  # an older claim
+        ({0: owned(3, 0, version=1)}, "cooperative-sticky"),  # one without a generation
+        ({0: owned(3, 0).replace(b"\x00\x01t", b"\x00\x01u", 1)}, "cooperative-sticky"),  # it no longer subscribes
+    ],
+)
+def test_A_09_is_quiet_without_a_valid_claim(talk: Conversation, claims: dict[int, bytes], protocol: str) -> None:
+    moved(talk, claims, JUMP, protocol)
+    assert talk.rules() == []
+
+
+def test_A_09_leaves_doubly_claimed_partitions_to_A_10(talk: Conversation) -> None:
+    moved(talk, {0: owned(3, 0), 1: owned(3, 0, 1)}, JUMP)
+    assert talk.rules() == ["A-10"]
+
+
+def test_A_09_allows_a_partition_that_its_owner_gave_up_first(talk: Conversation) -> None:
+    moved(talk, {0: owned(3), 1: owned(3, 1)}, JUMP)
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- A-10
+
+
+def test_A_10_fires_on_claims_of_one_generation(talk: Conversation) -> None:
+    a, b, _ = moved(talk, {0: owned(3, 0), 1: owned(3, 0)}, [parts(0), parts(1), ASSIGNED])
+    finding = talk.the("A-10")
+    assert finding.severity is Severity.WARNING
+    assert a.member_id in finding.summary
+    assert b.member_id in finding.summary
+    talk.wait(61_000)
+    assert talk.the("A-10").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("older", [owned(2, 0), owned(3, 0, version=1)])
+def test_A_10_allows_older_claims_and_those_without_a_generation(talk: Conversation, older: bytes) -> None:
+    moved(talk, {0: owned(3, 0), 1: older}, [parts(0), parts(1), ASSIGNED])
+    assert talk.rules() == []
+
+
+def test_A_10_does_not_compare_claims_from_before_a_failover(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    talk.heartbeat(a, 16)
+    a, b = a.reconnected("2"), b.reconnected("2")
+    join(talk, [a, b], 4, offers={a: owned(3, 0), b: owned(3, 0)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- A-11
+
+
+def forgotten(talk: Conversation) -> list[Client]:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {a: parts(0), b: ASSIGNED})
+    for _ in range(25):
+        talk.wait(1_000)
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+    return [a, b]
+
+
+def test_A_11_fires_when_a_partition_stays_unowned(talk: Conversation) -> None:
+    forgotten(talk)
+    finding = talk.the("A-11")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.HEURISTIC
+    assert "t-1" in finding.summary
+    assert "20.0 s" in finding.summary
+
+
+def test_A_11_is_resolved_when_the_partition_has_an_owner(talk: Conversation) -> None:
+    a, b = forgotten(talk)
+    next_round(talk, [a, b], 5, {a: parts(0), b: parts(1)})
+    assert talk.the("A-11").status is Status.RESOLVED
+
+
+def test_A_11_allows_the_first_step_of_a_cooperative_rebalance(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0, 1), b: ASSIGNED})
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {a: parts(0), b: ASSIGNED})
+    talk.wait(2_000)
+    next_round(talk, [a, b], 5, {a: parts(0), b: parts(1)})
+    talk.wait(5_000)
+    assert talk.rules() == []
+
+
+def test_A_11_forgets_topics_that_nobody_wants_any_more(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    join(talk, [a, b], 4, offers={a: subscription("u"), b: subscription("u")})
+    share_out(talk, [a, b], {a: parts(0, topic="u"), b: parts(1, topic="u")})
+    for _ in range(25):
+        talk.wait(1_000)
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+    assert talk.rules() == []
+
+
+def test_A_11_does_not_guess_what_an_unreadable_entry_holds(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {a: parts(0), b: b"\x00"})
+    for _ in range(25):
+        talk.wait(1_000)
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+    assert talk.rules() == ["P-13"]
+
+
+# ---------------------------------------------------------------------------------------------------- reading, bounds, snapshots
+
+
+def test_only_the_fields_of_the_first_version_count() -> None:
+    assert plans.read_subscription(subscription("t", "u") + b"junk") == plans.Offer(("t", "u"))
+    assert plans.read_assignment(parts(0, 3) + b"junk") == {"t": (0, 3)}
+    for cut in range(len(wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=0))):
+        assert plans.read_subscription(subscription("t", "u")[:cut]) is None
+    assert plans.read_subscription(b"\x00\x00\x7f\xff\xff\xff") is None
+    assert plans.read_subscription(b"\x00\x00\x00\x00\x00\x01\xff\xff") is None
+    assert plans.read_assignment(b"\x00\x01\x00") is None
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
+    plans.read_subscription(raw)
+    plans.read_assignment(raw)
+
+
+def test_absurd_partition_numbers_cost_nothing(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(2**31 - 1), b: parts(-5)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_very_many_topics_are_not_kept_for_comparison(talk: Conversation) -> None:
+    a, b = (talk.client(name) for name in "ab")
+    many = subscription(*(f"topic-{number}" for number in range(10_001)))
+    join(talk, [a, b], 3, offers={a: many, b: many})
+    share_out(talk, [a, b], {a: parts(0), b: parts(1), "nobody": parts(2)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_what_is_kept_of_topics_ids_and_suspects_is_bounded() -> None:
+    talk = Conversation()
+    clients = group(talk, [f"c{number}" for number in range(20)])
+    given = {
+        client: assignment(**{f"t{number}": (0,) for number in range(3 * index, 3 * index + 3)})
+        for index, client in enumerate(clients)
+    }
+    waiting = [submit(talk, clients[0], given), *(fetch(talk, client) for client in clients[1:])]
+    for asked in waiting:
+        deliver(talk, asked, parts(99))
+    for number in range(100):
+        client = talk.client(f"n{number}")
+        talk.hand_out_id(client)
+        offer(talk, client)
+    watch = talk.model._opened(("c1", "g"))[0].assignments
+    assert len(watch.topics) == 32
+    assert len(watch.suspects) == 16
+    assert len(watch.newcomers) == 64
+
+
+def troubled() -> Conversation:
+    talk = Conversation()
+    sticky = "cooperative-sticky"
+    a, b, c = group(talk, ("a", "b", "c"), protocol=sticky)
+    share_out(talk, [a, b, c], {a: parts(0), b: parts(0, 1), "nobody": parts(2), c: parts(0, topic="u")}, sticky)
+    talk.settle()
+    join(talk, [a, b, c], 4, offers={a: owned(3, 0), b: owned(3, 1)}, protocol=sticky)
+    deliver(talk, fetch(talk, b, protocol_name="range"), parts(1), protocol=sticky)
+    leads = submit(talk, a, {a: parts(5), b: parts(0), c: ASSIGNED}, protocol_name=sticky)
+    deliver(talk, leads, b"", protocol="sticky")
+    deliver(talk, fetch(talk, c, protocol_name=sticky), parts(9), protocol=sticky)
+    talk.settle()
+    talk.heartbeat(c, generation=9)
+    for _ in range(30):
+        talk.heartbeat(a)
+        talk.wait(1_000)
+    join(talk, [a, b, c], 5)
+    share_out(talk, [a, b, c], {})
+    talk.wait(70_000)
+    join(talk, [a, b, c], 6)
+    share_out(talk, [a, b, c], {a: parts(0), b: parts(1)})
+    talk.settle()
+    join(talk, [a, b, c], 7, offers={a: owned(6, 0), b: owned(6, 0)})
+    talk.wait(90_000)
+    return talk
+
+
+TROUBLED = troubled()
+
+
+def test_the_troubled_conversation_is_troubled() -> None:
+    expected = {"A-01", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09", "A-10", "A-11", "P-01", "P-08", "P-14"}
+    assert expected <= set(TROUBLED.rules()), expected - set(TROUBLED.rules())
+
+
+@given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
+def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
+    model = Coordinator(topic="mirror", partition=0, settings=TROUBLED.settings)
+    found: list[Finding] = []
+    for index, record in enumerate(TROUBLED.records):
+        if index in cuts:
+            model = Coordinator.restore(model.snapshot(), settings=TROUBLED.settings)
+        found.extend(model.receive(record))
+    assert found == TROUBLED.findings

@@ -1,0 +1,783 @@
+"""Family P: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.rules.protocol import LEGAL_ERRORS
+from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
+from tests.coordinator_model.rules.rounds import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def settled(talk: Conversation, *, static: bool = False) -> list[Client]:
+    a, b = group(talk, static=static)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    return [a, b]
+
+
+def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    for _ in range(seconds):
+        for client in clients:
+            talk.heartbeat(client)
+        talk.wait(1_000)
+
+
+def restarted(talk: Conversation, client: Client) -> Client:
+    """The same static member, started anew."""
+    other = talk.client(client.name)
+    other.instance_id = client.instance_id
+    return other
+
+
+# ---------------------------------------------------------------------------------------------------- P-01
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"protocol_name": "roundrobin"}, {"protocol_type": "connect"}, {"protocol_name": None}, {"protocol_type": None}],
+)
+def test_P_01_fires_on_a_sync_under_another_protocol(talk: Conversation, fields: dict[str, Any]) -> None:
+    _, b = group(talk)
+    asked = fetch(talk, b, **fields)
+    finding = talk.the("P-01")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.CLIENT
+    assert finding.member_id == b.member_id
+    talk.answer(asked, talk.synced(23))
+    talk.settle()
+    assert talk.rules() == ["P-01"]
+    talk.wait(61_000)
+    assert talk.the("P-01").status is Status.RESOLVED
+
+
+def test_P_01_is_the_coordinators_when_it_omits_its_check(talk: Conversation) -> None:
+    a, b = group(talk)
+    submit(talk, a, {a: parts(0), b: parts(1)})
+    deliver(talk, fetch(talk, b, protocol_name="roundrobin"), parts(1))
+    talk.settle()
+    finding = talk.the("P-01")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert "INCONSISTENT_GROUP_PROTOCOL" in finding.observed
+
+
+def test_P_01_fires_when_a_sync_is_answered_under_another_protocol(talk: Conversation) -> None:
+    a, b = group(talk)
+    deliver(talk, submit(talk, a, {a: parts(0), b: parts(1)}), parts(0), protocol="roundrobin")
+    talk.settle()
+    finding = talk.the("P-01")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert "consumer/roundrobin" in finding.summary
+
+
+@pytest.mark.parametrize("fields", [{"protocol_name": "sticky"}, {"protocol_type": "connect"}])
+def test_P_01_fires_on_a_client_that_goes_on_after_a_foreign_answer(talk: Conversation, fields: dict[str, Any]) -> None:
+    a = talk.client("a")
+    talk.hand_out_id(a)
+    answer(talk, offer(talk, a), generation=1, leader=a.member_id, members=[a], **fields)
+    submit(
+        talk,
+        a,
+        {a: parts(0)},
+        protocol_type=fields.get("protocol_type", "consumer"),
+        protocol_name=fields.get("protocol_name", "range"),
+    )
+    talk.settle()
+    finding = talk.the("P-01")
+    assert finding.blame is Blame.CLIENT
+    assert "goes on" in finding.summary
+    assert "P-03" in talk.rules()
+
+
+def test_P_01_allows_older_versions_to_say_nothing(talk: Conversation) -> None:
+    a, b = group(talk)
+    submit(talk, a, {a: parts(0), b: parts(1)})
+    asked = talk.ask(b, talk.sync_request(b, [], protocol_type=None, protocol_name=None), version=4)
+    talk.answer(asked, wire.SyncGroupResponse(error_code=0, assignment=parts(1)))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_01_needs_to_have_seen_the_join(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id, a.generation = "a-1", 5
+    deliver(talk, fetch(talk, a, protocol_name="mine"), parts(0), protocol="other")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_01_allows_an_answer_that_names_none(talk: Conversation) -> None:
+    a, b = group(talk)
+    asked = submit(talk, a, {a: parts(0), b: parts(1)})
+    talk.answer(asked, wire.SyncGroupResponse(error_code=0, assignment=parts(0)))
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- P-02
+
+
+def refused(talk: Conversation, client: Client) -> None:
+    talk.refuse_join(offer(talk, client, subscription("t"), "sticky"), 23)
+    talk.settle()
+
+
+def test_P_02_warns_once_and_fires_when_it_repeats(talk: Conversation) -> None:
+    settled(talk)
+    c = talk.client("c")
+    refused(talk, c)
+    finding = talk.the("P-02")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CONFIG
+    assert "sticky" in finding.summary
+    assert "range by a" in finding.summary
+    refused(talk, c.reconnected())
+    assert talk.the("P-02").severity is Severity.ERROR
+
+
+def test_P_02_is_resolved_when_it_joins(talk: Conversation) -> None:
+    a, b = settled(talk)
+    c = talk.client("c")
+    refused(talk, c)
+    join(talk, [a, b, c], 4)
+    talk.settle()
+    assert talk.the("P-02").status is Status.RESOLVED
+
+
+def test_P_02_counts_each_client_by_itself_and_not_for_ever(talk: Conversation) -> None:
+    for number in range(40):
+        refused(talk, talk.client(f"c{number}"))
+    assert {finding.severity for finding in talk.findings} == {Severity.WARNING}
+    assert len(talk.model._opened(("c1", "g"))[0].assignments.refused) == 32
+
+
+# ---------------------------------------------------------------------------------------------------- P-03
+
+
+@pytest.mark.parametrize("fields", [{"protocol_name": "sticky"}, {"protocol_type": "connect"}])
+def test_P_03_fires_when_the_choice_was_not_offered(talk: Conversation, fields: dict[str, Any]) -> None:
+    a = talk.client("a")
+    talk.hand_out_id(a)
+    answer(talk, offer(talk, a), generation=1, leader=a.member_id, members=[a], **fields)
+    talk.settle()
+    finding = talk.the("P-03")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    talk.wait(61_000)
+    assert talk.the("P-03").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize(("version", "rules"), [(6, []), (9, ["P-03"])])
+def test_P_03_allows_what_old_brokers_answer_a_returning_static_member(talk: Conversation, version: int, rules: list[str]) -> None:
+    a, b = group(talk, static=True)
+    again = restarted(talk, b)
+    protocols = (wire.JoinGroupRequestProtocol(name="sticky", metadata=subscription("t")),)
+    asked = talk.ask(again, talk.join_request(again, protocols=protocols), version=version)
+    answer(talk, asked, generation=3, leader=a.member_id, member_id="b-2", protocol_type="consumer" if version > 6 else None)
+    talk.settle()
+    assert talk.rules() == rules
+
+
+# ---------------------------------------------------------------------------------------------------- P-04, P-05
+
+
+def test_P_04_fires_when_a_follower_is_given_the_members(talk: Conversation) -> None:
+    a, b = settled(talk)
+    answer(talk, offer(talk, b), generation=4, leader=a.member_id, members=[a, b])
+    talk.settle()
+    finding = talk.the("P-04")
+    assert finding.severity is Severity.ERROR
+    assert finding.member_id == b.member_id
+    talk.wait(61_000)
+    assert talk.the("P-04").status is Status.RESOLVED
+
+
+def test_P_04_fires_when_the_leader_is_given_none(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    answer(talk, offer(talk, a), generation=4, leader=a.member_id)
+    talk.settle()
+    assert talk.rules() == ["P-04"]
+
+
+def test_P_04_allows_a_static_leader_to_return_before_v9(talk: Conversation) -> None:
+    a, _ = settled(talk, static=True)
+    again = restarted(talk, a)
+    asked = talk.ask(again, talk.join_request(again), version=8)
+    answer(talk, asked, generation=3, leader="a-2", member_id="a-2")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_04_leaves_groups_of_the_new_type_alone(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    answer(talk, offer(talk, a), generation=4, leader="")
+    talk.settle()
+    assert talk.rules() == ["P-12"]
+
+
+def test_P_05_fires_when_the_leader_is_not_among_the_members(talk: Conversation) -> None:
+    a, b = settled(talk)
+    answer(talk, offer(talk, a), generation=4, leader=a.member_id, members=[b])
+    talk.settle()
+    finding = talk.the("P-05")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    talk.wait(61_000)
+    assert talk.the("P-05").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- P-06
+
+
+def disagree(talk: Conversation, clients: list[Client], leader: str, **fields: Any) -> None:
+    """Two wait in the same phase and are answered differently."""
+    a, b = clients
+    asked = [offer(talk, a, subscription("t"), "range", "sticky"), offer(talk, b, subscription("t"), "range", "sticky")]
+    answer(talk, asked[0], generation=4, leader=a.member_id, members=[a, b])
+    answer(talk, asked[1], generation=4, leader=leader, **fields)
+    talk.settle()
+
+
+@pytest.mark.parametrize("fields", [{"leader": "somebody"}, {"leader": None, "protocol_name": "sticky"}])
+def test_P_06_fires_when_answers_of_one_completion_disagree(talk: Conversation, fields: dict[str, Any]) -> None:
+    a, b = settled(talk)
+    disagree(talk, [a, b], **{**fields, "leader": fields["leader"] or a.member_id})
+    finding = talk.the("P-06")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.certainty is Certainty.CONFIRMED
+    talk.wait(61_000)
+    assert talk.the("P-06").status is Status.RESOLVED
+
+
+def test_P_06_allows_a_static_leader_that_returned(talk: Conversation) -> None:
+    a, b = settled(talk, static=True)
+    disagree(talk, [a, b], "a-2")  # whose own answer is still on its way
+    assert talk.rules() == []
+
+
+def test_P_06_knows_two_ids_of_one_static_leader(talk: Conversation) -> None:
+    a, b = settled(talk, static=True)
+    again = restarted(talk, a)
+    answer(talk, offer(talk, again), generation=3, leader=a.member_id, member_id="a-2")
+    late = offer(talk, b)
+    answer(talk, late, generation=3, leader="a-2")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_06_fires_when_two_static_members_lead(talk: Conversation) -> None:
+    a, b = settled(talk, static=True)
+    disagree(talk, [a, b], b.member_id, members=[a, b])
+    assert "P-06" in talk.rules()
+
+
+def test_P_06_does_not_compare_answers_that_did_not_overlap(talk: Conversation) -> None:
+    """The broker crashed and issues the generation again."""
+    a, b = settled(talk)
+    asked = offer(talk, a)
+    answer(talk, asked, generation=4, leader=a.member_id, members=[a, b])
+    answer(talk, offer(talk, b.reconnected()), generation=4, leader=b.member_id, members=[a, b])
+    talk.settle()
+    assert "P-06" not in talk.rules()
+
+
+def test_P_06_knows_nothing_of_a_leader_that_it_never_saw(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.member_id, b.member_id = "a-1", "b-1"
+    asked = [offer(talk, a), offer(talk, b)]
+    answer(talk, asked[0], generation=4, leader="x-1")
+    answer(talk, asked[1], generation=4, leader="x-2")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_06_allows_an_old_answer_captured_late(talk: Conversation) -> None:
+    a, b = settled(talk)
+    late = offer(talk, b.reconnected())
+    answer(talk, offer(talk, a), generation=4, leader=a.member_id, members=[a, b])
+    answer(talk, late, generation=3, leader=a.member_id)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- P-07
+
+
+def commit_reply(error: int) -> wire.OffsetCommitResponse:
+    done = wire.OffsetCommitResponsePartition(partition_index=0, error_code=error)
+    return wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(name="t", partitions=(done,)),))
+
+
+def ask_any(talk: Conversation, client: Client, api_key: int, error: int, *, version: int | None = None) -> None:
+    """One request of each API, answered with an error."""
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id)
+    topic = wire.OffsetCommitRequestTopic(name="t", partitions=(wire.OffsetCommitRequestPartition(),))
+    txn_topic = wire.TxnOffsetCommitRequestTopic(name="t", partitions=(wire.TxnOffsetCommitRequestPartition(),))
+    txn_done = wire.TxnOffsetCommitResponsePartition(partition_index=0, error_code=error)
+    found = wire.FindCoordinatorResponseCoordinator(key="g", error_code=error)
+    other = wire.FindCoordinatorResponseCoordinator(key="another", error_code=25)
+    deleted = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error)
+    not_ours = wire.DeleteGroupsResponseDeletableGroupResult(group_id="another", error_code=25)
+    left = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id, error_code=error)
+    requests: dict[int, tuple[Any, Any, int]] = {
+        8: (
+            wire.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=3, member_id=client.member_id, topics=(topic,)),
+            commit_reply(error),
+            9,
+        ),
+        10: (wire.FindCoordinatorRequest(coordinator_keys=("g",)), wire.FindCoordinatorResponse(coordinators=(found, other)), 4),
+        11: (talk.join_request(client), wire.JoinGroupResponse(error_code=error), 9),
+        12: (
+            wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=client.member_id),
+            wire.HeartbeatResponse(error_code=error),
+            4,
+        ),
+        13: (wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(members=(left,)), 5),
+        14: (talk.sync_request(client, []), talk.synced(error), 5),
+        28: (
+            wire.TxnOffsetCommitRequest(
+                group_id="g", member_id=client.member_id, generation_id_or_member_epoch=3, topics=(txn_topic,)
+            ),
+            wire.TxnOffsetCommitResponse(topics=(wire.TxnOffsetCommitResponseTopic(name="t", partitions=(txn_done,)),)),
+            3,
+        ),
+        42: (wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(deleted, not_ours)), 2),
+    }
+    request, reply, newest = requests[api_key]
+    talk.call(client, request, reply, version=newest if version is None else version)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "error"),
+    [
+        (11, 22),
+        (11, 110),
+        (11, 111),
+        (11, 112),
+        (11, 113),
+        (11, 27),
+        (14, 79),
+        (12, 79),
+        (13, 79),
+        (13, 22),
+        (10, 25),
+        (8, 79),
+        (42, 22),
+        (28, 79),
+    ],
+)
+def test_P_07_fires_on_an_error_that_no_coordinator_gives(talk: Conversation, api_key: int, error: int) -> None:
+    a, _ = settled(talk)
+    ask_any(talk, a, api_key, error)
+    talk.settle()
+    finding = talk.the("P-07")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert wire.error_name(error) in finding.summary
+    talk.wait(61_000)
+    assert talk.the("P-07").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("api_key", LEGAL_ERRORS)
+def test_P_07_allows_what_the_protocol_allows(api_key: int) -> None:
+    for error in [*LEGAL_ERRORS[api_key], -1, 42]:
+        if (api_key, error) == (11, 27):
+            continue
+        talk = Conversation()
+        a, _ = settled(talk)
+        ask_any(talk, a, api_key, error, version={8: 10, 10: 5}.get(api_key) if error in {100, 120} else None)
+        talk.settle()
+        assert "P-07" not in talk.rules(), (api_key, error)
+
+
+@pytest.mark.parametrize(("api_key", "error", "version"), [(11, 79, 3), (14, 23, 4), (8, 69, 8), (14, 82, 2)])
+def test_P_07_knows_since_when_an_error_exists(talk: Conversation, api_key: int, error: int, version: int) -> None:
+    a, _ = settled(talk)
+    ask_any(talk, a, api_key, error, version=version)
+    talk.settle()
+    assert "P-07" in talk.rules()
+
+
+def test_P_07_allows_codes_of_releases_to_come(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    ask_any(talk, a, 14, 9_999)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_07_allows_a_static_replacement_whose_append_timed_out(talk: Conversation) -> None:
+    a, _ = settled(talk, static=True)
+    talk.refuse_join(offer(talk, restarted(talk, a)), 27)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_07_allows_an_upgrade(talk: Conversation) -> None:
+    a, b = settled(talk)
+    waiting = [offer(talk, a), offer(talk, b)]
+    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    for asked in waiting:
+        talk.refuse_join(asked, 27)
+    talk.settle()
+    assert "P-07" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- P-08
+
+
+def before_the_leader(talk: Conversation) -> tuple[Client, Client]:
+    a, b = group(talk)
+    deliver(talk, fetch(talk, b), parts(1))
+    return a, b
+
+
+def test_P_08_fires_on_an_assignment_before_there_can_be_one(talk: Conversation) -> None:
+    a, b = before_the_leader(talk)
+    talk.wait(100)
+    deliver(talk, submit(talk, a, {a: parts(0), b: parts(1)}), parts(0))
+    talk.settle()
+    finding = talk.the("P-08")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+    talk.wait(61_000)
+    join(talk, [a, b], 4)
+    talk.settle()
+    assert talk.the("P-08").status is Status.RESOLVED
+
+
+def test_P_08_waits_for_a_request_on_a_slower_connection(talk: Conversation) -> None:
+    a, b = before_the_leader(talk)
+    now_us = talk.now_us
+    talk.now_us -= 1_000
+    asked = submit(talk, a, {a: parts(0), b: parts(1)})
+    talk.now_us = now_us
+    deliver(talk, asked, parts(0))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_08_allows_a_group_that_was_loaded_stable(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, 16)
+    a, b = a.reconnected("2"), b.reconnected("2")
+    answer(talk, offer(talk, b), generation=3, leader=a.member_id)
+    deliver(talk, fetch(talk, b), parts(1))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_08_needs_every_frame(talk: Conversation) -> None:
+    _, b = group(talk)
+    talk.lose()
+    deliver(talk, fetch(talk, b), parts(1))
+    talk.settle()
+    assert talk.rules() == ["V-01"]
+
+
+def test_P_08_fires_on_a_generation_that_was_never_handed_out(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.heartbeat(b, generation=9)
+    talk.heartbeat(b, generation=9)
+    talk.settle()
+    finding = talk.the("P-08")
+    assert finding.generation == 9
+    assert "handed" in finding.summary
+
+
+def test_P_08_waits_for_the_answer_that_hands_it_out(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.wait(1_000)
+    asked = offer(talk, a)
+    talk.heartbeat(b.reconnected(), generation=4)
+    answer(talk, asked, generation=4, leader=a.member_id, members=[a, b])
+    talk.settle()
+    assert "P-08" not in talk.rules()
+
+
+def test_P_08_ignores_heartbeats_of_a_coordinator_that_loads(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.refuse_join(offer(talk, talk.client("c", broker="1")), 14)
+    talk.heartbeat(b, generation=9)
+    talk.settle()
+    assert "P-08" not in talk.rules()
+
+
+def test_P_08_does_not_judge_a_round_that_it_did_not_see_begin(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id = "a-1"
+    answer(talk, offer(talk, a), generation=9, leader="b-1")
+    talk.heartbeat(a, generation=11)
+    talk.settle()
+    assert "P-08" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- P-09
+
+
+def test_P_09_fires_when_a_version_is_refused(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.heartbeat(a, 35)
+    finding = talk.the("P-09")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+    assert "Heartbeat v4" in finding.summary
+    talk.wait(61_000)
+    assert talk.the("P-09").status is Status.RESOLVED
+
+
+def test_P_09_is_a_matter_of_configuration_with_static_members(talk: Conversation) -> None:
+    a, _ = settled(talk, static=True)
+    talk.heartbeat(a, 35)
+    assert talk.the("P-09").blame is Blame.CONFIG
+
+
+# ---------------------------------------------------------------------------------------------------- P-10
+
+
+def timed(talk: Conversation, *timeouts: tuple[int, int], **fields: Any) -> list[Client]:
+    """A group whose members have these session and rebalance timeouts."""
+    clients = [talk.client(name) for name, _ in zip("abc", timeouts, strict=False)]
+    for client in clients:
+        talk.hand_out_id(client)
+    waiting = [
+        talk.ask_join(client, session_timeout_ms=session_ms, rebalance_timeout_ms=rebalance_ms, **fields)
+        for client, (session_ms, rebalance_ms) in zip(clients, timeouts, strict=True)
+    ]
+    for asked in waiting:
+        talk.joined(asked, generation=1, leader=clients[0], roster=clients)
+    talk.sync_all(clients)
+    talk.settle()
+    return clients
+
+
+@pytest.mark.parametrize(("timeouts", "word"), [((30_000, 10_000), "below session timeout"), ((10_000, 2**31 - 1), "without end")])
+def test_P_10_fires_on_timeouts_that_make_no_sense(talk: Conversation, timeouts: tuple[int, int], word: str) -> None:
+    a, *_ = timed(talk, timeouts)
+    finding = talk.the("P-10")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CONFIG
+    assert word in finding.summary
+    talk.leave(a)
+    talk.settle()
+    assert talk.the("P-10").status is Status.RESOLVED
+
+
+def test_P_10_allows_streams_and_connect_their_endless_timeout(talk: Conversation) -> None:
+    stream = (wire.JoinGroupRequestProtocol(name="stream", metadata=subscription("t")),)
+    a = talk.client("a")
+    talk.hand_out_id(a)
+    asked = talk.ask_join(a, rebalance_timeout_ms=2**31 - 1, protocols=stream)
+    answer(talk, asked, generation=1, leader=a.member_id, members=[a], protocol_name="stream")
+    talk.settle()
+    assert "P-10" not in talk.rules()
+
+
+def test_P_10_only_notes_members_that_differ(talk: Conversation) -> None:
+    timed(talk, (10_000, 20_000), (12_000, 20_000))
+    finding = talk.the("P-10")
+    assert finding.severity is Severity.INFO
+    assert "12000/20000 ms" in finding.summary
+
+
+def test_P_10_waits_for_the_whole_member_list(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id = "a-1"
+    answer(talk, talk.ask_join(a, rebalance_timeout_ms=1), generation=9, leader="b-1")
+    talk.settle()
+    assert "P-10" not in talk.rules()
+
+
+def test_P_10_fires_on_too_few_heartbeats_once_they_are_regular(talk: Conversation) -> None:
+    (a,) = timed(talk, (10_000, 20_000))
+    for _ in range(10):
+        talk.wait(4_500)
+        talk.heartbeat(a)
+    talk.commit(a, generation_id_or_member_epoch=-1, member_id="")
+    talk.settle()
+    assert "P-10" not in talk.rules()
+    for _ in range(15):
+        talk.wait(4_500)
+        talk.heartbeat(a)
+    b = talk.client("b")
+    talk.hand_out_id(b)
+    talk.ask_join(b)
+    talk.settle()
+    assert "heartbeats every 4.5 s" in talk.the("P-10").summary
+
+
+# ---------------------------------------------------------------------------------------------------- P-11
+
+
+def skipping(talk: Conversation) -> tuple[Client, Client, Asked]:
+    a, b = settled(talk, static=True)
+    again = restarted(talk, a)
+    asked = offer(talk, again)
+    again.member_id = "a-2"
+    return again, b, asked
+
+
+def test_P_11_allows_a_static_leader_that_returns(talk: Conversation) -> None:
+    a, b, asked = skipping(talk)
+    answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[a, b], skip_assignment=True)
+    deliver(talk, submit(talk, a, {}), parts(0))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_11_fires_when_a_follower_is_told_to_skip(talk: Conversation) -> None:
+    a, b = settled(talk, static=True)
+    answer(talk, offer(talk, restarted(talk, b)), generation=3, leader=a.member_id, member_id="b-2", skip_assignment=True)
+    talk.settle()
+    finding = talk.the("P-11")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    talk.wait(61_000)
+    assert talk.the("P-11").status is Status.RESOLVED
+
+
+def test_P_11_fires_when_nobody_was_replaced(talk: Conversation) -> None:
+    a, b = settled(talk)
+    answer(talk, offer(talk, a), generation=4, leader=a.member_id, members=[a, b], skip_assignment=True)
+    talk.settle()
+    assert "P-11" in talk.rules()
+
+
+def test_P_11_warns_of_a_leader_that_submits_nevertheless(talk: Conversation) -> None:
+    a, b, asked = skipping(talk)
+    answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[a, b], skip_assignment=True)
+    deliver(talk, submit(talk, a, {a: parts(1), b: parts(0)}), parts(0))
+    talk.settle()
+    finding = talk.the("P-11")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+
+
+# ---------------------------------------------------------------------------------------------------- P-12
+
+
+def mixed(talk: Conversation, client: Client) -> None:
+    answer(talk, offer(talk, client), generation=7, leader="")
+    talk.settle()
+
+
+def test_P_12_notes_members_of_both_protocols_and_warns_after_a_day(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    mixed(talk, a)
+    finding = talk.the("P-12")
+    assert finding.severity is Severity.INFO
+    assert finding.blame is Blame.OPERATOR
+    talk.wait(61_000)
+    assert talk.the("P-12").status is Status.RESOLVED
+    talk.now_us += 86_400_000_000 // 2
+    talk.heartbeat(a)
+    talk.now_us += 86_400_000_000 // 2
+    mixed(talk, a)
+    assert talk.opened()[-1].severity is Severity.WARNING
+
+
+def test_P_12_counts_anew_after_a_downgrade(talk: Conversation) -> None:
+    a, b = settled(talk)
+    mixed(talk, a)
+    join(talk, [a, b], 8)
+    assert talk.model._opened(("c1", "g"))[0].assignments.mixed_since_us == 0
+
+
+# ---------------------------------------------------------------------------------------------------- P-13
+
+
+def test_P_13_fires_on_a_subscription_that_is_none(talk: Conversation) -> None:
+    a = talk.client("a")
+    offer(talk, a, b"\x00\x01\xff")
+    finding = talk.the("P-13")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+    assert finding.client_id == "a"
+    assert "00 01 ff" in finding.observed
+    talk.wait(61_000)
+    assert talk.the("P-13").status is Status.RESOLVED
+
+
+def test_P_13_fires_on_an_assignment_that_is_none(talk: Conversation) -> None:
+    a, b = group(talk)
+    submit(talk, a, {a: b"\x00", b: b"\x00"})
+    talk.settle()
+    finding = talk.the("P-13")
+    assert a.member_id in finding.summary
+    assert finding.count == 1
+
+
+def test_P_13_allows_no_assignment_and_trailing_bytes(talk: Conversation) -> None:
+    a, b = group(talk)
+    submit(talk, a, {a: parts(0) + b"more", b: b""})
+    offer(talk, talk.client("c"), subscription("t") + b"more")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_P_13_leaves_other_protocol_types_alone(talk: Conversation) -> None:
+    offer(talk, talk.client("a"), b"?", protocol_type="connect")
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- P-14
+
+
+def strangely_answered(talk: Conversation) -> list[Client]:
+    a, b = group(talk)
+    deliver(talk, submit(talk, a, {a: parts(0), b: parts(1)}), parts(0))
+    deliver(talk, fetch(talk, b), parts(1), protocol="sticky")
+    return [a, b]
+
+
+def test_P_14_fires_on_a_client_that_goes_on_after_a_foreign_answer(talk: Conversation) -> None:
+    a, b = strangely_answered(talk)
+    live(talk, [a, b], 10)
+    assert "P-14" not in talk.rules()
+    live(talk, [a, b], 5)
+    finding = talk.the("P-14")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+    assert finding.member_id == b.member_id
+    assert "consumer/sticky" in finding.summary
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {a: ASSIGNED, b: assignment()})
+    talk.settle()
+    assert talk.the("P-14").status is Status.RESOLVED
+
+
+def test_P_14_allows_a_client_that_stops(talk: Conversation) -> None:
+    a, _ = strangely_answered(talk)
+    live(talk, [a], 20)
+    assert "P-14" not in talk.rules()
+
+
+def test_P_14_allows_a_client_that_rejoins(talk: Conversation) -> None:
+    a, b = strangely_answered(talk)
+    live(talk, [a, b], 5)
+    offer(talk, b)
+    for _ in range(10):
+        talk.heartbeat(a, 27)
+        talk.wait(1_000)
+    assert "P-14" not in talk.rules()
+
+
+def test_entries_without_a_member_id_are_nobodys(talk: Conversation) -> None:
+    a, b = group(talk)
+    nobody = talk.client("x")
+    nobody.generation = 3
+    deliver(talk, talk.ask(nobody, talk.sync_request(nobody, [], assignments=entries({a: parts(0), b: parts(1)}))), parts(0))
+    talk.settle()
+    assert talk.rules() == []
