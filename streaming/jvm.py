@@ -112,19 +112,21 @@ def _debian_package() -> str:
 # --- jars ---------------------------------------------------------------------------------------------------
 
 
-def jars(configuration: str, *, report: Report | None = None) -> list[Path]:
+def jars(configuration: str, *, report: Report | None = None, ivy_file: Path | None = None) -> list[Path]:
     """The jars of a configuration of ``deploy/ivy.xml`` (``spark`` or ``broker``), fetched first if they are not in the cache.
 
     The sizes of the cached files are checked; a damaged cache is fetched anew.
 
+    :param ivy_file: another list of jars than that one.
     :raises JvmError: when a jar cannot be had.
     """
-    folder = cache_folder()
+    listed_in = ivy_file or _ivy_file()
+    folder = cache_folder(listed_in)
     manifest = _whole(folder)
     if manifest is None:
-        manifest = _fetch(folder, report or (lambda _: None))
+        manifest = _fetch(listed_in, folder, report or (lambda _: None))
     if configuration not in manifest:
-        raise JvmError(f"deploy/ivy.xml has no configuration {configuration!r}, only {', '.join(sorted(manifest))}")
+        raise JvmError(f"{listed_in.name} has no configuration {configuration!r}, only {', '.join(sorted(manifest))}")
     return [folder / configuration / jar.name for jar in manifest[configuration]]
 
 
@@ -139,9 +141,9 @@ def verify() -> list[Path]:
     ]
 
 
-def cache_folder() -> Path:
+def cache_folder(ivy_file: Path | None = None) -> Path:
     """Where the jars of this ``ivy.xml`` belong: another ``ivy.xml`` has another folder."""
-    digest = hashlib.sha256(_ivy_file().read_bytes()).hexdigest()
+    digest = hashlib.sha256((ivy_file or _ivy_file()).read_bytes()).hexdigest()
     return _cache_root() / digest[:16]
 
 
@@ -184,14 +186,14 @@ def _whole(folder: Path) -> dict[str, list[Jar]] | None:
     return manifest
 
 
-def _fetch(folder: Path, report: Report) -> dict[str, list[Jar]]:
+def _fetch(ivy_file: Path, folder: Path, report: Report) -> dict[str, list[Jar]]:
     java = java_command()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder.parent / "lock", report):
             manifest = _whole(folder)  # another process may have fetched them while this one waited
             if manifest is None:
-                manifest = _build(java, folder, report)
+                manifest = _build(java, ivy_file, folder, report)
             return manifest
     except OSError as error:
         raise JvmError(
@@ -210,17 +212,18 @@ def _locked(path: Path, report: Report) -> Iterator[None]:
         yield
 
 
-def _build(java: str, folder: Path, report: Report) -> dict[str, list[Jar]]:
+def _build(java: str, ivy_file: Path, folder: Path, report: Report) -> dict[str, list[Jar]]:
     # Ivy's own download cache outlives a failure, so that the next try goes on where this one stopped.
     downloads = folder.parent / "download"
     fresh = folder.with_suffix(".new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
-    _run_ivy(java, downloads, fresh, report)
-    manifest = {name: _listing(fresh / name) for name in CONFIGURATIONS}
+    _run_ivy(java, downloads, fresh, report, ivy_file)
+    names = re.findall(r'<conf name="([^"]+)"', ivy_file.read_text())
+    manifest = {name: _listing(fresh / name) for name in names}
     for name, listed in manifest.items():
         if not listed:
-            raise JvmError(f"configuration {name!r} of deploy/ivy.xml resolved to no jar")
+            raise JvmError(f"configuration {name!r} of {ivy_file.name} resolved to no jar")
     (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1))
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
@@ -228,7 +231,7 @@ def _build(java: str, folder: Path, report: Report) -> dict[str, list[Jar]]:
     return manifest
 
 
-def _run_ivy(java: str, downloads: Path, target: Path, report: Report) -> None:
+def _run_ivy(java: str, downloads: Path, target: Path, report: Report, ivy_file: Path) -> None:
     settings = os.environ.get(SETTINGS_VARIABLE)
     command = [
         java,
@@ -238,7 +241,7 @@ def _run_ivy(java: str, downloads: Path, target: Path, report: Report) -> None:
         f"-Divy.default.ivy.user.dir={downloads}",
         *("-jar", str(_ivy_jar())),
         *(("-settings", settings) if settings else ()),
-        *("-ivy", str(_ivy_file())),
+        *("-ivy", str(ivy_file)),
         *("-cache", str(downloads / "cache")),
         *("-retrieve", f"{target}/[conf]/[artifact]-[revision].[ext]"),
         *("-types", "jar", "bundle"),

@@ -70,6 +70,7 @@ class Broker:
     :param properties: broker properties that override what is set here.
     :param offsets_partitions: partitions of ``__consumer_offsets``, that is, shards of the group coordinator.
     :param initial_rebalance_delay_ms: how long an empty group waits for more members before its first generation.
+    :param jars: those of another release than the one of ``deploy/ivy.xml``.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Broker:
         initial_rebalance_delay_ms: int = 0,
         heap_mib: int = 512,
         node_id: int = 1,
+        jars: Sequence[Path] | None = None,
     ) -> None:
         self.node_id = node_id
         self.controller_port = free_port()
@@ -96,6 +98,7 @@ class Broker:
         self._offsets_partitions = offsets_partitions
         self._initial_rebalance_delay_ms = initial_rebalance_delay_ms
         self._heap_mib = heap_mib
+        self._jars = jars
         self._cluster_id = new_cluster_id()
         self._quorum: Sequence[Broker] = (self,)
         self._process: subprocess.Popen[bytes] | None = None
@@ -233,7 +236,7 @@ class Broker:
             f"-Xmx{self._heap_mib}m",
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={self.data / 'log4j2.xml'}",
-            *("-cp", ":".join(str(jar) for jar in jvm.jars("broker"))),
+            *("-cp", ":".join(str(jar) for jar in self._jars or jvm.jars("broker"))),
         ]
 
     def _format(self, config: Path) -> None:
@@ -307,6 +310,7 @@ class Cluster:
         offsets_partitions: int = 4,
         initial_rebalance_delay_ms: int = 0,
         heap_mib: int = 384,
+        jars: Sequence[Path] | None = None,
     ) -> None:
         self.brokers = [
             Broker(
@@ -316,6 +320,7 @@ class Cluster:
                 offsets_partitions=offsets_partitions,
                 initial_rebalance_delay_ms=initial_rebalance_delay_ms,
                 heap_mib=heap_mib,
+                jars=jars,
             )
             for node_id in range(1, size + 1)
         ]

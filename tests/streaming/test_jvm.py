@@ -115,7 +115,7 @@ class TestCache:
         else:
             manifest.write_text(manifest.read_text()[:20])
 
-        def fetch(java, downloads, target, report):
+        def fetch(java, downloads, target, report, ivy_file):
             for name in jvm.CONFIGURATIONS:
                 (target / name).mkdir()
                 (target / name / "b-2.jar").write_bytes(b"fresh")
@@ -133,7 +133,7 @@ class TestCache:
     def test_a_broken_off_fetch_leaves_nothing_that_looks_whole(self, cache, monkeypatch):
         (cache / "manifest.json").unlink()
 
-        def break_off(java, downloads, target, report):
+        def break_off(java, downloads, target, report, ivy_file):
             (target / "spark").mkdir()
             raise JvmError("the network went away")
 
