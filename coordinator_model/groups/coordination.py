@@ -37,7 +37,7 @@ HOUR_US: Final = 3_600_000_000
 MOVES_KEPT: Final = 3
 MINUTE_US: Final = 60_000_000
 SAME_SPELL_US: Final = 30_000_000  #: clients that are told to wait come back within seconds
-CONNECTIONS_KEPT: Final = 8
+CONNECTIONS_KEPT: Final = 4
 TENURES_KEPT: Final = 3
 ROSTER_KEPT: Final = 64
 

@@ -313,8 +313,8 @@ class Identity:
 
     def _doubt(self, group: ClassicGroup, exchange: Exchange) -> None:
         newest = group.round
-        member = group.members[exchange.member_id]
-        if newest is None or group.kind != "classic":
+        member = group.members.get(exchange.member_id)
+        if member is None or newest is None or group.kind != "classic":
             return
         before_us = exchange.effective_us - _skew_us(group)
         by_others = False

@@ -348,6 +348,9 @@ class Offsets:
 
     def _assigned(self, group: ClassicGroup, exchange: Exchange, body: Any) -> None:
         member = _identity(group, exchange)
+        newest = next(reversed(self.holdings.values()), None)
+        if newest is not None and newest.generation < exchange.generation:
+            self._forget_holdings(group, exchange.generation)
         before = self.holdings.pop(member, None)
         if (body.protocol_type or group.protocol_type) != "consumer":
             return
@@ -358,6 +361,14 @@ class Offsets:
         if before is not None:
             lost = before.lost if before.generation == exchange.generation else _minus(before.now, now)
         _keep(self.holdings, member, Holding(exchange.generation, now, lost), HOLDINGS_KEPT)
+
+    def _forget_holdings(self, group: ClassicGroup, generation: int) -> None:
+        """A round begins: what was held two rounds ago, and by whom nobody hears of any more, is of no use."""
+        self.holdings = {
+            id_: holding
+            for id_, holding in self.holdings.items()
+            if holding.generation >= generation - 1 or (holding.generation < 0 and (id_ in group.members or id_ in group.issued))
+        }
 
     # ------------------------------------------------------------------------------------------------ simple commits
 

@@ -881,6 +881,31 @@ def test_an_answer_may_hold_nothing_that_is_known(talk: Conversation) -> None:
     assert group.offsets.committed == {"t": {0: (0, 1)}}
 
 
+def test_what_was_held_two_rounds_ago_is_forgotten(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    never = talk.client("never")
+    talk.hand_out_id(never)
+    talk.refuse_join(talk.ask_join(never), 25)
+    give(talk, [a, b], 3, {a: (0,), b: (1,)})
+    give(talk, [a], 4, {a: (0, 1)})
+    give(talk, [a], 5, {a: (0, 1)})
+    group, _ = talk.model._opened(("c1", "g"))
+    assert a.member_id in group.offsets.holdings
+    assert b.member_id not in group.offsets.holdings
+
+
+def test_a_group_of_ten_that_commits_is_small_to_store(talk: Conversation) -> None:
+    clients = [talk.client(f"worker-{index}") for index in range(10)]
+    give(talk, clients, 5, {one: (3 * index, 3 * index + 1, 3 * index + 2) for index, one in enumerate(clients)})
+    for offset in range(3):
+        for index, one in enumerate(clients):
+            talk.commit_offsets(one, {3 * index + part: 1_000_000 + 917 * index + offset for part in range(3)})
+        live(talk, clients, 2)
+    tracked = talk.model.snapshot()
+    assert quiet(talk)
+    assert len(tracked) < 3_072
+
+
 def test_what_is_kept_is_bounded(talk: Conversation) -> None:
     for index in range(HOLDINGS_KEPT + 20):
         client = talk.client(f"c{index}")
