@@ -169,14 +169,6 @@ class NewId(NamedTuple):
     abandoned: int  #: ids that the same client left behind within the hour
 
 
-class Haunted(NamedTuple):
-    """A round counts a member whose connection is gone, and another that the same client made since."""
-
-    exchange: Exchange
-    ghost: Member
-    other: Member
-
-
 class LeaveRefused(NamedTuple):
     """A LeaveGroup, or an entry of one, was refused."""
 

@@ -31,7 +31,6 @@ from coordinator_model.groups.happenings import (
     Alternated,
     Collided,
     Contradicted,
-    Haunted,
     IdMishandled,
     IdUnused,
     Inconsistent,
@@ -136,6 +135,8 @@ class Identity:
         happenings: list[Happening] = []
         if api_key == _JOIN_GROUP:
             happenings.extend(self._join_answered(group, exchange, body))
+        elif api_key == _SYNC_GROUP and self.fresh is not None and (exchange.error, exchange.generation) == (0, self.fresh[0]):
+            self.fresh = None
         if exchange.error == _REBALANCE_IN_PROGRESS:
             self.lone = tuple((key, generation, True) for key, generation, _ in self.lone)
         elif exchange.error in {_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID} and exchange.member_id:
@@ -272,26 +273,33 @@ class Identity:
             if _differs(group, newest, body, roster) and _one_life(group, exchange, newest):
                 happenings.append(TwoRosters(exchange, newest, tuple(sorted(roster))))
             happenings.extend(self._roster_shows(group, exchange, roster))
-            happenings.extend(_haunted(group, exchange, roster))
         return happenings
 
     def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> None:
         """A generation was seen for the first time."""
         generation = newest.generation
-        self.fresh = (generation, ())
+        begun = generation == 1 and self._is_new(exchange)
+        # The first generation seen in an incarnation may have been written before it.
+        self.fresh = (generation, ()) if begun or len(group.rounds) > 1 else None
         if self.lost is not None and generation > self.lost[0]:
             self.lost = None
         since_us = exchange.res_us - group.settings.quiet_ms * 1_000
         self.ahead = {id_: ahead for id_, ahead in self.ahead.items() if ahead.at_us > since_us}
         self.skip = None
+        if begun:
+            self.born_us = exchange.res_us
         if len(group.rounds) < 2:
-            if generation == 1:
-                self.born_us = exchange.res_us
             return
         before = group.rounds[-2]
         if generation - before.generation > 1 and _never_empty(group, before, exchange):
             frames = (before.proof, newest.proof)
             self.skip = Skip(before.generation, generation, exchange.res_us, exchange.actor, frames)
+
+    def _is_new(self, exchange: Exchange) -> bool:
+        """Whether a JoinGroup that succeeded is a newcomer's: it was parked, and its generation had not existed before."""
+        if exchange.member_id:
+            return crc32(exchange.member_id.encode()) in self.handed_out
+        return exchange.instance_id is None
 
     def _join_refused(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
         member = group.members[exchange.member_id]
@@ -581,20 +589,3 @@ def _abandoned(group: ClassicGroup, exchange: Exchange) -> int:
     )
     issued = sum(1 for one in group.issued.values() if one.issued_us >= since_us and _same_client(one.actor, exchange.actor))
     return members + issued
-
-
-def _haunted(group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> list[Happening]:
-    """Members of the round whose connection is gone and whose place the same client has taken under another id."""
-    happenings: list[Happening] = []
-    for id_, instance_id in roster.items():
-        ghost = group.members.get(id_)
-        if ghost is None or instance_id is not None or not ghost.last_frame or ghost.session_timeout_ms is None:
-            continue
-        if ghost.actor.connection in group.lines or exchange.res_us - ghost.last_frame_us < ghost.session_timeout_ms * 500:
-            continue
-        for other_id in roster:
-            other = group.members.get(other_id)
-            if other is not None and other.actor.connection in group.lines and _same_client(other.actor, ghost.actor):
-                happenings.append(Haunted(exchange, ghost, other))
-                break
-    return happenings

@@ -19,7 +19,6 @@ from coordinator_model.groups.happenings import (
     Alternated,
     Answered,
     Contradicted,
-    Haunted,
     IdMishandled,
     IdUnused,
     Invented,
@@ -32,6 +31,7 @@ from coordinator_model.groups.happenings import (
 from coordinator_model.groups.words import host_of
 from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
+from coordinator_model.rules.static import successor_of
 from coordinator_model.wire import API_NAMES, error_name
 
 _CHURN = 10  # ids that a client may leave behind within an hour
@@ -76,7 +76,7 @@ def _unknown_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
         return None
     if member is not None and member.gone == "replaced" and member.gone_us >= exchange.effective_us:
         return None  # it was still the holder when it was accepted
-    if group.identity.taken_over(group, exchange) is not None:
+    if successor_of(group, exchange) is not None:
         return None  # S-03 says it better
     api = API_NAMES[exchange.api_key]
     return Breach(
@@ -198,21 +198,6 @@ def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
         actor=exchange.actor,
         member_id=new.member_id,
-    )
-
-
-def _haunted(group: ClassicGroup, haunted: Haunted) -> Breach | None:
-    ghost, exchange = haunted.ghost, haunted.exchange
-    newest = group.round
-    assert newest is not None
-    return Breach(
-        ghost.id,
-        f"Generation {newest.generation} of group {group.name} counts {who(ghost)}, whose connection is gone, beside "
-        f"{haunted.other.id}, which the same client made since: the ghost holds partitions until its session runs out.",
-        f"no frame of {ghost.id} for {seconds(exchange.res_us - ghost.last_frame_us)}, no connection, and still a member",
-        (newest.proof, response_evidence(exchange, 0, newest.generation)),
-        generation=newest.generation,
-        **about(ghost),
     )
 
 
@@ -407,13 +392,12 @@ M_09 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A client leaves member ids behind; each is waited for in every join phase until its session runs out.",
-    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour without LeaveGroup; "
-    "or a generation counts a member without a connection, silent for half its session, beside a newer one of the same client.",
+    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour without LeaveGroup.",
     expected="A client keeps its member id, or leaves.",
     action="Let the client wait for a JoinGroup longer than its rebalance timeout; use a client that speaks JoinGroup v4 or later.",
     false_alarms="Several processes with one client id on one host that are all killed at once.",
-    folds_under=("R-05", "R-09", "M-05"),
-    checks={NewId: _churns, Haunted: _haunted},
+    folds_under=("R-09", "M-05"),
+    checks={NewId: _churns},
 )
 
 M_10 = FrameRule(

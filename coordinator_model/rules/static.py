@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from coordinator_model.findings import Blame, Certainty, Severity
 from coordinator_model.groups.classic import (
     FENCED_INSTANCE_ID,
+    JOIN_GROUP,
     REBALANCE_IN_PROGRESS,
     ClassicGroup,
     request_evidence,
@@ -101,25 +102,35 @@ def _no_longer_fenced(group: ClassicGroup, member_id: str) -> bool:
     return member is None or member.fenced_us is None
 
 
-def _fenced_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
-    exchange = accepted.exchange
+def successor_of(group: ClassicGroup, exchange: Exchange) -> Instance | None:
+    """The instance that the request names, if its member once held it and had provably been replaced before it asked."""
     instance = group.identity.taken_over(group, exchange)
     member = group.members.get(exchange.member_id)
     if instance is None or member is None or member.instance_id != instance.id:
         return None
+    held_it = exchange.api_key == JOIN_GROUP or member.gone == "replaced" or 0 < member.joined_us < instance.held_us
+    return instance if held_it else None
+
+
+def _fenced_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
+    exchange = accepted.exchange
+    instance = successor_of(group, exchange)
+    if instance is None:
+        return None
+    member_id = exchange.member_id
     holder = group.members.get(instance.member_id)
     frame = () if holder is None or holder.joined_frame is None else (holder.joined_frame,)
     api = API_NAMES[exchange.api_key]
     outcome = "answered REBALANCE_IN_PROGRESS" if exchange.error == REBALANCE_IN_PROGRESS else "accepted"
     return Breach(
-        member.id,
-        f"The coordinator {exchange.broker} accepted a {api} from member {member.id} {whom(exchange.actor)} of group {group.name}, whose "
+        member_id,
+        f"The coordinator {exchange.broker} accepted a {api} from member {member_id} {whom(exchange.actor)} of group {group.name}, whose "
         f"instance id {instance.id} member {instance.member_id} had taken over "
         f"{seconds(exchange.effective_us - instance.held_us)} before.",
-        f"{api} of the replaced member {member.id} {outcome}",
+        f"{api} of the replaced member {member_id} {outcome}",
         (*frame, request_evidence(exchange), response_evidence(exchange, exchange.error)),
         actor=exchange.actor,
-        member_id=member.id,
+        member_id=member_id,
         instance_id=instance.id,
         generation=exchange.generation if exchange.generation >= 0 else None,
     )

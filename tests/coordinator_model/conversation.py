@@ -44,6 +44,7 @@ class Client:
         self.broker = broker
         self.connection = f"{name}#{talk.connections}"
         talk.connections += 1
+        self.host = "10.0.0.1"
         self.port = 40_000 + talk.connections
         self.exchange = 0
         self.outstanding = 0
@@ -161,7 +162,7 @@ class Conversation:
             api_version=asked.api_version if asked is not None else -1,
             correlation_id=asked.exchange if asked is not None else 0,
             client_id=client.name if client is not None else None,
-            client_address=f"10.0.0.1:{client.port}" if client is not None else "",
+            client_address=f"{client.host}:{client.port}" if client is not None else "",
             client_software=client.software if client is not None else "",
             cut_bytes=cut_bytes,
             queued_behind=queued_behind,

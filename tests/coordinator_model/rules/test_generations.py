@@ -1,0 +1,582 @@
+"""Family G, beside what ``test_rules`` has of it: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.findings import Blame, Certainty, Severity, Status
+from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
+from tests.coordinator_model.test_rules import live, settled
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def reply(asked: Asked, **fields: Any) -> None:
+    """Any JoinGroup answer at all."""
+    values: dict[str, Any] = {"generation_id": -1, "leader": "", "member_id": ""}
+    asked.client.talk.answer(asked, wire.JoinGroupResponse(**{**values, **fields}))
+
+
+def leader_answer(asked: Asked, generation: int, roster: list[Client], **fields: Any) -> None:
+    client = asked.client
+    client.generation = generation
+    values: dict[str, Any] = {
+        "generation_id": generation,
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+        "leader": client.member_id,
+        "member_id": client.member_id,
+        "members": tuple(
+            wire.JoinGroupResponseMember(member_id=one.member_id, group_instance_id=one.instance_id, metadata=SUBSCRIBED)
+            for one in roster
+        ),
+    }
+    reply(asked, **{**values, **fields})
+
+
+# ---------------------------------------------------------------------------------------------------- G-01, G-02, G-04: their guards
+
+
+def test_G_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    talk.ask_join(b.reconnected())
+    old = b.reconnected()
+    for _ in range(5):
+        talk.heartbeat(old, 22, generation=3)
+        talk.wait(3_000)
+    assert "G-01" not in talk.rules()
+
+
+def test_G_02_allows_a_coordinator_to_restart_unseen_before_the_generation_was_written(talk: Conversation) -> None:
+    a, b = settled(talk)
+    c = b.reconnected()
+    talk.join_all([a, b], 4)
+    talk.close(a)
+    talk.close(b)
+    talk.heartbeat(c, generation=3)  # as of the log, generation 3 lives
+    talk.settle()
+    assert "G-02" not in talk.rules()
+
+
+def test_G_02_does_not_allow_it_while_a_connection_lasts(talk: Conversation) -> None:
+    a, b = settled(talk)
+    c = b.reconnected()
+    talk.join_all([a, b], 4)
+    talk.heartbeat(c, generation=3)
+    talk.settle()
+    assert "G-02" in talk.rules()
+
+
+def test_G_02_takes_a_request_behind_unseen_ones_as_asked_when_it_was_captured(talk: Conversation) -> None:
+    a, b = settled(talk)
+    other = b.reconnected()
+    other.outstanding = 1  # something of another group
+    pending = talk.ask(other, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=b.member_id))
+    talk.round([a, b], 4)
+    talk.answer(pending, wire.HeartbeatResponse(error_code=0))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_05_documents_a_restart_before_the_later_generation_was_written(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.join_all([a, b], 7)
+    talk.close(a)
+    talk.close(b)
+    a, b = a.reconnected(), b.reconnected()
+    talk.round([a, b], 6)
+    talk.settle()
+    assert "G-04" not in talk.rules()
+    assert "restarted" in talk.the("G-05").summary
+
+
+# ---------------------------------------------------------------------------------------------------- G-03
+
+
+def test_G_03_fires_on_a_refusal_between_two_successes_at_that_generation(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.wait(1_000)
+    talk.heartbeat(b, 22)
+    talk.wait(1)
+    talk.heartbeat(a)
+    talk.settle()
+    finding = talk.the("G-03")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+    assert finding.generation == 3
+
+
+def test_G_03_takes_a_heartbeat_told_to_rejoin_as_proof_from_brokers_that_validate_first(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    talk.wait(1)
+    talk.heartbeat(a, 27, version=2)
+    talk.settle()
+    assert "G-03" not in talk.rules()
+    talk.heartbeat(a, 27)
+    talk.settle()
+    assert "G-03" in talk.rules()
+
+
+def test_G_03_takes_an_accepted_commit_as_proof(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    talk.wait(1)
+    talk.commit(a, 27)
+    talk.settle()
+    assert "G-03" not in talk.rules()
+    talk.commit(a)
+    talk.settle()
+    assert "G-03" in talk.rules()
+
+
+def test_G_03_allows_a_refusal_that_nothing_contradicts(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    talk.wait(1)
+    talk.round([a, b], 4)
+    talk.settle()
+    assert "G-03" not in talk.rules()
+
+
+def test_G_03_allows_a_success_that_was_under_way_when_it_was_refused(talk: Conversation) -> None:
+    a, b = settled(talk)
+    pending = talk.ask(a, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id))
+    talk.heartbeat(b, 22)
+    talk.answer(pending, wire.HeartbeatResponse(error_code=0))
+    talk.settle()
+    assert "G-03" not in talk.rules()
+
+
+def test_G_03_allows_a_refusal_that_was_asked_before_the_generation_was_proven(talk: Conversation) -> None:
+    a, b = settled(talk)
+    other = b.reconnected()
+    pending = talk.ask(other, wire.HeartbeatRequest(group_id="g", generation_id=4, member_id=b.member_id))
+    talk.round([a, b], 4)
+    talk.answer(pending, wire.HeartbeatResponse(error_code=22))
+    talk.heartbeat(a)
+    talk.settle()
+    assert "G-03" not in talk.rules()
+
+
+def test_G_03_allows_a_coordinator_to_load_the_group_in_between(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    talk.wait(1)
+    talk.heartbeat(a, 16)
+    talk.heartbeat(a)
+    talk.settle()
+    assert "G-03" not in talk.rules()
+
+
+def test_G_03_allows_a_heartbeats_success_while_the_broker_says_it_loads(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    talk.wait(1)
+    talk.model._loading["1"] = talk.now_us
+    talk.heartbeat(a)
+    talk.settle()
+    assert "G-03" not in talk.rules()
+
+
+def test_G_03_allows_a_restart_when_nobody_was_connected(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    talk.close(a)
+    talk.close(b)
+    talk.wait(1)
+    talk.heartbeat(a.reconnected())
+    talk.settle()
+    assert "G-03" not in talk.rules()
+
+
+def test_G_03_forgets_a_refusal_after_a_minute(talk: Conversation) -> None:
+    a, b = settled(talk)
+    other = a.reconnected()
+    pending = talk.ask(other, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id))
+    talk.heartbeat(b, 22)
+    for _ in range(70):
+        talk.commit(a, 27)
+        talk.wait(1_000)
+    talk.answer(pending, wire.HeartbeatResponse(error_code=0))
+    talk.heartbeat(a)
+    talk.settle()
+    assert "G-03" not in talk.rules()
+
+
+def test_G_03_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    live(talk, [a, b], 70)
+    assert talk.the("G-03").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- G-06
+
+
+def test_G_06_fires_on_two_leaders_with_different_members(talk: Conversation) -> None:
+    a, b = settled(talk)
+    first, second = talk.ask_join(a), talk.ask_join(b)
+    leader_answer(first, 4, [a, b])
+    leader_answer(second, 4, [b])
+    talk.settle()
+    finding = talk.the("G-06")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert a.member_id in finding.summary
+    talk.wait(70_000)
+    assert talk.the("G-06").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("fields", [{"protocol_name": "roundrobin"}, {}])
+def test_G_06_compares_leader_and_protocol_too(talk: Conversation, fields: dict[str, Any]) -> None:
+    a, b = settled(talk)
+    first, second = talk.ask_join(a), talk.ask_join(b)
+    leader_answer(first, 4, [a, b])
+    leader_answer(second, 4, [a, b], **fields)
+    talk.settle()
+    assert "G-06" in talk.rules()
+
+
+def test_G_06_allows_the_answer_to_a_repeated_join(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.join_all([a, b], 4)
+    leader_answer(talk.ask_join(a.reconnected()), 4, [b, a])
+    talk.settle()
+    assert "G-06" not in talk.rules()
+
+
+def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.instance_id = "i"
+    talk.round([a, b], 3)
+    talk.close(a)
+    new = talk.client("a")
+    new.instance_id = "i"
+    asked = talk.ask_join(new)
+    new.member_id = "i-new"
+    leader_answer(asked, 3, [new, b], skip_assignment=True)
+    talk.settle()
+    assert "G-06" not in talk.rules()
+
+
+def test_G_06_allows_a_failover_to_issue_the_generation_anew(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.join_all([a, b], 4)
+    a, b = a.reconnected("2"), b.reconnected("2")
+    leader_answer(talk.ask_join(b), 4, [b])
+    talk.settle()
+    assert "G-06" not in talk.rules()
+
+
+def test_G_06_allows_a_coordinator_to_restart_unseen_before_the_generation_was_written(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.join_all([a, b], 4)
+    talk.close(a)
+    talk.close(b)
+    leader_answer(talk.ask_join(b.reconnected()), 4, [b])
+    talk.settle()
+    assert "G-06" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- G-07
+
+
+def test_G_07_fires_on_a_generation_that_nobody_was_handed(talk: Conversation) -> None:
+    _, b = settled(talk, generation=1)
+    talk.heartbeat(b, 22, generation=9)
+    talk.wait(1_500)
+    finding = talk.the("G-07")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.CLIENT
+    assert finding.member_id == b.member_id
+    assert "the highest was 1" in finding.summary
+
+
+def test_G_07_only_warns_about_a_group_that_was_not_seen_from_birth(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.heartbeat(b, 22, generation=9)
+    talk.heartbeat(b, 22, generation=9)
+    talk.wait(1_500)
+    finding = talk.the("G-07")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.HEURISTIC
+
+
+def test_G_07_waits_for_a_late_frame_that_explains_it(talk: Conversation) -> None:
+    a, b = settled(talk, generation=1)
+    other = b.reconnected()
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    talk.heartbeat(other, 22, generation=2)  # its answer was captured before the join's
+    for one in asked:
+        talk.joined(one, generation=2, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    talk.wait(2_000)
+    assert "G-07" not in talk.rules()
+
+
+def test_G_07_is_no_matter_of_strangers(talk: Conversation) -> None:
+    settled(talk, generation=1)
+    stranger = talk.client("s")
+    stranger.member_id = "of-an-earlier-life"
+    talk.heartbeat(stranger, 25, generation=57)
+    talk.wait(1_500)
+    assert "G-07" not in talk.rules()
+
+
+def test_G_07_knows_generations_of_the_incarnation_before(talk: Conversation) -> None:
+    a, b = settled(talk, generation=1)
+    talk.join_all([a, b], 2)
+    talk.heartbeat(a, 16)
+    a, b = a.reconnected("2"), b.reconnected("2")
+    talk.joined(talk.ask_join(a), generation=1, leader=a, roster=[])
+    talk.joined(talk.ask_join(b), generation=1, leader=a, roster=[])
+    talk.heartbeat(b, 22, generation=2)
+    talk.wait(1_500)
+    assert "G-07" not in talk.rules()
+
+
+def test_G_07_resolves_when_the_member_joins(talk: Conversation) -> None:
+    a, b = settled(talk, generation=1)
+    talk.heartbeat(b, 22, generation=9)
+    talk.wait(1_500)
+    talk.round([a, b], 2)
+    talk.wait(1_000)
+    assert talk.the("G-07").status is Status.RESOLVED
+
+
+def test_G_07_is_over_when_the_group_has_gone_on_for_a_minute(talk: Conversation) -> None:
+    a, b = settled(talk, generation=1)
+    talk.heartbeat(b, 22, generation=9)
+    live(talk, [a], 65)
+    talk.round([a], 2)
+    talk.wait(1_000)
+    assert talk.the("G-07").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- G-08
+
+
+def test_G_08_tells_of_a_step_that_nobody_saw(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a, b], 6)
+    talk.wait(1_000)
+    finding = talk.the("G-08")
+    assert finding.severity is Severity.INFO
+    assert finding.blame is Blame.CAPTURE
+    assert "from generation 3 to 6" in finding.summary
+    talk.round([a, b], 7)
+    talk.wait(1_000)
+    assert talk.the("G-08").status is Status.RESOLVED
+
+
+def test_G_08_waits_for_a_late_answer(talk: Conversation) -> None:
+    a, b = settled(talk)
+    late = talk.ask_join(b)
+    again = b.reconnected()
+    asked = [talk.ask_join(a), talk.ask_join(again)]
+    for one in asked:
+        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    talk.joined(late, generation=4, leader=a, roster=[a, b])
+    talk.settle()
+    assert "G-08" not in talk.rules()
+
+
+def test_G_08_sees_that_somebody_else_stayed(talk: Conversation) -> None:
+    a, b = settled(talk)
+    c = talk.client("c")
+    talk.hand_out_id(c)
+    asked = [talk.ask_join(c), talk.ask_join(a), talk.ask_join(b)]
+    talk.joined(asked[0], generation=5, leader=a, roster=[])
+    talk.settle()
+    talk.wait(1_000)
+    assert "G-08" in talk.rules()
+
+
+def test_G_08_allows_a_passage_through_empty(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(a)
+    talk.close(b)
+    talk.wait(11_000)
+    c = talk.client("c")
+    talk.round([c], 5)
+    talk.settle()
+    assert "G-08" not in talk.rules()
+
+
+def test_G_08_needs_the_roster_of_the_generation_before(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id = "m-a"
+    b = talk.client("b")
+    b.member_id = "m-b"
+    talk.joined(talk.ask_join(b), generation=3, leader=a, roster=[])
+    talk.joined(talk.ask_join(b), generation=6, leader=a, roster=[])
+    talk.settle()
+    assert "G-08" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- G-09
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"error_code": 0, "generation_id": -1, "leader": "x", "member_id": "m"},
+        {"error_code": 0, "generation_id": 0, "leader": "x", "member_id": "m"},
+        {"error_code": 0, "generation_id": 4, "leader": "x", "member_id": ""},
+        {"error_code": 25, "generation_id": 4},
+        {"error_code": 25, "generation_id": 0},
+    ],
+)
+def test_G_09_fires_on_an_answer_that_contradicts_itself(talk: Conversation, fields: dict[str, Any]) -> None:
+    a, _ = settled(talk)
+    reply(talk.ask_join(a), **fields)
+    finding = talk.the("G-09")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.certainty is Certainty.CERTAIN
+    assert talk.group_json()["generation"] == 3
+    talk.wait(70_000)
+    assert talk.the("G-09").status is Status.RESOLVED
+
+
+def test_G_09_allows_generation_0_in_a_refusal_of_brokers_up_to_2_1(talk: Conversation) -> None:
+    client = talk.client("old")
+    client.member_id = "m"
+    asked = talk.ask(client, talk.join_request(client), version=3)
+    reply(asked, error_code=25, generation_id=0, member_id="m")
+    assert talk.rules() == []
+
+
+def test_G_09_allows_the_answer_to_a_replacement_that_could_not_be_written(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    new = talk.client("b")
+    new.instance_id = "i"
+    reply(talk.ask_join(new), error_code=-1, generation_id=3, leader=a.member_id, protocol_name="range")
+    talk.settle()
+    assert "G-09" not in talk.rules()
+
+
+def test_G_09_allows_the_answer_of_a_group_of_the_new_type(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id = "m"
+    reply(talk.ask_join(a), error_code=0, generation_id=7, member_id="m", protocol_type="consumer", protocol_name="range")
+    talk.settle()
+    assert "G-09" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- G-10
+
+
+def thrice(talk: Conversation) -> tuple[Client, Client]:
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    talk.round([a, b], 5)
+    return a, b
+
+
+def test_G_10_fires_on_a_generation_older_than_the_last_two(talk: Conversation) -> None:
+    _, b = thrice(talk)
+    talk.heartbeat(b, 22, generation=3)
+    finding = talk.the("G-10")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.CLIENT
+    assert finding.member_id == b.member_id
+    assert "handed 5 last" in finding.summary
+    talk.wait(70_000)
+    assert talk.the("G-10").status is Status.RESOLVED
+
+
+def test_G_10_allows_the_generation_before(talk: Conversation) -> None:
+    _, b = thrice(talk)
+    talk.heartbeat(b, 22, generation=4)
+    talk.settle()
+    assert "G-10" not in talk.rules()
+
+
+def test_G_10_does_not_judge_another_connection(talk: Conversation) -> None:
+    _, b = thrice(talk)
+    talk.heartbeat(b.reconnected(), 22, generation=3)
+    talk.settle()
+    assert "G-10" not in talk.rules()
+
+
+def test_G_10_allows_commits_without_a_generation(talk: Conversation) -> None:
+    _, b = thrice(talk)
+    talk.commit(b, generation_id_or_member_epoch=-1)
+    talk.settle()
+    assert "G-10" not in talk.rules()
+
+
+def test_G_10_needs_to_know_the_generation_before(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.heartbeat(b, 22, generation=1)
+    talk.settle()
+    assert "G-10" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- G-11
+
+
+def collided(talk: Conversation, *, written: bool) -> tuple[Client, Client]:
+    """A static member was handed generation 4; the coordinator moves, and issues 4 anew without it."""
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    talk.join_all([a, b], 4)
+    if written:
+        talk.sync_all([a, b])
+    talk.heartbeat(a, 16)
+    a, b = a.reconnected("2"), b.reconnected("2")
+    talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a, b])
+    talk.sync_all([a])
+    return a, b
+
+
+def test_G_11_fires_on_a_member_of_the_lost_generation_that_is_accepted_at_its_number(talk: Conversation) -> None:
+    _, b = collided(talk, written=False)
+    talk.heartbeat(b)
+    talk.settle()
+    finding = talk.the("G-11")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == b.member_id
+    assert finding.instance_id == "i"
+    talk.wait(70_000)
+    assert talk.the("G-11").status is Status.RESOLVED
+
+
+def test_G_11_allows_a_generation_that_was_written(talk: Conversation) -> None:
+    _, b = collided(talk, written=True)
+    talk.heartbeat(b)
+    talk.settle()
+    assert "G-11" not in talk.rules()
+
+
+def test_G_11_allows_a_member_that_rejoined(talk: Conversation) -> None:
+    a, b = collided(talk, written=False)
+    talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
+    talk.heartbeat(b)
+    talk.settle()
+    assert "G-11" not in talk.rules()
+
+
+def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conversation) -> None:
+    a, b = collided(talk, written=False)
+    talk.joined(talk.ask_join(a), generation=5, leader=a, roster=[a, b])
+    talk.sync_all([a])
+    talk.heartbeat(b, 22)
+    talk.settle()
+    assert "G-11" not in talk.rules()
+    assert not talk.model._opened(("c1", "g"))[0].identity.alert

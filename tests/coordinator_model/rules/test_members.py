@@ -1,0 +1,748 @@
+"""Family M, beside what ``test_rules`` has of it: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.groups.classic import GONE_MEMBERS_KEPT, ISSUED_KEPT
+from coordinator_model.groups.identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
+from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.test_rules import live, replace, settled, static_group
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def static(talk: Conversation, name: str, instance_id: str) -> Client:
+    client = talk.client(name)
+    client.instance_id = instance_id
+    return client
+
+
+# ---------------------------------------------------------------------------------------------------- M-01, M-02: their guards
+
+
+def test_M_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    talk.ask_join(b.reconnected())
+    for _ in range(5):
+        talk.heartbeat(b, 25)
+        talk.wait(3_000)
+    assert "M-01" not in talk.rules()
+
+
+def test_M_02_allows_a_replaced_member_what_it_asked_before_it_was_replaced(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    talk.lose(1)
+    talk.round([leader], 4, leader=leader)
+    talk.joined(talk.ask_join(leader), generation=5, leader=leader, roster=[leader, first])
+    talk.sync_all([leader])
+    first.generation = 5
+    body = wire.HeartbeatRequest(group_id="g", generation_id=5, member_id=first.member_id, group_instance_id="i")
+    pending = talk.ask(first, body)
+    new = static(talk, "two", "i")
+    talk.joined(talk.ask_join(new), generation=5, leader=leader, roster=[], member_id="i-new")
+    talk.answer(pending, wire.HeartbeatResponse(error_code=0))
+    talk.settle()
+    assert "M-02" not in talk.rules()
+
+
+def test_M_02_leaves_a_fenced_static_member_to_S_03(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, first])
+    talk.sync_all([leader])
+    new = static(talk, "two", "i")
+    talk.joined(talk.ask_join(new), generation=4, leader=leader, roster=[], member_id="i-new")
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    talk.wait(1)
+    talk.heartbeat(first, generation=4)
+    talk.settle()
+    assert "S-03" in talk.rules()
+    assert "M-02" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- M-03
+
+
+def test_M_03_fires_on_a_refusal_between_two_successes_of_a_member(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.wait(1_000)
+    talk.heartbeat(b, 25)
+    talk.wait(1)
+    talk.heartbeat(b)
+    talk.settle()
+    finding = talk.the("M-03")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == b.member_id
+    assert "the same member before and after" in finding.summary
+    talk.wait(70_000)
+    assert talk.the("M-03").status is Status.RESOLVED
+
+
+def test_M_03_fires_when_the_generation_goes_on_although_a_member_is_said_to_be_gone(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.wait(1_000)
+    talk.heartbeat(b, 25)
+    talk.wait(1)
+    talk.heartbeat(a)
+    talk.settle()
+    finding = talk.the("M-03")
+    assert finding.member_id == b.member_id
+    assert "went on unbroken" in finding.summary
+
+
+def test_M_03_fires_on_a_join_too(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.wait(1_000)
+    talk.refuse_join(talk.ask_join(b), 25, b.member_id)
+    talk.wait(1)
+    talk.heartbeat(a)
+    talk.settle()
+    assert "M-03" in talk.rules()
+
+
+@pytest.mark.parametrize("how", ["told to rejoin", "commit"])
+def test_M_03_needs_more_than_a_success_that_a_join_phase_allows(talk: Conversation, how: str) -> None:
+    a, b = settled(talk)
+    talk.wait(1_000)
+    talk.heartbeat(b, 25)
+    talk.wait(1)
+    if how == "commit":
+        talk.commit(a)
+    else:
+        talk.heartbeat(a, 27)
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
+def test_M_03_allows_an_eviction_after_the_session(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a], 11)
+    talk.heartbeat(b, 25)
+    talk.wait(1)
+    talk.heartbeat(a)  # its answer was on the way when the group began to rebalance
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
+def test_M_03_allows_an_eviction_by_a_round(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    talk.heartbeat(b, 25)
+    talk.wait(1)
+    talk.heartbeat(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_M_03_allows_a_failover_to_forget_what_was_not_written(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 25)
+    talk.heartbeat(a, 16)
+    talk.heartbeat(b.reconnected("2"))
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
+def test_M_03_does_not_judge_versions_of_brokers_that_say_so_while_unloading(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.wait(1_000)
+    talk.heartbeat(b, 25, version=2)
+    talk.wait(1)
+    talk.heartbeat(b)
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
+def test_M_03_does_not_judge_a_request_under_another_instance_id(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.wait(1_000)
+    b.instance_id = "unheard-of"
+    talk.heartbeat(b, 25)
+    talk.wait(1)
+    b.instance_id = None
+    talk.heartbeat(b)
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
+def test_M_03_does_not_take_a_static_members_round_for_its_own(talk: Conversation) -> None:
+    """It may have been replaced within the generation."""
+    leader, first = static_group(talk)
+    talk.wait(1_000)
+    talk.heartbeat(first, 25)
+    talk.wait(1)
+    talk.heartbeat(leader)
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
+def test_M_03_needs_proof_of_membership_before(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.member_id, b.member_id = "m-a", "m-b"
+    a.generation = b.generation = 3
+    talk.joined(talk.ask_join(a), generation=3, leader=b, roster=[])
+    talk.heartbeat(b, 25)
+    talk.wait(1)
+    talk.heartbeat(b)
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
+def test_M_03_keeps_few_refusals_in_mind(talk: Conversation) -> None:
+    clients = settled(talk, tuple(f"c{number}" for number in range(DOUBTS_KEPT + 3)))
+    talk.wait(1_000)
+    for client in clients[1:]:
+        talk.heartbeat(client, 25)
+    assert len(talk.model._opened(("c1", "g"))[0].identity.doubts) == DOUBTS_KEPT
+
+
+# ---------------------------------------------------------------------------------------------------- M-04
+
+
+def newborn(talk: Conversation) -> tuple[Client, Client]:
+    """A group seen from its birth on, a session timeout ago."""
+    a, b = settled(talk, generation=1)
+    live(talk, [a, b], 12)
+    return a, b
+
+
+def test_M_04_fires_on_an_id_that_was_never_handed_out(talk: Conversation) -> None:
+    newborn(talk)
+    stranger = talk.client("s")
+    stranger.member_id = "made-up"
+    talk.refuse_join(talk.ask_join(stranger), 25, "made-up")
+    talk.settle()
+    finding = talk.the("M-04")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+    assert finding.member_id == "made-up"
+    assert finding.summary.startswith("Client s at")
+    talk.wait(70_000)
+    assert talk.the("M-04").status is Status.RESOLVED
+
+
+def refused_stranger(talk: Conversation) -> list[str]:
+    stranger = talk.client("s")
+    stranger.member_id = "made-up"
+    talk.refuse_join(talk.ask_join(stranger), 25, "made-up")
+    talk.settle()
+    return talk.rules()
+
+
+def test_M_04_needs_to_have_seen_the_birth(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 12)
+    assert "M-04" not in refused_stranger(talk)
+
+
+def test_M_04_allows_ids_handed_out_just_before_the_birth_was_seen(talk: Conversation) -> None:
+    settled(talk, generation=1)
+    assert "M-04" not in refused_stranger(talk)
+
+
+def test_M_04_knows_nothing_after_a_failover(talk: Conversation) -> None:
+    a, b = newborn(talk)
+    talk.heartbeat(a, 16)
+    talk.round([a, b], 2)
+    assert "M-04" not in refused_stranger(talk)
+
+
+def test_M_04_knows_nothing_after_the_group_was_deleted(talk: Conversation) -> None:
+    newborn(talk)
+    results = (
+        wire.DeleteGroupsResponseDeletableGroupResult(group_id="other", error_code=0),
+        wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0),
+    )
+    talk.call(
+        talk.client("admin"), wire.DeleteGroupsRequest(groups_names=("other", "g")), wire.DeleteGroupsResponse(results=results)
+    )
+    assert "M-04" not in refused_stranger(talk)
+
+
+def test_M_04_knows_an_id_that_expired_unused(talk: Conversation) -> None:
+    newborn(talk)
+    late = talk.client("late")
+    talk.hand_out_id(late)
+    talk.wait(11_000)
+    for _ in range(2):
+        talk.refuse_join(talk.ask_join(late), 25, late.member_id)
+    talk.settle()
+    assert "M-04" not in talk.rules()
+
+
+def test_M_04_knows_members_that_were_evicted(talk: Conversation) -> None:
+    a, b = newborn(talk)
+    talk.round([a], 2)
+    talk.refuse_join(talk.ask_join(b), 25, b.member_id)
+    talk.settle()
+    assert "M-04" not in talk.rules()
+
+
+def test_M_04_stops_when_too_many_ids_were_handed_out_to_remember(talk: Conversation) -> None:
+    newborn(talk)
+    for number in range(HANDED_OUT_KEPT):
+        talk.hand_out_id(talk.client(f"c{number}"))
+    assert "M-04" not in refused_stranger(talk)
+    assert len(talk.model._opened(("c1", "g"))[0].issued) == ISSUED_KEPT
+
+
+def test_M_04_stops_when_gone_members_may_have_been_forgotten(talk: Conversation) -> None:
+    a, _ = newborn(talk)
+    for number in range(GONE_MEMBERS_KEPT + 1):
+        gone = talk.client(f"c{number}")
+        gone.member_id = f"gone-{number}"
+        talk.heartbeat(gone, 25, generation=1)
+    talk.heartbeat(a)
+    assert "M-04" not in refused_stranger(talk)
+
+
+# ---------------------------------------------------------------------------------------------------- M-05
+
+
+def test_M_05_fires_on_a_client_that_does_not_use_its_ids(talk: Conversation) -> None:
+    client = talk.client("c")
+    for _ in range(2):
+        client.member_id = ""
+        talk.hand_out_id(client)
+        talk.wait(600)
+    client.member_id = ""
+    talk.ask_join(client)
+    finding = talk.the("M-05")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.CLIENT
+    assert finding.client_id == "c"
+    talk.wait(70_000)
+    assert talk.the("M-05").status is Status.RESOLVED
+
+
+def test_M_05_allows_one_lost_answer(talk: Conversation) -> None:
+    client = talk.client("c")
+    talk.hand_out_id(client)
+    talk.wait(600)
+    client.member_id = ""
+    talk.ask_join(client)
+    assert "M-05" not in talk.rules()
+
+
+def test_M_05_allows_several_members_of_one_client_to_ask_at_once(talk: Conversation) -> None:
+    client = talk.client("c")
+    for _ in range(3):
+        client.member_id = ""
+        talk.hand_out_id(client)
+    assert "M-05" not in talk.rules()
+
+
+def test_M_05_allows_a_process_that_starts_anew_on_another_connection(talk: Conversation) -> None:
+    for _ in range(4):
+        talk.hand_out_id(talk.client("c"))
+        talk.wait(600)
+    assert "M-05" not in talk.rules()
+
+
+def test_M_05_does_not_count_ids_that_have_expired(talk: Conversation) -> None:
+    client = talk.client("c")
+    for _ in range(4):
+        client.member_id = ""
+        talk.hand_out_id(client)
+        talk.wait(11_000)
+    assert "M-05" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- M-06
+
+
+def test_M_06_fires_when_a_newcomer_is_let_in_at_once(talk: Conversation) -> None:
+    a, b = settled(talk)
+    new = talk.client("n")
+    asked = talk.ask_join(new)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b, new], member_id="n-1")
+    finding = talk.the("M-06")
+    assert finding.severity is Severity.ERROR
+    assert finding.certainty is Certainty.CERTAIN
+    assert finding.blame is Blame.BROKER
+    talk.wait(70_000)
+    assert talk.the("M-06").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("case", ["old version", "static", "with an id"])
+def test_M_06_fires_when_a_client_is_sent_for_an_id_that_it_needs_not(talk: Conversation, case: str) -> None:
+    client = talk.client("c")
+    if case == "static":
+        client.instance_id = "i"
+    if case == "with an id":
+        client.member_id = "c-1"
+    asked = talk.ask(client, talk.join_request(client), version=3 if case == "old version" else 9)
+    talk.refuse_join(asked, 79, "c-2")
+    assert "M-06" in talk.rules()
+
+
+def test_M_06_allows_an_old_client_to_join_at_once(talk: Conversation) -> None:
+    client = talk.client("old")
+    asked = talk.ask(client, talk.join_request(client), version=3)
+    client.member_id = "old-1"
+    talk.joined(asked, generation=1, leader=client, roster=[client])
+    talk.settle()
+    assert "M-06" not in talk.rules()
+
+
+def test_M_06_allows_a_static_member_to_join_at_once(talk: Conversation) -> None:
+    client = static(talk, "c", "i")
+    talk.round([client], 1)
+    talk.settle()
+    assert "M-06" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- M-07
+
+
+def twins(talk: Conversation, *, host: str = "10.0.0.2") -> tuple[Client, Client]:
+    _, b = settled(talk)
+    clone = b.reconnected()
+    clone.host = host
+    return b, clone
+
+
+def by_turns(talk: Conversation, one: Client, other: Client, times: int) -> None:
+    for _ in range(times):
+        talk.wait(1_500)
+        talk.heartbeat(other)
+        talk.wait(1_500)
+        talk.heartbeat(one)
+
+
+def test_M_07_fires_on_two_hosts_that_act_as_one_member(talk: Conversation) -> None:
+    b, clone = twins(talk)
+    by_turns(talk, b, clone, 3)
+    talk.settle()
+    finding = talk.the("M-07")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.HEURISTIC
+    assert finding.member_id == b.member_id
+    assert "10.0.0.1" in finding.observed
+    assert "10.0.0.2" in finding.observed
+    live(talk, [b], 70)
+    assert talk.the("M-07").status is Status.RESOLVED
+
+
+def test_M_07_waits_for_more_than_two_cycles(talk: Conversation) -> None:
+    b, clone = twins(talk)
+    by_turns(talk, b, clone, 2)
+    talk.settle()
+    assert "M-07" not in talk.rules()
+
+
+def test_M_07_allows_several_connections_from_one_host(talk: Conversation) -> None:
+    b, other = twins(talk, host="10.0.0.1")
+    by_turns(talk, b, other, 6)
+    talk.settle()
+    assert "M-07" not in talk.rules()
+
+
+def test_M_07_allows_a_client_that_moves_from_address_to_address(talk: Conversation) -> None:
+    _, b = settled(talk)
+    for number in range(8):
+        talk.close(b)
+        b = b.reconnected()
+        b.host = f"10.0.1.{number % 2}"
+        talk.wait(1_500)
+        talk.heartbeat(b)
+    talk.settle()
+    assert "M-07" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- M-09
+
+
+def test_M_09_fires_on_a_client_that_leaves_ids_behind(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for number in range(12):
+        ghost = talk.client("b")
+        talk.hand_out_id(ghost)
+        talk.joined(talk.ask_join(ghost), generation=4 + number, leader=a, roster=[])
+        talk.close(ghost)
+        talk.wait(100)
+        talk.joined(talk.ask_join(a), generation=4 + number, leader=a, roster=[a, ghost])
+    talk.hand_out_id(talk.client("b"))
+    talk.settle()
+    finding = talk.the("M-09")
+    assert finding.severity is Severity.WARNING
+    assert finding.certainty is Certainty.HEURISTIC
+    assert "b at 10.0.0.1" in finding.summary
+    talk.wait(70_000)
+    assert talk.the("M-09").status is Status.RESOLVED
+    assert b.member_id not in finding.summary
+
+
+def test_M_09_counts_unused_ids_of_the_same_host_only(talk: Conversation) -> None:
+    for number in range(14):
+        client = talk.client("app")
+        client.host = f"10.0.0.{number % 7}"
+        talk.hand_out_id(client)
+    talk.settle()
+    assert "M-09" not in talk.rules()
+
+
+def test_M_09_allows_members_that_leave(talk: Conversation) -> None:
+    for number in range(14):
+        client = talk.client("app")
+        talk.round([client], 1 + 2 * number)
+        talk.leave(client)
+        talk.close(client)
+    talk.settle()
+    assert "M-09" not in talk.rules()
+
+
+def test_M_09_sees_new_ids_of_clients_that_do_not_ask_for_one_first(talk: Conversation) -> None:
+    for number in range(12):
+        client = talk.client("old")
+        asked = talk.ask(client, talk.join_request(client), version=3)
+        client.member_id = f"old-{number}"
+        talk.joined(asked, generation=1 + number, leader=client, roster=[client])
+        talk.close(client)
+        talk.wait(20_000)
+    talk.settle()
+    assert "M-09" in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- M-10
+
+
+def test_M_10_tells_of_a_refused_leave_and_warns_when_it_is_repeated(talk: Conversation) -> None:
+    settled(talk)
+    script = talk.client("script")
+    script.member_id = "stale"
+    talk.leave(script, 25)
+    talk.settle()
+    assert talk.the("M-10").severity is Severity.INFO
+    talk.leave(script, 25)
+    talk.leave(script, 25)
+    talk.settle()
+    finding = talk.the("M-10")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CLIENT
+    assert "3 times" in finding.summary
+    talk.wait(70_000)
+    assert talk.the("M-10").status is Status.RESOLVED
+
+
+def test_M_10_reads_the_answer_of_old_versions(talk: Conversation) -> None:
+    settled(talk)
+    script = talk.client("script")
+    body = wire.LeaveGroupRequest(group_id="g", member_id="stale")
+    talk.call(script, body, wire.LeaveGroupResponse(error_code=25), version=1)
+    talk.settle()
+    assert "M-10" in talk.rules()
+
+
+def test_M_10_allows_a_leave_to_be_repeated_after_it_was_granted(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.leave(b)
+    talk.leave(b.reconnected(), 25)
+    talk.settle()
+    assert "M-10" not in talk.rules()
+
+
+def test_M_10_allows_a_leave_that_the_coordinator_could_not_take(talk: Conversation) -> None:
+    _, b = settled(talk)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=30))
+    talk.settle()
+    assert "M-10" not in talk.rules()
+
+
+def test_M_10_remembers_few_subjects(talk: Conversation) -> None:
+    settled(talk)
+    for number in range(LEAVES_KEPT + 4):
+        script = talk.client("script")
+        script.member_id = f"stale-{number}"
+        talk.leave(script, 25)
+    assert len(talk.model._opened(("c1", "g"))[0].identity.refused_leaves) == LEAVES_KEPT
+
+
+# ---------------------------------------------------------------------------------------------------- M-11
+
+
+def pair(talk: Conversation, **fields: Any) -> tuple[Client, Client, Client]:
+    """A leader and two static members."""
+    lead, one, two = talk.client("lead"), static(talk, "one", "i-1"), static(talk, "two", "i-2")
+    talk.round([lead, one, two], 3, **fields)
+    talk.wait(1_000)
+    return lead, one, two
+
+
+def test_M_11_fires_when_a_member_is_accepted_under_anothers_instance_id(talk: Conversation) -> None:
+    _, one, two = pair(talk)
+    one.instance_id = "i-2"
+    talk.heartbeat(one)
+    talk.settle()
+    finding = talk.the("M-11")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == one.member_id
+    assert two.member_id in finding.summary
+    talk.wait(70_000)
+    assert talk.the("M-11").status is Status.RESOLVED
+
+
+def test_M_11_fires_on_a_commit_too(talk: Conversation) -> None:
+    _, one, _ = pair(talk)
+    one.instance_id = "i-2"
+    talk.commit(one, 25)
+    talk.settle()
+    assert "M-11" not in talk.rules()
+    talk.commit(one)
+    talk.settle()
+    assert "M-11" in talk.rules()
+
+
+def test_M_11_fires_on_an_instance_id_that_nobody_holds_from_brokers_that_check_it(talk: Conversation) -> None:
+    _, one, _ = pair(talk)
+    one.instance_id = "unheard-of"
+    talk.heartbeat(one)
+    talk.settle()
+    assert "belongs to nobody" in talk.the("M-11").summary
+
+
+def test_M_11_allows_it_to_brokers_that_may_be_too_old_to_check(talk: Conversation) -> None:
+    lead, one = talk.client("lead"), static(talk, "one", "i-1")
+    lead.member_id, one.member_id = "m-lead", "m-one"
+    asked = [talk.ask(client, talk.join_request(client), version=7) for client in (lead, one)]
+    for each in asked:
+        talk.joined(each, generation=3, leader=lead, roster=[lead, one])
+    talk.call(lead, talk.sync_request(lead, [lead, one]), talk.synced())
+    one.instance_id = "unheard-of"
+    talk.heartbeat(one)
+    talk.settle()
+    assert "M-11" not in talk.rules()
+
+
+def test_M_11_allows_a_refusal(talk: Conversation) -> None:
+    _, one, _ = pair(talk)
+    one.instance_id = "i-2"
+    talk.heartbeat(one, 82)
+    talk.settle()
+    assert "M-11" not in talk.rules()
+
+
+def test_M_11_does_not_judge_a_dynamic_member_of_an_unknown_kind(talk: Conversation) -> None:
+    lead, _, _ = pair(talk)
+    lead.instance_id = "unheard-of"
+    talk.heartbeat(lead)
+    talk.settle()
+    assert "M-11" not in talk.rules()
+
+
+def test_M_11_needs_the_holder_to_be_settled(talk: Conversation) -> None:
+    lead, one, two = talk.client("lead"), static(talk, "one", "i-1"), static(talk, "two", "i-2")
+    talk.join_all([lead, one, two], 3)
+    one.instance_id = "i-2"
+    talk.heartbeat(one)
+    talk.settle()
+    assert "M-11" not in talk.rules()
+
+
+def test_M_11_keeps_no_request_in_mind_that_will_not_be_answered(talk: Conversation) -> None:
+    _, one, two = pair(talk)
+    body = wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=one.member_id, group_instance_id="i-2")
+    talk.ask(one, body)
+    talk.close(one)
+    one = one.reconnected()
+    one.instance_id = "i-2"
+    talk.heartbeat(one, 82)
+    talk.heartbeat(two)
+    assert not talk.model._opened(("c1", "g"))[0].identity.alert or talk.model._opened(("c1", "g"))[0].identity.odd == ()
+
+
+# ---------------------------------------------------------------------------------------------------- M-12
+
+
+def test_M_12_fires_when_a_member_is_put_out_of_a_full_group(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.refuse_join(talk.ask_join(b), 81)
+    talk.settle()
+    finding = talk.the("M-12")
+    assert finding.severity is Severity.WARNING
+    assert finding.blame is Blame.CONFIG
+    assert finding.member_id == b.member_id
+    assert "2 members" in finding.summary
+    talk.wait(70_000)
+    assert talk.the("M-12").status is Status.RESOLVED
+
+
+def test_M_12_does_not_tell_a_size_that_is_not_known(talk: Conversation) -> None:
+    b = talk.client("b")
+    b.member_id, b.generation = "m-b", 3
+    talk.heartbeat(b)
+    talk.refuse_join(talk.ask_join(b), 81)
+    talk.settle()
+    assert talk.the("M-12").summary.endswith("full.")
+
+
+def test_M_12_is_no_matter_of_newcomers(talk: Conversation) -> None:
+    settled(talk)
+    new = talk.client("n")
+    talk.hand_out_id(new)
+    talk.refuse_join(talk.ask_join(new), 81)
+    talk.refuse_join(talk.ask_join(talk.client("m")), 81)
+    talk.settle()
+    assert "M-12" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- snapshots
+
+
+def troubled() -> Conversation:
+    """Some of everything that the families G, M and S keep in mind."""
+    talk = Conversation()
+    leader, first = static_group(talk)
+    talk.wait(1_000)
+    talk.heartbeat(leader, 22)
+    talk.heartbeat(first, 82)
+    talk.heartbeat(first, 25)
+    talk.wait(1)
+    talk.heartbeat(leader)
+    first.instance_id = "other"
+    talk.heartbeat(first)
+    first.instance_id = "i"
+    talk.heartbeat(leader, 22, generation=9)
+    second = replace(talk, leader, "two")
+    talk.wait(1_000)
+    talk.heartbeat(first)
+    talk.leave(first, 25)
+    clone = second.reconnected()
+    clone.host = "10.0.0.2"
+    by_turns(talk, second, clone, 3)
+    talk.round([leader, second], 7)
+    talk.wait(1_000)
+    talk.join_all([leader, second], 8)
+    talk.heartbeat(leader, 16)
+    leader, second = leader.reconnected("2"), second.reconnected("2")
+    talk.joined(talk.ask_join(leader), generation=8, leader=leader, roster=[leader, second])
+    talk.call(leader, talk.sync_request(leader, [leader, second]), talk.synced())
+    talk.heartbeat(second)
+    talk.wait(120_000)
+    return talk
+
+
+def test_snapshots_at_any_point_give_identical_findings() -> None:
+    talk = troubled()
+    assert {"G-03", "G-07", "G-08", "G-11", "M-07", "M-10", "S-03", "S-07"} <= set(talk.rules())
+    for cut in range(0, len(talk.records), 3):
+        model = Coordinator(topic="mirror", partition=0, settings=talk.settings)
+        found = []
+        for index, record in enumerate(talk.records):
+            if index == cut:
+                model = Coordinator.restore(model.snapshot(), settings=talk.settings)
+            found.extend(model.receive(record))
+        assert found == talk.findings
