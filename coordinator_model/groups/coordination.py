@@ -341,7 +341,7 @@ class Coordination:
             if not fell and _same_life(group, exchange, known):
                 lost.append(Lost(exchange, generation, known))
         known = self.persisted
-        if exchange.api_key == _SYNC and (known is None or generation > known.generation):
+        if exchange.api_key == _SYNC and (known is None or (generation, group.incarnation) > (known.generation, known.incarnation)):
             newest = group.round
             roster = newest.roster if newest is not None and newest.generation == generation else None
             members = tuple(crc32(id_.encode()) for id_ in list(roster or ())[:ROSTER_KEPT])

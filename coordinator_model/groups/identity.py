@@ -139,7 +139,7 @@ class Identity:
             self.fresh = None
         if exchange.error == _REBALANCE_IN_PROGRESS:
             self.lone = tuple((key, generation, True) for key, generation, _ in self.lone)
-        elif exchange.error in {_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID} and exchange.member_id:
+        elif exchange.error in {_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID} and exchange.member_id in group.members:
             self._doubt(group, exchange)
             self._look_ahead(group, exchange)
         self._mind()
@@ -321,8 +321,8 @@ class Identity:
 
     def _doubt(self, group: ClassicGroup, exchange: Exchange) -> None:
         newest = group.round
-        member = group.members.get(exchange.member_id)
-        if member is None or newest is None or group.kind != "classic":
+        member = group.members[exchange.member_id]
+        if newest is None or group.kind != "classic":
             return
         before_us = exchange.effective_us - _skew_us(group)
         by_others = False
