@@ -139,7 +139,9 @@ class Identity:
             self.fresh = None
         if exchange.error == _REBALANCE_IN_PROGRESS:
             self.lone = tuple((key, generation, True) for key, generation, _ in self.lone)
-        elif exchange.error in {_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID} and exchange.member_id in group.members:
+        elif (
+            exchange.error in {_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID} and exchange.member_id in group.members
+        ):
             self._doubt(group, exchange)
             self._look_ahead(group, exchange)
         self._mind()

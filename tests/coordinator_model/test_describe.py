@@ -76,3 +76,13 @@ def test_the_command_writes_what_is_missing_and_tells_what_differs(tmp_path: Pat
     assert "rules.md" in differs.output
     assert (tmp_path / "rules.md").read_text() == "by hand"
     assert invoke("--folder", str(tmp_path / "none")).exit_code == 2
+
+
+def test_the_command_runs_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    import runpy
+    import sys
+
+    monkeypatch.setattr(sys, "argv", ["docs_cli", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("streaming.docs_cli", run_name="__main__", alter_sys=True)
+    assert ended.value.code == 0
