@@ -83,6 +83,7 @@ def test_the_command_runs_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setattr(sys, "argv", ["docs_cli", "--help"])
+    monkeypatch.delitem(sys.modules, "streaming.docs_cli", raising=False)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("streaming.docs_cli", run_name="__main__", alter_sys=True)
     assert ended.value.code == 0
