@@ -37,7 +37,7 @@ TOPICS_KEPT: Final = 32
 NEWCOMERS_KEPT: Final = 64
 REFUSED_KEPT: Final = 32
 DIGESTS_KEPT: Final = 3
-HASH_BYTES: Final = 4
+HASH_BYTES: Final = 3
 STRANGE_KEPT: Final = 8
 OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, while a round waits for its plan
 
