@@ -27,6 +27,7 @@ NONE, REBALANCE_IN_PROGRESS = 0, 27
 COORDINATOR_MOVES: Final = frozenset({14, 15, 16})
 
 MINUTE_US: Final = 60_000_000
+TRIES_SPAN_US: Final = 10_000_000  #: clients find a coordinator that is there sooner than this
 LONG_US: Final = 15 * MINUTE_US  #: how far back anything here is remembered
 REBALANCES_KEPT: Final = 20
 REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
@@ -136,6 +137,7 @@ class Timeline:
     nameless: dict[str, Orphan] = field(default_factory=dict)  #: group instance id → a first JoinGroup whose connection ended
     incarnation: int = 1
     moved_us: int | None = None  #: when the coordinator was last seen to go away, until somebody is let in again
+    tried_us: tuple[int, int] = (0, 0)  #: since and until when known clients looked for it, without a long pause
 
     # ------------------------------------------------------------------------------------------------ frames in
 
@@ -224,7 +226,7 @@ class Timeline:
 
     def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any, member: Member | None) -> tuple[Happening, ...]:
         topics = _digest_of_topics(body)
-        happenings = self._tries_on(group, exchange)
+        happenings: tuple[Happening, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
             self.nameless = {id_: orphan for id_, orphan in self.nameless.items() if id_ != exchange.instance_id}
         if group.state in {State.EMPTY, State.DEAD} or not any(group.present_members()):
@@ -350,8 +352,12 @@ class Timeline:
         timeout_ms = max(max(member.session_timeout_ms or 0, member.rebalance_timeout_ms or 0) for member in known)
         timeout_ms = min(timeout_ms, group.settings.unbounded_join_ms)
         patience_us = timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
-        if max(exchange.inv_us, exchange.res_us) - self.moved_us <= patience_us:
-            return NOTHING
+        now_us = max(exchange.inv_us, exchange.res_us)
+        since_us, until_us = self.tried_us
+        since_us = since_us if now_us - until_us < TRIES_SPAN_US else now_us
+        self.tried_us = (since_us, now_us)
+        if now_us - self.moved_us <= patience_us or now_us - since_us < TRIES_SPAN_US or any(group.waiting_joins()):
+            return NOTHING  # somebody who comes back late may be let in yet, as may whoever waits to join
         return (NotRecovered(exchange, self.moved_us, patience_us),)
 
     @staticmethod

@@ -110,8 +110,9 @@ def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | N
     severe = len(row) >= _STUCK_LOOP and not mild
     span_us = row[-1].at_us - row[0].at_us
     frames = [rebalance.starter.frame for rebalance in _frames(row)]
+    same_member = all(rebalance.starter.member_id == starter.member_id for rebalance in row)
     return Breach(
-        starter.subject,
+        starter.member_id if same_member else starter.subject,
         f"The {whom(starter.actor)[1:-1]} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}, "
         f"and the other members had to take part each time.",
         _told(row),
@@ -210,7 +211,7 @@ R_07 = FrameRule(
     expected="A member joins once and stays.",
     action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
     false_alarms="A leader that rejoins because partitions were added: a warning at most. Starters that were not seen interrupt the row.",
-    folds_under=("R-10", "R-17", "T-05", *_BAD_PLANS, *_COORDINATOR),
+    folds_under=("R-10", "R-17", *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _one_member_loops},
     quiet_times=5,
 )

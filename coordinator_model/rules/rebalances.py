@@ -505,8 +505,9 @@ R_13 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.BROKER,
     meaning="The group's coordinator went away and nobody has taken over: the group is down while its clients try.",
-    condition="A known client still asks for the group later than the largest session or rebalance timeout plus 2 s and a tenth after its "
-    "coordinator answered NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS, and no request was accepted since.",
+    condition="Known clients have asked for the group for 10 s or more, and still ask later than the largest session or rebalance timeout "
+    "plus 2 s and a tenth after its coordinator answered NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS; no "
+    "request was accepted since, and no JoinGroup waits.",
     expected="The new coordinator loads the group within seconds and answers its members.",
     action="Look for load errors in the log of the broker that leads the group's __consumer_offsets partition.",
     false_alarms="Clients that reach the new coordinator on a path that is not captured. Not said when all members are gone.",

@@ -515,6 +515,25 @@ def test_R_13_is_quiet_when_they_had_left_before(talk: Conversation) -> None:
     assert "R-13" not in talk.rules()
 
 
+def test_R_13_allows_a_client_that_comes_back_late(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(a, 16)
+    talk.close(a)
+    talk.close(b)
+    talk.wait(40_000)
+    a, b = a.reconnected(), b.reconnected()
+    talk.heartbeat(a, 16)
+    looks_for_coordinator(talk, a)
+    a = a.reconnected("2")
+    parked = talk.ask_join(a)
+    for _ in range(15):
+        looks_for_coordinator(talk, b)
+        talk.wait(1_000)
+    talk.joined(parked, generation=4, leader=a, roster=[a])
+    talk.settle()
+    assert "R-13" not in talk.rules()
+
+
 def test_R_13_gives_them_their_largest_timeout(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.heartbeat(a, 16)
