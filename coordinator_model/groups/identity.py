@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from coordinator_model.groups.dialect import Dialect, first_release
+from coordinator_model.groups.dialect import Dialect
 from coordinator_model.groups.facts import (
     Actor,
     Ahead,
@@ -186,6 +186,7 @@ class Identity:
             if calls_itself is not None:
                 self.odd = (*self.odd[1 - ODD_KEPT :], exchange.key)
                 self._mind()
+                group.cold_changed = True
             if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == _JOIN_GROUP):
                 happenings.append(Inconsistent(exchange, member))
         return tuple(happenings)
@@ -333,7 +334,8 @@ class Identity:
                 return
             by_others = True
         elif exchange.error == _UNKNOWN_MEMBER_ID:
-            if first_release(exchange.api_key, exchange.api_version) < (2, 3) or not _known_so(group, exchange):
+            tells = Dialect().heard(exchange.api_key, exchange.api_version).tells_unloaded_groups
+            if not tells or not _known_so(group, exchange):
                 return
             by_others = _provably_in(exchange, member, newest, before_us)
             if not by_others and (member.proven_us is None or member.proven_us >= before_us):
@@ -533,9 +535,10 @@ def _never_empty(group: ClassicGroup, before: Round, exchange: Exchange) -> bool
         return True
     for id_ in before.roster:
         member = group.members.get(id_)
-        if member is None or not member.present or member.session_timeout_ms is None:
+        if member is None or member.session_timeout_ms is None:
             continue
-        if member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
+        until_now = member.present or (member.gone == "dropped" and member.gone_us == exchange.res_us)
+        if until_now and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
             return True
     return False
 

@@ -66,11 +66,9 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
 
 
 def _duplicate(group: ClassicGroup, exchange: Exchange, instance: Instance, observed: str) -> Breach:
-    others = sorted({f"{client or 'no client id'} at {address}" for _, _, client, address in instance.fenced})
-    holder = group.members.get(instance.member_id)
-    if holder is not None:
-        others = sorted({*others, f"{holder.actor.client_id or 'no client id'} at {holder.actor.address}"})
-    rivals = ", ".join(others)
+    holder = group.members[instance.member_id].actor
+    parties = {(client, address) for _, _, client, address in instance.fenced} | {(holder.client_id, holder.address)}
+    rivals = ", ".join(sorted(f"{client or 'no client id'} at {address}" for client, address in parties))
     return Breach(
         instance.id,
         f"More than one process uses group.instance.id {instance.id} in group {group.name}, and they fence each other: {rivals}; "

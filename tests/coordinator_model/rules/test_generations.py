@@ -402,6 +402,15 @@ def test_G_08_sees_that_somebody_else_stayed(talk: Conversation) -> None:
     assert "G-08" in talk.rules()
 
 
+def test_G_08_sees_that_somebody_was_dropped_just_now(talk: Conversation) -> None:
+    settled(talk)
+    c = talk.client("c")
+    talk.round([c], 5)
+    talk.settle()
+    talk.wait(1_000)
+    assert "G-08" in talk.rules()
+
+
 def test_G_08_allows_a_passage_through_empty(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.leave(a)
@@ -410,6 +419,18 @@ def test_G_08_allows_a_passage_through_empty(talk: Conversation) -> None:
     c = talk.client("c")
     talk.round([c], 5)
     talk.settle()
+    assert "G-08" not in talk.rules()
+
+
+def test_G_08_allows_that_all_sessions_may_have_run_out(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.close(a)
+    talk.close(b)
+    talk.wait(11_000)  # past the session timeout, within the slack
+    c = talk.client("c")
+    talk.round([c], 5)
+    talk.settle()
+    talk.wait(1_000)
     assert "G-08" not in talk.rules()
 
 

@@ -198,6 +198,23 @@ def test_M_03_needs_proof_of_membership_before(talk: Conversation) -> None:
     assert "M-03" not in talk.rules()
 
 
+def test_M_03_needs_the_session_timeout_to_judge_by_others(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.lose(1)
+    talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a, unknown := talk.client("u")])
+    unknown.member_id = b.member_id
+    c = talk.client("c")
+    c.member_id, c.generation = "m-c", 4
+    talk.joined(talk.ask_join(a), generation=5, leader=a, roster=[a, c])
+    talk.heartbeat(a)
+    talk.wait(1)
+    talk.heartbeat(c, 25, generation=5)
+    talk.wait(1)
+    talk.heartbeat(a)
+    talk.settle()
+    assert "M-03" not in talk.rules()
+
+
 def test_M_03_keeps_few_refusals_in_mind(talk: Conversation) -> None:
     clients = settled(talk, tuple(f"c{number}" for number in range(DOUBTS_KEPT + 3)))
     talk.wait(1_000)
@@ -259,14 +276,24 @@ def test_M_04_knows_nothing_after_a_failover(talk: Conversation) -> None:
 
 def test_M_04_knows_nothing_after_the_group_was_deleted(talk: Conversation) -> None:
     newborn(talk)
+    delete(talk, 0)
+    assert "M-04" not in refused_stranger(talk)
+
+
+def test_M_04_goes_on_when_the_group_was_not_deleted(talk: Conversation) -> None:
+    newborn(talk)
+    delete(talk, 68)
+    assert "M-04" in refused_stranger(talk)
+
+
+def delete(talk: Conversation, error: int) -> None:
     results = (
         wire.DeleteGroupsResponseDeletableGroupResult(group_id="other", error_code=0),
-        wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0),
+        wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error),
     )
     talk.call(
         talk.client("admin"), wire.DeleteGroupsRequest(groups_names=("other", "g")), wire.DeleteGroupsResponse(results=results)
     )
-    assert "M-04" not in refused_stranger(talk)
 
 
 def test_M_04_knows_an_id_that_expired_unused(talk: Conversation) -> None:
@@ -290,7 +317,7 @@ def test_M_04_knows_members_that_were_evicted(talk: Conversation) -> None:
 
 def test_M_04_stops_when_too_many_ids_were_handed_out_to_remember(talk: Conversation) -> None:
     newborn(talk)
-    for number in range(HANDED_OUT_KEPT):
+    for number in range(HANDED_OUT_KEPT + 2):
         talk.hand_out_id(talk.client(f"c{number}"))
     assert "M-04" not in refused_stranger(talk)
     assert len(talk.model._opened(("c1", "g"))[0].issued) == ISSUED_KEPT

@@ -771,6 +771,7 @@ def test_S_10_needs_its_session_timeout(talk: Conversation) -> None:
     leader, first = talk.client("lead"), static(talk, "one")
     first.member_id, first.generation = "i-1", 3
     talk.heartbeat(first)
+    talk.heartbeat(first)
     talk.hand_out_id(leader)
     talk.wait(100)
     asked = talk.ask_join(leader)
