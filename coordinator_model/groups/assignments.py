@@ -92,7 +92,7 @@ class Failed(NamedTuple):
     """An answer with error codes; in those that carry several, all that are not success."""
 
     exchange: Exchange
-    errors: frozenset[int]
+    errors: set[int]
 
 
 # ---------------------------------------------------------------------------------------------------- facts
@@ -172,16 +172,18 @@ class Assignments:
 
     def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         happenings = NOTHING
-        if exchange.api_key == JOIN_GROUP:
+        api_key = exchange.api_key
+        if api_key == JOIN_GROUP:
             newcomer = self.newcomers.pop(exchange.member_id, not exchange.member_id)
             if body.error_code == 0:
                 happenings = self._joined(group, exchange, body, newcomer=newcomer)
             elif body.error_code == INCONSISTENT_GROUP_PROTOCOL:
                 happenings = self._no_common_protocol(exchange)
-        elif exchange.api_key == SYNC_GROUP and body.error_code == 0:
+        elif api_key == SYNC_GROUP and body.error_code == 0:
             happenings = self._synced(group, exchange, body)
-        self._tidy(group, exchange)
-        errors = _errors(exchange.api_key, body, group.name)
+        if self.older is not None or self.suspects:
+            self._tidy(group, exchange)
+        errors = _errors(api_key, body, group.name)
         return (*happenings, Failed(exchange, errors)) if errors else happenings
 
     def lost_sight(self, group: ClassicGroup) -> None:
@@ -228,7 +230,8 @@ class Assignments:
         newest = group.round
         if newest is None or newest.generation != body.generation_id:
             return (answered,)  # an old answer, captured late
-        plan = self._plan_of(group, exchange, body)
+        plan = self._plan_of(group, body)
+        self.rooted = self.rooted or exchange.effective_us >= self.since_us + window_us(group)
         self.suspects = tuple(one for one in self.suspects if one.kind != AHEAD or one.generation > plan.generation)
         if is_foreign(exchange, body):
             plan.foreign = (*plan.foreign[-STRANGE_KEPT:], body.member_id)
@@ -241,13 +244,12 @@ class Assignments:
         self.rooted = self.rooted or plan.born
         return (answered, *self._offered(group, exchange, body, plan))
 
-    def _plan_of(self, group: ClassicGroup, exchange: Exchange, body: Any) -> Plan:
+    def _plan_of(self, group: ClassicGroup, body: Any) -> Plan:
         """The plan of the generation that the answer carries, begun if it is the first of it."""
         plan = self.plan
         if plan is None or plan.generation != body.generation_id:
             self.older = plan if plan is not None and _waited_for(group, plan) else None
             plan = self.plan = Plan(body.generation_id, body.leader, follows=self.rooted)
-            self.rooted = self.rooted or exchange.effective_us >= self.since_us + window_us(group)
             return plan
         assert group.round is not None
         contradicts = body.leader != plan.leader and not same_instance(group, body.leader, plan.leader)
@@ -436,10 +438,9 @@ class Assignments:
 
     def _tidy(self, group: ClassicGroup, exchange: Exchange) -> None:
         """Suspects have been told of, or explained, long before they are this old."""
-        older = self.older
-        if older is not None and not _waited_for(group, older):
+        if self.older is not None and not _waited_for(group, self.older):
             self.older = None
-        if self.suspects and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}:
+        if exchange.api_key in {JOIN_GROUP, SYNC_GROUP}:
             oldest_us = exchange.res_us - group.settings.quiet_ms * 1_000
             self.suspects = tuple(one for one in self.suspects if one.at_us >= oldest_us)
 
@@ -550,16 +551,19 @@ def _holds(digests: bytes, digest: bytes) -> bool:
     return any(digests[at : at + HASH_BYTES] == digest for at in range(0, len(digests), HASH_BYTES))
 
 
-def _errors(api_key: int, body: Any, group: str) -> frozenset[int]:
-    return frozenset(code for code in _codes(api_key, body, group) if code)
+def _errors(api_key: int, body: Any, group: str) -> set[int]:
+    if api_key in {OFFSET_COMMIT, TXN_OFFSET_COMMIT}:  # the only ones that steady traffic brings here: nothing is built for them
+        errors: set[int] = set()
+        for topic in body.topics:
+            for partition in topic.partitions:
+                if partition.error_code:
+                    errors.add(partition.error_code)
+        return errors
+    return {code for code in _codes(api_key, body, group) if code}
 
 
 def _codes(api_key: int, body: Any, group: str) -> Iterator[int]:
-    if api_key in {OFFSET_COMMIT, TXN_OFFSET_COMMIT}:
-        for topic in body.topics:
-            for partition in topic.partitions:
-                yield partition.error_code
-    elif api_key == DELETE_GROUPS:
+    if api_key == DELETE_GROUPS:
         for result in body.results:
             if result.group_id == group:
                 yield result.error_code
