@@ -88,7 +88,8 @@ def _forgotten_since(group: ClassicGroup, newest: Round, waiting: Exchange) -> i
         return newest.proven_us
     late_us = waiting.effective_us + _patience_us(group)
     for member, heard_us in heard(group):
-        if member.joined == newest.generation and member.rejoin_asked_us is None and heard_us > late_us:
+        told_to_rejoin = member.rejoin_asked_us is not None or group.parked(member)  # or it may have been, and is about to
+        if member.joined == newest.generation and not told_to_rejoin and heard_us > late_us:
             return waiting.effective_us
     return None
 

@@ -1027,3 +1027,17 @@ def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> N
             model = Coordinator.restore(model.snapshot(), settings=talk.settings)
         found.extend(model.receive(record))
     assert found == talk.findings
+
+
+def test_C_02_takes_no_heartbeat_of_a_member_that_waits_itself_for_a_sign_that_no_phase_is_on(talk: Conversation) -> None:
+    """Found by a random history: on a connection of its own, a member goes on heartbeating while its JoinGroup waits."""
+    a, b = talk.client("a"), talk.client("b")
+    a.instance_id, b.instance_id = "i-a", "i-b"
+    talk.round([a, b], 1)
+    talk.ask_join(a)
+    talk.ask_join(b)
+    other = b.reconnected()
+    for _ in range(12):
+        talk.wait(1_000)
+        talk.heartbeat(other, 27)
+    assert "C-02" not in talk.rules()
