@@ -27,7 +27,7 @@ _FIND, _JOIN, _HEARTBEAT, _LEAVE, _SYNC, _DELETE = 10, 11, 12, 13, 14, 42
 _COMMITS: Final = frozenset({8, 28})
 _ACTS: Final = frozenset({8, 11, 13, 14, 28})  # a success of these changes the group
 
-UNKNOWN_ERROR, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_FULL = -1, 14, 15, 16, 81
+UNKNOWN_ERROR, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, REBALANCE_IN_PROGRESS, GROUP_FULL = -1, 14, 15, 16, 27, 81
 _MOVES: Final = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
 
 SAME_MOVE_US: Final = 10_000_000
@@ -174,6 +174,7 @@ class Coordination:
     full_us: tuple[int, ...] = ()
     persisted: Persisted | None = None
     throttled_until_us: int = 0
+    told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
         if exchange.api_key in _COMMITS and not any(True for _ in group.present_members()):
@@ -190,6 +191,8 @@ class Coordination:
             moved = self._named(group, exchange, body) or moved
         if moved:
             happenings.append(self._moved(exchange))
+        if REBALANCE_IN_PROGRESS in errors and exchange.api_key == _HEARTBEAT:
+            self.told_us = exchange.res_us
         if UNKNOWN_ERROR in errors:
             happenings.append(InternalError(exchange))
         happenings.extend(self._refusals(exchange, errors))
@@ -366,7 +369,7 @@ def _same_life(group: ClassicGroup, exchange: Exchange, persisted: Persisted) ->
 
 
 def heard(group: ClassicGroup) -> Iterator[tuple[Member, int]]:
-    """Present members whose last heartbeat was accepted, and when that was asked."""
+    """Present members whose last heartbeat proved them members (success, or told to rejoin), and when that was asked."""
     waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == _HEARTBEAT}
     for member in group.present_members():
         if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:

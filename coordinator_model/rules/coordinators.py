@@ -86,11 +86,9 @@ def _forgotten_since(group: ClassicGroup, newest: Round, waiting: Exchange) -> i
     early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
     if waiting.effective_us < newest.proven_us - early_us and group.members[waiting.member_id].joined != newest.generation:
         return newest.proven_us
-    late_us = waiting.effective_us + _patience_us(group)
-    for member, heard_us in heard(group):
-        told_to_rejoin = member.rejoin_asked_us is not None or group.parked(member)  # or it may have been, and is about to
-        if member.joined == newest.generation and not told_to_rejoin and heard_us > late_us:
-            return waiting.effective_us
+    quiet_us = max(waiting.effective_us + _patience_us(group), group.coordination.told_us)
+    if any(member.joined == newest.generation and heard_us > quiet_us for member, heard_us in heard(group)):
+        return waiting.effective_us
     return None
 
 

@@ -247,6 +247,21 @@ def test_C_02_allows_a_join_phase_that_the_others_are_told_of(talk: Conversation
     assert not said(talk, "C-02")
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_C_02_allows_a_join_phase_of_which_members_hear_that_wait_themselves(talk: Conversation, gone: bool) -> None:
+    a, b = settled(talk)
+    talk.ask_join(b)
+    parked = a.reconnected()
+    talk.ask_join(parked)
+    for _ in range(9):
+        talk.heartbeat(a, 27)
+        talk.wait(1_000)
+    if gone:
+        talk.close(parked)
+    talk.wait(5_000)
+    assert not said(talk, "C-02")
+
+
 def test_C_02_allows_a_connection_that_ended(talk: Conversation) -> None:
     _, _, asked = forgotten_join(talk)
     talk.close(asked.client)
