@@ -248,7 +248,7 @@ def test_C_02_allows_a_join_phase_that_the_others_are_told_of(talk: Conversation
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_C_02_allows_a_join_phase_of_which_members_hear_that_wait_themselves(talk: Conversation, gone: bool) -> None:
+def test_C_02_allows_a_join_phase_of_which_members_hear_that_wait_themselves(talk: Conversation, *, gone: bool) -> None:
     a, b = settled(talk)
     talk.ask_join(b)
     parked = a.reconnected()
