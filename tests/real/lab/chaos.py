@@ -1,0 +1,191 @@
+"""Lawful chaos: everything that happens to healthy clients and brokers in production, in an order that a seed decides.
+
+Each act is undone by itself after a while or by :meth:`Chaos.calm`. Nothing here breaks the protocol, so the monitor may tell of it
+but has nobody to accuse.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from kafka.errors import KafkaError
+
+from tests.real.lab.cluster import Site
+from tests.real.lab.fleet import Fleet, Make, Membership
+
+MOST_MEMBERS = 9  # processes that two cores can carry beside the brokers
+MOST_PARTITIONS = 8
+
+
+class Chaos:
+    """Acts on a site and its fleet.
+
+    :param say: told what is done, in one line each.
+    """
+
+    def __init__(self, site: Site, fleet: Fleet, seed: int, partitions: dict[str, int], say: Callable[[str], None]) -> None:
+        self.rng = random.Random(seed)
+        self.acts: Counter[str] = Counter()
+        self._site = site
+        self._fleet = fleet
+        self._partitions = dict(partitions)
+        self._say = say
+        self._undo: list[tuple[float, Callable[[], None]]] = []
+        self._table: list[tuple[int, Callable[[], bool]]] = [
+            (4, self._add),
+            (3, self._stop),
+            (3, self._kill),
+            (4, self._suspend),
+            (3, self._cut),
+            (3, self._delay),
+            (3, self._switch_topics),
+            (1, self._more_partitions),
+            (2, self._rolling_restart),
+            (2, self._delete_group),
+            (2, self._restart_broker),
+            *([(3, self._move_coordinators)] if len(site.brokers) > 1 else []),
+        ]
+
+    def act(self) -> None:
+        """One act, and the end of those whose time is up."""
+        self._undo_due(time.monotonic())
+        weights, acts = zip(*self._table, strict=True)
+        for _ in range(20):
+            [act] = self.rng.choices(acts, weights)
+            if act():
+                self.acts[act.__name__.strip("_").replace("_", " ")] += 1
+                return
+
+    def calm(self) -> None:
+        """Undo what is to be undone."""
+        self._undo_due(float("inf"))
+        for ended in self._fleet.revive():
+            self._say(ended)
+
+    def _undo_due(self, now: float) -> None:
+        due = [undo for undo in self._undo if undo[0] <= now]
+        self._undo = [undo for undo in self._undo if undo[0] > now]
+        for _, undo in due:
+            undo()
+
+    def _later(self, seconds: float, undo: Callable[[], None]) -> None:
+        self._undo.append((time.monotonic() + seconds, undo))
+
+    def _awake(self) -> list[Membership]:
+        return [member for member in self._fleet.members if not member.suspended and member.child.status is None]
+
+    # --- acts: True when there was something to do -------------------------------------------------------------------
+
+    def _add(self) -> bool:
+        if len(self._fleet.members) >= MOST_MEMBERS:
+            return False
+        member = self._fleet.add(self.rng.choice(self._fleet.makes))
+        self._say(f"add {member.client.client_id} ({member.client.kind})")
+        return True
+
+    def _stop(self) -> bool:
+        member = self.rng.choice(self._awake())
+        self._say(f"stop {member.client.client_id}")
+        self._fleet.remove(member)
+        self._bring_back(member)
+        return True
+
+    def _kill(self) -> bool:
+        member = self.rng.choice(self._awake())
+        self._say(f"kill {member.client.client_id}")
+        self._fleet.kill(member)
+        self._bring_back(member)
+        return True
+
+    def _bring_back(self, member: Membership) -> None:
+        """A member that was restarted comes back soon, one that is replaced or scaled down does not."""
+        if member.client.instance_id is not None or len(self._fleet.members) < 5 or self.rng.random() < 0.6:
+            self._later(self.rng.uniform(0.5, 8), lambda: self._start_again(member))
+
+    def _start_again(self, member: Membership) -> None:
+        if all(other.client.client_id != member.client.client_id for other in self._fleet.members):
+            self._say(f"start {member.client.client_id} again")
+            self._fleet.again(member)
+
+    def _suspend(self) -> bool:
+        member = self.rng.choice(self._awake())
+        seconds = self.rng.choice((1.0, 4.0, 9.0, 16.0))
+        self._say(f"suspend {member.client.client_id} for {seconds:.0f} s")
+        self._fleet.suspend(member)
+        self._later(seconds, lambda: self._fleet.resume(member))
+        return True
+
+    def _cut(self) -> bool:
+        share = self.rng.choice((0.2, 0.5, 1.0))
+        self._say(f"cut {self._site.network.cut(share, self.rng)} connections")
+        return True
+
+    def _delay(self) -> bool:
+        seconds = self.rng.choice((0.02, 0.1, 0.4))
+        self._say(f"delay all bytes by {seconds * 1000:.0f} ms")
+        self._site.network.delay(seconds)
+        self._later(self.rng.uniform(2, 8), lambda: self._site.network.delay(0))
+        return True
+
+    def _switch_topics(self) -> bool:
+        member = self.rng.choice(self._awake())
+        self._say(f"{member.client.client_id} changes its subscription")
+        self._fleet.switch_topics(member)
+        return True
+
+    def _more_partitions(self) -> bool:
+        topic = self.rng.choice(sorted(self._partitions))
+        if self._partitions[topic] >= MOST_PARTITIONS:
+            return False
+        self._partitions[topic] += 1
+        self._say(f"{topic} grows to {self._partitions[topic]} partitions")
+        with self._site.admin() as admin:
+            admin.create_partitions({topic: self._partitions[topic]})
+        return True
+
+    def _rolling_restart(self) -> bool:
+        make = self.rng.choice(self._fleet.makes)
+        members = [member for member in self._fleet.group(make) if not member.suspended]
+        if not members:
+            return False
+        self._say(f"rolling restart of {make.name}")
+        for member in members:
+            self._fleet.remove(member)
+            self._fleet.again(member)
+            time.sleep(1)
+        return True
+
+    def _delete_group(self) -> bool:
+        make = self.rng.choice([make for make in self._fleet.makes if not make.static])
+        self._say(f"stop all of {make.name}, delete the group, start all again")
+        stopped = [member for member in self._fleet.group(make) if not member.suspended]
+        for member in stopped:
+            self._fleet.remove(member)
+        with contextlib.suppress(KafkaError), self._site.admin(mirrored=True) as admin:
+            admin.delete_groups([make.name])
+        for member in stopped:
+            self._fleet.again(member)
+        return True
+
+    def _restart_broker(self) -> bool:
+        make: Make = self.rng.choice(self._fleet.makes)
+        broker = self._site.brokers[self._site.coordinator_of(make.name)]
+        if self.rng.random() < 0.5:
+            self._say(f"restart broker {broker.node_id}, which coordinates {make.name}")
+            broker.stop()
+        else:
+            self._say(f"kill broker {broker.node_id}, which coordinates {make.name}, and start it again")
+            broker.kill()
+        broker.start()
+        return True
+
+    def _move_coordinators(self) -> bool:
+        first = self.rng.randrange(len(self._site.brokers))
+        self._say("move the partitions of the offsets topic to other brokers")
+        with contextlib.suppress(KafkaError):
+            self._site.move_coordinators(first)
+        return True

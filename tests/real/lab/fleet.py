@@ -1,0 +1,144 @@
+"""Fleets of real clients: groups of every lawful make, their members as processes that can be added, stopped, killed and suspended."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from streaming.demo.processes import Child, Processes
+from tests.real.lab.client import Client, Commits, Kind
+
+TOPICS = {"lab-a": 3, "lab-b": 4, "lab-c": 2}  #: with their partitions at the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Make:
+    """What the members of a group have in common."""
+
+    name: str
+    kinds: tuple[Kind, ...]  #: of the members that are there from the start; more are of these in turn
+    assignors: tuple[str, ...]
+    commits: Commits
+    static: bool = False
+    topics: tuple[str, ...] = ("lab-a",)
+    other_topics: tuple[str, ...] = ("lab-a", "lab-b")
+
+
+MAKES: tuple[Make, ...] = (
+    Make(name="eager", kinds=("confluent-kafka", "kafka-python", "java"), assignors=("range",), commits="auto"),
+    Make(
+        name="cooperative",
+        kinds=("confluent-kafka", "java"),
+        assignors=("cooperative-sticky",),
+        commits="sync",
+        topics=("lab-a", "lab-b"),
+        other_topics=("lab-b",),
+    ),
+    Make(
+        name="static",
+        kinds=("kafka-python", "confluent-kafka"),
+        assignors=("range", "roundrobin"),
+        commits="async",
+        static=True,
+        topics=("lab-c",),
+    ),
+    Make(name="transactions", kinds=("confluent-kafka", "java"), assignors=("range",), commits="transaction"),
+)
+
+
+@dataclass(slots=True)
+class Membership:
+    """One consumer process and the client that it is."""
+
+    client: Client
+    child: Child
+    suspended: bool = False
+
+
+@dataclass(slots=True)
+class Fleet:
+    """All groups and their processes.
+
+    :param kinds: which clients there may be.
+    """
+
+    processes: Processes
+    bootstrap: str
+    kinds: Sequence[Kind]
+    makes: Sequence[Make] = MAKES
+    members: list[Membership] = field(default_factory=list)
+    started: Counter[str] = field(default_factory=Counter)
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def start_all(self) -> None:
+        for make in self.makes:
+            for _ in self._kinds_of(make):
+                self.add(make)
+
+    def group(self, make: Make) -> list[Membership]:
+        return [member for member in self.members if member.client.group == make.name]
+
+    def add(self, make: Make) -> Membership:
+        """Start one more member of a group."""
+        kinds = self._kinds_of(make)
+        number = next(self._numbers)
+        kind = kinds[number % len(kinds)]
+        return self._start(
+            Client(
+                kind=kind,
+                bootstrap=self.bootstrap,
+                group=make.name,
+                client_id=f"{make.name}-{number}",
+                topics=make.topics,
+                other_topics=make.other_topics,
+                assignors=make.assignors,
+                commits=make.commits,
+                instance_id=f"{make.name}-instance-{number}" if make.static else None,
+            )
+        )
+
+    def remove(self, member: Membership) -> None:
+        """Let it leave in good order."""
+        member.child.stop()
+        self.members.remove(member)
+
+    def kill(self, member: Membership) -> None:
+        """End it as the operating system does when memory runs out."""
+        member.child.signal(signal.SIGKILL)
+        member.child.wait()
+        self.members.remove(member)
+
+    def again(self, member: Membership) -> Membership:
+        """Start what has ended once more, as the same client."""
+        return self._start(member.client)
+
+    def suspend(self, member: Membership) -> None:
+        member.child.signal(signal.SIGSTOP)
+        member.suspended = True
+
+    def resume(self, member: Membership) -> None:
+        member.child.signal(signal.SIGCONT)
+        member.suspended = False
+
+    def switch_topics(self, member: Membership) -> None:
+        member.child.signal(signal.SIGHUP)
+
+    def revive(self) -> list[str]:
+        """Start again what ended by itself, as its supervisor would; gives its last words."""
+        ended = [member for member in self.members if member.child.status is not None]
+        for member in ended:
+            self.members.remove(member)
+            self.again(member)
+        return [f"{member.client.client_id} ended with status {member.child.status}{member.child.last_words()}" for member in ended]
+
+    def _start(self, client: Client) -> Membership:
+        member = Membership(client, self.processes.start(client.client_id, client.command()))
+        self.members.append(member)
+        self.started[client.kind] += 1
+        return member
+
+    def _kinds_of(self, make: Make) -> list[Kind]:
+        return [kind for kind in make.kinds if kind in self.kinds] or [self.kinds[0]]

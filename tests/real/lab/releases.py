@@ -1,0 +1,26 @@
+"""The Kafka releases that the laboratory runs, and where their jars come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streaming import jvm
+
+LAB_JARS = Path(__file__).resolve().parents[3] / "deploy" / "ivy-lab.xml"
+
+#: Line of releases → configuration of ``deploy/ivy-lab.xml``; the newest is the one of ``deploy/ivy.xml``, which the demo runs too.
+RELEASES = {"4.3": None, "4.1": "broker-4.1", "3.9": "broker-3.9"}
+
+
+def broker_jars(line: str) -> list[Path]:
+    """The jars of a line's newest broker.
+
+    :raises streaming.jvm.JvmError: when they cannot be had.
+    """
+    configuration = RELEASES[line]
+    return jvm.jars("broker") if configuration is None else jvm.jars(configuration, ivy_file=LAB_JARS)
+
+
+def version(jars: list[Path]) -> str:
+    """The exact version, from the name of its main jar: ``kafka_2.13-4.3.1.jar``."""
+    return next(jar.stem.partition("-")[2] for jar in jars if jar.name.startswith("kafka_2.13-"))
