@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from py4j.protocol import Py4JError
+
 from coordinator_model.coordinator import Coordinator
 from streaming import checkpoint, job
 from streaming.quality.checker import Checker
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from streaming.supervisor import Progress
 
 _PROGRESS_EVERY_S: Final = 1.0
+_STALLED_S: Final = 5.0  # without a word from the query, which it says each second, data or not
+_SAY_STALLED_S: Final = 45.0
+_JVM_ENDS_WITHIN_S: Final = 5.0
 _FLUSH_S: Final = 10.0
 
 
@@ -52,6 +57,9 @@ class Monitor:
     ) -> None:
         self.progress: Progress | None = None
         self._looked_at = 0.0
+        self._moved_at = time.monotonic()
+        self._said_stalled = False
+        self._tell = tell
         self._config = config
         self._model = model
         self._writer = FindingsWriter(config.kafka, config.topics.findings)
@@ -73,6 +81,7 @@ class Monitor:
         except BaseException:
             self._supervisor.stop()
             raise
+        self._moved_at = time.monotonic()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -84,17 +93,36 @@ class Monitor:
 
         :raises SetupError: when something failed for a reason that does not go away.
         """
-        self._supervisor.tend()
+        try:
+            self._supervisor.tend()
+            self._look()
+        except (Py4JError, OSError):
+            if not self._supervisor.jvm_has_ended(_JVM_ENDS_WITHIN_S):
+                raise  # the next round sees that it is gone, and starts another
+
+    def _look(self) -> None:
         if time.monotonic() - self._looked_at < _PROGRESS_EVERY_S:
             return
         self._looked_at = time.monotonic()
         if not self._supervisor.is_running():
             self._silence.pause()
+            self._moved_at = time.monotonic()  # why, the supervisor has said
             return
-        self.progress = self._supervisor.progress()
-        if self.progress is not None:
-            found = self._silence.observe(self.progress.read, self.progress.available, time.time_ns() // 1000)
-            self._writer.publish(found)
+        progress = self._supervisor.progress()
+        if progress is None or (self.progress is not None and progress.at == self.progress.at):
+            self._stalled(time.monotonic() - self._moved_at)
+            return
+        self.progress, self._moved_at, self._said_stalled = progress, time.monotonic(), False
+        self._writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
+
+    def _stalled(self, stalled_s: float) -> None:
+        """While nothing is read, nothing can be said of the mirror."""
+        if stalled_s > _STALLED_S:
+            self._silence.pause()
+        if stalled_s > _SAY_STALLED_S and not self._said_stalled:
+            self._said_stalled = True
+            servers = self._config.kafka.bootstrap_servers
+            self._tell(f"nothing was read for {stalled_s:.0f} s: a long batch, or no answer from Kafka at {servers}")
 
     def _start_findings(self, spark: SparkSession) -> StreamingQuery:
         folder = self._config.job.checkpoint / checkpoint.FINDINGS

@@ -7,10 +7,12 @@ Kafka, topics, checkpoint) is checked first and fails in ours.
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 import time
 from collections import Counter
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -37,6 +39,7 @@ EXIT_INTERRUPTED: Final = 130
 
 _POLL_S: Final = 0.25
 _STATUS_EVERY_S: Final = 10.0
+_LOG_BYTES: Final = 10_000_000
 _COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 
 
@@ -93,6 +96,15 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
                 screen.status(monitor.progress, list(reader.open.values()))
             screen.say("stopping after the batch in hand")
         screen.say("stopped")
+
+
+def _log_to(file: Path) -> None:
+    """Libraries log to the terminal unless they are told where else."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handler = RotatingFileHandler(file, maxBytes=_LOG_BYTES, backupCount=3, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    logging.captureWarnings(True)
 
 
 class Screen:

@@ -8,6 +8,7 @@ the checkpoint. So the environment is set here, the log has a file, and the JVM 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import subprocess
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from streaming.config import Job
 
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+
+_log: Final = logging.getLogger(__name__)
 
 _FOREIGN: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
 
@@ -54,14 +57,25 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     with Path(f"{log_file}.jvm").open("wb") as printed:
         launch: Callable[..., Any] = launch_gateway
         gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
-    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    context = SparkContext(conf=conf, gateway=gateway)
+    # When the JVM dies its side channel breaks too, and Python's server for it prints a traceback to the terminal.
+    context._accumulatorServer.handle_error = _log_broken_channel  # type: ignore[method-assign]  # noqa: SLF001
+    return SparkSession(context)
+
+
+def _log_broken_channel(request: object, client_address: object) -> None:
+    del request
+    _log.warning("the JVM's channel for accumulators at %s broke", client_address, exc_info=True)
 
 
 def close_session(spark: SparkSession, *, wait_s: float = 10.0) -> None:
     """Stop Spark and its JVM, whatever state they are in."""
     gateway, process = _gateway(spark), _process(spark)
+    context = spark.sparkContext
     with contextlib.suppress(Exception):  # a JVM that is gone answers with a dozen kinds of error
         spark.stop()
+    with contextlib.suppress(Exception):  # where that left off half-way, Python's side is yet to be told
+        context.stop()
     with contextlib.suppress(Exception):
         gateway.shutdown()
     assert process.stdin is not None
@@ -76,9 +90,13 @@ def close_session(spark: SparkSession, *, wait_s: float = 10.0) -> None:
     SparkContext._jvm = None  # noqa: SLF001
 
 
-def jvm_is_alive(spark: SparkSession) -> bool:
-    """Whether the process of the session's JVM runs."""
-    return _process(spark).poll() is None
+def jvm_is_alive(spark: SparkSession, *, wait_s: float = 0.0) -> bool:
+    """Whether the process of the session's JVM runs, and goes on running for ``wait_s``."""
+    try:
+        _process(spark).wait(wait_s)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def _gateway(spark: SparkSession) -> Any:

@@ -37,6 +37,7 @@ _CHECKPOINT_IS_DAMAGED: Final = re.compile(
 class Progress(NamedTuple):
     """How far the findings query is."""
 
+    at: str  #: when the trigger began, batch or not: it moves on while the query lives
     batch: int
     batch_ms: int
     read: dict[int, int]  #: next offset by partition
@@ -107,6 +108,10 @@ class Supervisor:
             elif not task.query.isActive:
                 self._failed(task, task.query)
 
+    def jvm_has_ended(self, wait_s: float) -> bool:
+        """Whether the JVM is gone, or goes within ``wait_s``: any call to it may fail in any way while it dies."""
+        return self._spark is not None and not jvm_spark.jvm_is_alive(self._spark, wait_s=wait_s)
+
     def _first_has_begun(self) -> bool:
         """The other queries let the first have the cold JVM to itself: its first batch is what an operator waits for."""
         first = self._tasks[0]
@@ -127,6 +132,7 @@ class Supervisor:
         source = report["sources"][0]
         durations = report["durationMs"]
         return Progress(
+            at=report["timestamp"],
             batch=report["batchId"],
             batch_ms=int(durations.get("triggerExecution", 0)),
             read=_offsets(source["endOffset"]),
