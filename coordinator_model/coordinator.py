@@ -376,16 +376,16 @@ class Coordinator:
                 self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
-        standing = set()
-        for rule in TIMER_RULES:
-            for due in rule.due(group):
-                standing.add((rule.id, due.subject))
-                if due.at_us > now_us:
-                    coming.append(due.at_us)
-                elif ledger.worsen(rule, due.subject, due.severity):
-                    breach = due.describe()._replace(severity=due.severity)
-                    found.extend(self._report(group, ledger, rule, breach, due.at_us))
+        dues = sorted(((due, rule) for rule in TIMER_RULES for due in rule.due(group)), key=lambda pair: pair[0].at_us)
+        standing = {(rule.id, due.subject) for due, rule in dues}
+        for due, rule in dues:
+            if due.at_us > now_us:
+                coming.append(due.at_us)
+            elif ledger.worsen(rule, due.subject, due.severity):
+                breach = due.describe()._replace(severity=due.severity)
+                found.extend(self._report(group, ledger, rule, breach, due.at_us))
         before = len(ledger.open)
+        self._withdraw_explained(group, ledger)
         over = [
             (known.rule, known.subject)
             for known in ledger.open.values()
@@ -399,7 +399,8 @@ class Coordinator:
         if before or ledger.open:
             group.cold_changed = True  # a finding may have been published, though none came or went
         self._dirty.add(key)
-        if coming[0] <= now_us and not ledger.open:
+        if coming[0] <= now_us:
+            found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, list(ledger.open), group.kind))
             del self._groups[key]
             self._changed[key] = None
             return
@@ -408,6 +409,14 @@ class Coordinator:
         if next_us is not None:
             coming.append(next_us)
         self._schedule(key, tracked, min(coming))
+
+    def _withdraw_explained(self, group: ClassicGroup, ledger: Ledger) -> None:
+        """Drop held findings that a frame captured out of order has explained meanwhile."""
+        for known in ledger.held(self.now_us):
+            rule = CATALOGUE[known.rule]
+            if isinstance(rule, FrameRule) and rule.explained is not None and rule.explained(group, known.subject, known.opened_us):
+                ledger.withdraw(known)
+                self.counters["findings withdrawn"] += 1
 
     @staticmethod
     def _is_over(group: ClassicGroup, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:

@@ -117,6 +117,14 @@ class Ledger:
                 del self.open[key]
                 yield self._say(rule, known, Status.RESOLVED, group_type, resolved_us=now_us)
 
+    def held(self, now_us: int) -> list[OpenFinding]:
+        """The findings that are about to be published."""
+        return [known for known in self.open.values() if not known.published and known.publish_us <= now_us]
+
+    def withdraw(self, known: OpenFinding) -> None:
+        """Take back a finding that nobody has heard of yet."""
+        del self.open[known.rule, known.subject]
+
     def next_due_us(self, rules: dict[str, Rule], quiet_us: int) -> int | None:
         """When :meth:`settle` will have something to say."""
         due = [
@@ -130,9 +138,8 @@ class Ledger:
         """The open finding that explains this breach, if the rule folds under it."""
         for cause in rule.folds_under:
             for (id_, subject), known in self.open.items():
-                if id_ == cause and (
-                    not subject or not breach.subject or subject == breach.subject or subject == breach.instance_id
-                ):
+                whole_group = not subject or not breach.subject
+                if id_ == cause and (whole_group or subject in {breach.subject, breach.instance_id}):
                     return known
         return None
 

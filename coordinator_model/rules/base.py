@@ -72,6 +72,8 @@ class FrameRule(Rule):
 
     checks: Mapping[type[Any], Callable[[ClassicGroup, Any], Breach | None]]
     over: Callable[[ClassicGroup, str], bool] | None = None  #: given group and subject: whether it is over already
+    explained: Callable[[ClassicGroup, str, int], bool] | None = None
+    #: given group, subject and when it opened: whether frames that came late explain it; asked once, before it is published
     quiet_times: int = 1  #: how many times the configured span it must not recur to be over; more where recurring takes its time
 
 
@@ -95,6 +97,11 @@ def whom(actor: Actor) -> str:
     if actor.software:
         parts.append(actor.software)
     return f"({', '.join(parts)})"
+
+
+def a_or_an(name: str) -> str:
+    """The name with its article: ``an OffsetCommit``."""
+    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
 def seconds(us: int) -> str:

@@ -26,7 +26,7 @@ from coordinator_model.groups.coordination import (
 from coordinator_model.groups.facts import Exchange, Round
 from coordinator_model.groups.happenings import Mismatched
 from coordinator_model.groups.words import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
 _HANGS_US: Final = 30_000_000
@@ -59,10 +59,10 @@ def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
     asker = f"member {waiting.member_id} " if waiting.member_id else ""
     return lambda: Breach(
         waiting.member_id or waiting.actor.connection,
-        f"The broker {waiting.broker} has not answered a {API_NAMES[waiting.api_key]} of {asker}{whom(waiting.actor)} in group "
+        f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker}{whom(waiting.actor)} in group "
         f"{group.name} "
         f"for {seconds(_HANGS_US)}, and the connection is open.",
-        f"no answer to a {API_NAMES[waiting.api_key]}, which is answered at once",
+        f"no answer to {a_or_an(API_NAMES[waiting.api_key])}, which is answered at once",
         (request_evidence(waiting),),
         actor=waiting.actor,
         member_id=waiting.member_id or None,
@@ -253,7 +253,7 @@ def _unavailable(group: ClassicGroup, unavailable: NotAvailable) -> Breach | Non
     return Breach(
         "",
         f"Group {group.name} has had no coordinator for {seconds(spell.lasted_us)}: COORDINATOR_NOT_AVAILABLE, latest from broker "
-        f"{exchange.broker} to a {API_NAMES[exchange.api_key]}.",
+        f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
         f"COORDINATOR_NOT_AVAILABLE {spell.times} times over {seconds(spell.lasted_us)}",
         (spell.frame, response_evidence(exchange, 15)),
     )
@@ -264,7 +264,7 @@ def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
     asker = f"member {exchange.member_id} " if exchange.member_id else ""
     return Breach(
         exchange.member_id or exchange.actor.connection,
-        f"Broker {exchange.broker} answered a {API_NAMES[exchange.api_key]} of {asker}{whom(exchange.actor)} in group "
+        f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker}{whom(exchange.actor)} in group "
         f"{group.name} with an "
         "internal error.",
         f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",

@@ -27,7 +27,7 @@ from coordinator_model.groups.happenings import (
     Regressed,
     TwoRosters,
 )
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
 
@@ -71,6 +71,11 @@ def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
     )
 
 
+def loads_after_all(group: ClassicGroup, _subject: str, opened_us: int) -> bool:
+    """Whether the coordinator turned out to be loading when it let somebody in: it did so blindly."""
+    return group.loading_near(group.broker, opened_us)
+
+
 def _stale_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     exchange = accepted.exchange
     if exchange.generation < 0:
@@ -82,7 +87,7 @@ def _stale_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     actor = exchange.actor
     return Breach(
         exchange.member_id,
-        f"The coordinator {exchange.broker} accepted a {api} at generation {exchange.generation} from member {exchange.member_id} "
+        f"The coordinator {exchange.broker} accepted {a_or_an(api)} at generation {exchange.generation} from member {exchange.member_id} "
         f"{whom(actor)} in group {group.name}, which had been at generation {proof.generation} "
         f"for {seconds(exchange.effective_us - proof.proven_us)}: it, or a proxy before it, does not fence stale members.",
         f"{api} at generation {exchange.generation} answered "
@@ -263,7 +268,7 @@ G_01 = FrameRule(
     expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",
     action="Take a thread dump of that client or restart it: look for a blocked poll loop, or a client library that ignores error 22.",
     false_alarms="A static member that missed a round stays behind until it rejoins: it is given its rebalance timeout.",
-    folds_under=("S-02",),
+    folds_under=("S-02", "R-11"),
     checks={Refused: _zombie_generation},
     over=lambda group, member_id: not still_refused(group, member_id),
 )
@@ -285,6 +290,7 @@ G_02 = FrameRule(
     "nothing once all connections have ended: a coordinator that restarts does not know it.",
     folds_under=("C-05",),
     checks={Accepted: _stale_accepted},
+    explained=loads_after_all,
 )
 
 G_03 = FrameRule(

@@ -34,7 +34,7 @@ _UNSYNCED = 3
 _ALTERNATIONS, _TOPIC_SETS = 4, 3
 
 _COORDINATOR = ("C-04", "C-05", "C-13")
-_BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-06", "A-08", "A-09")
+_BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09")
 
 
 def _window_us(group: ClassicGroup) -> int:

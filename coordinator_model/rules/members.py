@@ -29,8 +29,8 @@ from coordinator_model.groups.happenings import (
     Refused,
 )
 from coordinator_model.groups.words import host_of
-from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
-from coordinator_model.rules.generations import is_zombie, still_refused
+from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.generations import is_zombie, loads_after_all, still_refused
 from coordinator_model.rules.static import successor_of
 from coordinator_model.wire import API_NAMES, error_name
 
@@ -65,6 +65,13 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
     )
 
 
+def _explained_late(group: ClassicGroup, member_id: str, opened_us: int) -> bool:
+    """Whether its JoinGroup success was captured after all, or the coordinator turned out to be loading."""
+    member, newest = group.members.get(member_id), group.round
+    joined = member is not None and newest is not None and member.joined == newest.generation
+    return joined or loads_after_all(group, member_id, opened_us)
+
+
 def _unknown_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     exchange, newest = accepted.exchange, group.round
     if newest is None or newest.roster is None or newest.generation != exchange.generation:
@@ -81,7 +88,7 @@ def _unknown_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     api = API_NAMES[exchange.api_key]
     return Breach(
         exchange.member_id,
-        f"The coordinator {exchange.broker} accepted a {api} from {exchange.member_id} {whom(exchange.actor)}, who is not among the "
+        f"The coordinator {exchange.broker} accepted {a_or_an(api)} from {exchange.member_id} {whom(exchange.actor)}, who is not among the "
         f"{len(newest.roster)} members of generation {newest.generation} of group {group.name}.",
         f"{api} at generation {exchange.generation} accepted from a member id that the leader's member list does not contain",
         (newest.proof, request_evidence(exchange), response_evidence(exchange, exchange.error)),
@@ -234,7 +241,7 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
     api = API_NAMES[exchange.api_key]
     return Breach(
         member_id,
-        f"The coordinator {exchange.broker} accepted a {api} from member {member_id} {whom(exchange.actor)} of group "
+        f"The coordinator {exchange.broker} accepted {a_or_an(api)} from member {member_id} {whom(exchange.actor)} of group "
         f"{group.name} under the instance id {instance_id}, which belongs to {holder}.",
         f"{api} of member {member_id} with instance id {instance_id} accepted",
         (request_evidence(exchange), response_evidence(exchange, 0)),
@@ -291,6 +298,7 @@ M_02 = FrameRule(
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",
     folds_under=("C-05",),
     checks={Accepted: _unknown_accepted},
+    explained=_explained_late,
 )
 
 M_03 = FrameRule(

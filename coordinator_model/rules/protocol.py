@@ -39,7 +39,7 @@ from coordinator_model.groups.facts import MAX_INT32, Exchange, JoinAsk, Member,
 from coordinator_model.groups.happenings import Mixed
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.assignments import suspected, suspects
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name
 
 _HEARTBEAT: Final = 12
@@ -373,7 +373,8 @@ def _impossible_error(group: ClassicGroup, failed: Failed) -> Breach | None:
     api, named = API_NAMES[exchange.api_key], error_name(wrong[0])
     return Breach(
         f"{api} {named}",
-        f"{exchange.broker} answered a {api} v{exchange.api_version} of {_member(exchange)} in group {group.name} with {named}, which no "
+        f"{exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of "
+        f"{_member(exchange)} in group {group.name} with {named}, which no "
         "coordinator gives there.",
         f"{api} v{exchange.api_version} answered {', '.join(error_name(error) for error in wrong)}",
         (request_evidence(exchange), response_evidence(exchange, wrong[0])),
@@ -414,7 +415,7 @@ def _version_refused(group: ClassicGroup, failed: Failed) -> Breach | None:
     why = "its cluster's metadata version does not know group.instance.id yet" if static else "it does not support that version"
     return Breach(
         exchange.member_id or exchange.actor.client_id or "",
-        f"{_member(exchange)} of group {group.name} sent a {api} v{exchange.api_version}, which {exchange.broker} refused: {why}.",
+        f"{_member(exchange)} of group {group.name} sent {a_or_an(api)} v{exchange.api_version}, which {exchange.broker} refused: {why}.",
         f"{api} v{exchange.api_version} answered UNSUPPORTED_VERSION",
         (request_evidence(exchange), response_evidence(exchange, 35)),
         blame=Blame.CONFIG if static else None,

@@ -22,7 +22,7 @@ from coordinator_model.groups.sessions import (
     ThinMargin,
     Throttled,
 )
-from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES
 
 
@@ -77,7 +77,7 @@ def _late_survivor(group: ClassicGroup, survived: Survived) -> Breach | None:
     api = API_NAMES[exchange.api_key]
     return Breach(
         member.id,
-        f"The coordinator {exchange.broker} accepted a {api} of {who(member)} in group {group.name} after "
+        f"The coordinator {exchange.broker} accepted {a_or_an(api)} of {who(member)} in group {group.name} after "
         f"{seconds(exchange.silence_us)} of silence, although its session timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}: "
         f"its session should have ended, and its partitions gone to others.",
         f"{api} accepted {seconds(exchange.silence_us)} after the last frame of the member, with nothing of it waiting",
@@ -178,7 +178,7 @@ def _slow_coordinator(group: ClassicGroup, slow: Slow) -> Breach | None:
     why = f"more than a third of that member's session of {seconds(session_us)}" if endangers else f"{slow.times} such in a minute"
     return Breach(
         "",
-        f"The coordinator {exchange.broker} of group {group.name} took {seconds(slow.took_us)} to answer a {api} of "
+        f"The coordinator {exchange.broker} of group {group.name} took {seconds(slow.took_us)} to answer {a_or_an(api)} of "
         f"{whom(exchange.actor)}: {why}. Evictions follow.",
         f"{api} answered after {seconds(slow.took_us)}, without throttling",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
@@ -198,7 +198,7 @@ def _throttled(group: ClassicGroup, throttled: Throttled) -> Breach:
         f"The broker {exchange.broker} throttles {whom(exchange.actor)} in group {group.name} for "
         f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
         "its session is at risk.",
-        f"throttle time {throttled.throttle_ms} ms in the answer to a {api}",
+        f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(api)}",
         (response_evidence(exchange, exchange.error),),
         actor=exchange.actor,
         member_id=exchange.member_id or None,

@@ -29,7 +29,7 @@ from coordinator_model.groups.happenings import (
     WentOnFenced,
 )
 from coordinator_model.groups.state import State
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES
 
 _UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
@@ -122,7 +122,8 @@ def _fenced_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     outcome = "answered REBALANCE_IN_PROGRESS" if exchange.error == REBALANCE_IN_PROGRESS else "accepted"
     return Breach(
         member_id,
-        f"The coordinator {exchange.broker} accepted a {api} from member {member_id} {whom(exchange.actor)} of group {group.name}, whose "
+        f"The coordinator {exchange.broker} accepted {a_or_an(api)} from member {member_id} {whom(exchange.actor)} of "
+        f"group {group.name}, whose "
         f"instance id {instance.id} member {instance.member_id} had taken over "
         f"{seconds(exchange.effective_us - instance.held_us)} before.",
         f"{api} of the replaced member {member_id} {outcome}",

@@ -192,6 +192,41 @@ def test_a_group_is_forgotten_a_day_after_its_last_frame() -> None:
     assert [(snapshot.key, snapshot.as_json()) for snapshot in gone] == [("c1/g", None)]
 
 
+def test_forgetting_a_group_resolves_what_is_still_open() -> None:
+    talk = Conversation(forget_group_ms=600_000)
+    a, _ = settled(talk)
+    talk.ask_join(a)
+    talk.wait(580_000)
+    assert talk.the("R-01").status is not Status.RESOLVED
+    talk.wait(120_000)
+    assert talk.the("R-01").status is Status.RESOLVED
+
+
+def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of() -> None:
+    """Two capturers: the answer that says the broker is loading arrives after the blind success that it explains."""
+    talk = Conversation()
+    old = test_rules.left_behind(talk)
+    asker = talk.client("asker")
+    talk.heartbeat(old)
+    talk.refuse_join(talk.ask_join(asker), 14)
+    talk.settle()
+    assert "G-02" not in {finding.rule for finding in talk.findings}
+    assert talk.model.counters["findings withdrawn"] == 1
+
+
+def test_a_stranger_whose_join_was_captured_late_is_none() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    late = talk.client("late")
+    late.member_id, late.generation = "m-late", 3
+    asked = talk.ask_join(late)
+    talk.heartbeat(late.reconnected())
+    talk.joined(asked, generation=3, leader=a, roster=[])
+    talk.settle()
+    assert "M-02" not in {finding.rule for finding in talk.findings}
+    assert b.member_id != late.member_id
+
+
 def test_changed_groups_are_told_once_and_heartbeats_change_nothing() -> None:
     talk = Conversation()
     a, b = settled(talk)

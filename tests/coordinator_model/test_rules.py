@@ -142,7 +142,7 @@ def test_G_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversa
     assert "G-01" not in talk.rules()
     zombie(talk, b, 22, times=5)
     talk.settle()
-    assert "G-01" in talk.rules()
+    assert "R-11" in talk.rules()  # which is the cause that G-01 folds under
 
 
 def test_G_01_resolves_when_the_member_joins(talk: Conversation) -> None:
