@@ -140,7 +140,11 @@ def _built(expected: Expected) -> Any:
     config = expected.config
     try:
         return ExpectationConfiguration(
-            type=config["type"], kwargs=dict(config["kwargs"]), meta=config.get("meta"), severity=config.get("severity", "critical")
+            type=config["type"],
+            kwargs=dict(config["kwargs"]),
+            meta=config.get("meta"),
+            description=config.get("description"),
+            severity=config.get("severity", "critical"),
         ).to_domain_obj()
     except Exception as error:  # marshmallow, pydantic and GX's own errors have no common base
         reason = " ".join(str(error).split())

@@ -14,7 +14,9 @@ from coordinator_model import wire
 from coordinator_model.wire.record import HEADER_NAME, Kind, MirrorRecord, pack_envelope
 from streaming.empty_model import MARK
 
-ROSTER = (wire.JoinGroupResponseMember(member_id="m-1", metadata=b"t"),)
+SUBSCRIPTION = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("orders",)), 0)
+ASSIGNMENT = wire.encode_assignment(wire.ConsumerProtocolAssignment(), 0)
+ROSTER = (wire.JoinGroupResponseMember(member_id="m-1", metadata=SUBSCRIPTION),)
 
 
 def partition_of(group: str, partitions: int) -> int:
@@ -37,7 +39,7 @@ class Group:
             rebalance_timeout_ms=60_000,
             member_id=member_id,
             protocol_type="consumer",
-            protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=b"t"),),
+            protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),),
         )
         answer = wire.JoinGroupResponse(
             generation_id=1, protocol_type="consumer", protocol_name="range", leader=granted, member_id=granted, members=ROSTER
@@ -45,7 +47,7 @@ class Group:
         return self._exchange(at_us, ask, answer, 9)
 
     def sync(self, at_us: int) -> list[MirrorRecord]:
-        assignments = (wire.SyncGroupRequestAssignment(member_id="m-1", assignment=b"a"),)
+        assignments = (wire.SyncGroupRequestAssignment(member_id="m-1", assignment=ASSIGNMENT),)
         ask = wire.SyncGroupRequest(
             group_id=self.name,
             generation_id=1,
@@ -54,7 +56,7 @@ class Group:
             protocol_name="range",
             assignments=assignments,
         )
-        answer = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=b"a")
+        answer = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=ASSIGNMENT)
         return self._exchange(at_us, ask, answer, 5)
 
     def heartbeat(self, at_us: int) -> list[MirrorRecord]:

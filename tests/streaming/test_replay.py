@@ -34,7 +34,7 @@ def rows(count=40):
         records += group.heartbeat(START_US + 10_000 + number * 10_000)
         if number % 10 == 3:
             records += breach(number, START_US + 12_000 + number * 10_000)
-    records.append(tick(START_US + 60_000_000))
+    records.append(tick(START_US + 1_000_000))
     return [row(offset, record) for offset, record in enumerate(records)]
 
 
@@ -75,14 +75,17 @@ def run(replay, batch, committed=None):
     return by_topic, state.get
 
 
+def counted(out, rule):
+    return sum(finding["rule"] == rule for finding in out["findings"].values())
+
+
 def ids(batches):
     return {key for out in batches for key in out.get("findings", {})}
 
 
 def test_findings_groups_and_status_come_out(replay):
     out, _ = run(replay, rows())
-    assert len(out["findings"]) == 4
-    assert {finding["rule"] for finding in out["findings"].values()} == {"M-08"}
+    assert (counted(out, "M-08"), counted(out, "V-02")) == (4, 0)
     assert out["groups"]["c1/g"]["group"] == "g"
     status = out["status"]["mirror/0"]
     assert (status["records"], status["next_offset"]) == (len(rows()), len(rows()))
@@ -158,8 +161,7 @@ def test_what_cannot_be_read_is_set_aside_with_its_bytes_and_the_rest_goes_on(re
     assert letter["reason"]
     for name, held in (("key", key), ("value", value), ("mirror", envelope)):
         assert letter[name] == (None if held is None else base64.b64encode(held).decode())
-    assert {finding["rule"] for finding in out["findings"].values()} == {"M-08", "V-02"}
-    assert sum(finding["rule"] == "M-08" for finding in out["findings"].values()) == 4
+    assert (counted(out, "M-08"), counted(out, "V-02")) == (4, 1)
     assert out["status"]["mirror/0"]["counters"]["unreadable records"] == 1
 
 
@@ -176,5 +178,5 @@ def test_a_record_that_makes_the_model_raise_is_set_aside_too(replay):
     stumbling = Replay(topic="mirror", outputs=OUTPUTS, model=Stumbling, settings=Settings(), run_id="run")
     out, _ = run(stumbling, rows())
     assert out["dead"]["mirror/0/30"]["reason"] == "the model raised IndexError: a bug"
-    assert {finding["rule"] for finding in out["findings"].values()} >= {"M-08", "V-02"}
+    assert counted(out, "V-02") == 1
     assert out["status"]["mirror/0"]["next_offset"] == len(rows())
