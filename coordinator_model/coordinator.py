@@ -21,7 +21,7 @@ from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
 from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
-from coordinator_model.rules.base import FrameRule, TimerRule
+from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_cold, pack_hot, pack_partition, unpack_group, unpack_partition
@@ -427,6 +427,9 @@ class Coordinator:
 
     def _report(self, group: ClassicGroup, ledger: Ledger, rule: Any, breach: Breach, at_us: int) -> Iterable[Finding]:
         hold_us = self.settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
+        member = group.members.get(breach.member_id or "")
+        if member is not None:
+            breach = breach._replace(observed=breach.observed + last_words(member))
         return list(ledger.report(rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind))
 
     def _report_view(self, rule_id: str, summary: str, observed: str, at_us: int, found: list[Finding]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from coordinator_model.findings import Blame, Certainty, Evidence, Severity
+from coordinator_model.findings import Blame, Certainty, Evidence, Severity, iso_utc
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Actor, Member
 
@@ -112,3 +112,10 @@ def seconds(us: int) -> str:
 def about(member: Member) -> dict[str, Any]:
     """The fields of a breach that name a member."""
     return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}
+
+
+def last_words(member: Member) -> str:
+    """What a member said of itself and sent last, to end a sentence with: the reason of its JoinGroup (KIP-800) is evidence, no more."""
+    reason = f"; it last joined because “{member.reason}”" if member.reason else ""
+    last = f"; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}" if member.last_frame else ""
+    return reason + last

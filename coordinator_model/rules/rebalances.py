@@ -172,7 +172,7 @@ def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str
         return Breach(
             member.id,
             f"{summary} (allowed {seconds(timeout_us)}).",
-            f"{observed} since it was handed generation {newest.generation}; its last frame was a {member.last_frame}",
+            f"{observed} since it was handed generation {newest.generation}",
             (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
             generation=newest.generation,
             **about(member),

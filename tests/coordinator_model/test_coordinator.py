@@ -290,3 +290,17 @@ def test_two_groups_do_not_disturb_each_other() -> None:
     assert talk.group_json()["generation"] == 3
     assert talk.findings == []
     assert other.findings == []
+
+
+def test_a_finding_tells_the_reason_that_the_member_gave_and_its_last_frame() -> None:
+    talk = Conversation()
+    a, b = talk.client("a"), talk.client("b")
+    talk.hand_out_id(a)
+    talk.hand_out_id(b)
+    for asked in (talk.ask_join(a), talk.ask_join(b, reason="poll timeout has expired")):
+        talk.joined(asked, generation=3, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    live(talk, [a], 14)
+    observed = talk.the("T-04").observed
+    assert "poll timeout has expired" in observed
+    assert "last frame was a SyncGroup at 2023-11-14T22:13:2" in observed
