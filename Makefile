@@ -27,6 +27,38 @@ lint: setup ## Style and types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 
+.PHONY: docs
+docs: setup ## Write the rule catalogue and the state diagram anew from the code
+	@$(BIN)/python -m streaming.docs_cli
+
+.PHONY: histories
+histories: setup ## 20,000 random lawful lives of a group, and as many of each unlawful act: hours
+	@HYPOTHESIS_PROFILE=histories $(BIN)/python -m pytest tests/coordinator_model/test_histories.py -o timeout=0 -q $(ARGS)
+
+.PHONY: lab
+lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
+	@$(BIN)/python -m tests.real.lab $(ARGS)
+
+.PHONY: bench bench-decode bench-model bench-tap bench-replay
+bench: setup ## Latency from a frame to a readable finding, beside an empty model
+	@$(BIN)/python -m tests.bench.job $(ARGS)
+bench-decode: setup ## The decoder beside kio, kafka-python and tshark
+	@$(BIN)/python -m tests.coordinator_model.wire.bench_decode $(ARGS)
+bench-model: setup ## The model alone: frames a second, snapshot sizes, memory
+	@$(BIN)/python -m tests.bench.model $(ARGS)
+bench-tap: setup ## Clients through the tap beside clients without it
+	@$(BIN)/python tests/bench/tap.py $(ARGS)
+bench-replay: setup ## Reading a packet capture of 100 MB
+	@$(BIN)/python -m tests.bench.replay $(ARGS)
+
+.PHONY: layouts fixtures fuzz
+layouts: setup ## Write the wire layouts anew from Kafka's message definitions
+	@$(BIN)/python deploy/make_layouts.py $(ARGS)
+fixtures: setup ## Let Kafka's own classes write new frames for the decoder's tests (needs a JDK)
+	@$(BIN)/python tests/oracle/make_frames.py $(ARGS)
+fuzz: setup ## Throw bytes at the decoder (needs atheris)
+	@$(BIN)/python -m tests.coordinator_model.wire.fuzz_decode -runs=1000000 $(ARGS)
+
 .PHONY: lock
 lock: ## Write requirements.lock anew (needs uv)
 	@uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

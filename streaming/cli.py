@@ -12,6 +12,7 @@ import sys
 import typer
 from rich.console import Console
 
+from streaming.decode_cli import decode
 from streaming.demo.cli import demo
 from streaming.mirror.tap_cli import tap
 from streaming.rules_cli import rules
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("run")(run_command)
 app.command("tap")(tap)
+app.command("decode")(decode)
 app.command("rules")(rules)
 
 
