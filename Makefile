@@ -32,7 +32,7 @@ docs: setup ## Write the rule catalogue and the state diagram anew from the code
 	@$(BIN)/python -m streaming.docs_cli
 
 .PHONY: histories
-histories: setup ## 20,000 random lawful lives of a group, and as many of each unlawful act: hours
+histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlawful act, and print the counts
 	@HYPOTHESIS_PROFILE=histories $(BIN)/python -m pytest tests/coordinator_model/test_histories.py -o timeout=0 -q $(ARGS)
 
 .PHONY: lab

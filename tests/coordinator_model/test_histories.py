@@ -9,7 +9,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
@@ -65,6 +65,7 @@ def test_a_lawful_life_has_no_error(plan: Plan) -> None:
 def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
     counts = tally.unlawful.setdefault(act.__name__, Counter())
 
+    @settings(max_examples=min(settings().max_examples, 2_000))
     @given(
         plans(
             profiles=st.lists(profiles(), min_size=2, max_size=4).map(tuple),
