@@ -34,6 +34,8 @@ class Network:
         self._loop = asyncio.new_event_loop()
         self._started: Future[None] = Future()
         self._stop = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._thread = threading.Thread(target=self._run, name="network", daemon=True)
 
     def __enter__(self) -> Self:
@@ -74,7 +76,11 @@ class Network:
             self._started.set_exception(error)
             return
         self._started.set_result(None)
-        await self._stop.wait()  # what is still open is cancelled with the loop
+        await self._stop.wait()
+        for pair in tuple(self._writers.values()):
+            for writer in pair:
+                writer.transport.abort()
+        await self._idle.wait()
 
     async def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter, upstream: str) -> None:
         try:
@@ -85,6 +91,7 @@ class Network:
         task = asyncio.current_task()
         assert task is not None
         self._writers[task] = (to_client, to_broker)
+        self._idle.clear()
         try:
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._pump(client, to_broker))
@@ -93,6 +100,8 @@ class Network:
             pass  # one side closed
         finally:
             del self._writers[task]
+            if not self._writers:
+                self._idle.set()
             for writer in (to_client, to_broker):
                 with contextlib.suppress(RuntimeError):  # the loop is gone
                     writer.close()

@@ -1,0 +1,596 @@
+"""The crimes: lies told by a proxy before the broker, and members that break the protocol, each with what must be found of it.
+
+The expectation is a rule of the catalogue, who is to blame and which clients have to be named. Each crime is committed in a group of
+its own by members on the raw client, which do nothing by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coordinator_model.findings import Blame
+from coordinator_model.wire import (
+    ConsumerProtocolSubscription,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    OffsetCommitResponse,
+    SyncGroupResponse,
+    encode_subscription,
+)
+from streaming.demo.hostile import Exchange, Forge, Swallow
+from streaming.demo.raw_client import MEMBER_ID_REQUIRED, NONE, RawClientError, RawMember, share
+from tests.real.lab.scene import PARTITIONS, SESSION_MS, TOPIC, CrimeError, Lie, Scene
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crime:
+    """One crime; its name is that of its group too."""
+
+    name: str
+    rule: str
+    blame: Blame
+    culprits: tuple[str, ...] = ("culprit",)  #: members that the finding has to name
+    commit: Callable[[Scene], None]
+
+
+def of(client: str, response: type, change: Callable[[Any, Exchange], Any]) -> Lie:
+    """A lie about successful answers of one type to one member."""
+
+    def lie(exchange: Exchange) -> Forge | Swallow | None:
+        answer = exchange.response
+        if exchange.client_id is None or not exchange.client_id.endswith(f"-{client}") or not isinstance(answer, response):
+            return None
+        told = change(answer, exchange)
+        return told if told is None or isinstance(told, Forge | Swallow) else Forge(told)
+
+    return lie
+
+
+def _error(expected: int, told: int) -> Callable[[Any, Exchange], Any]:
+    def change(answer: Any, _: Exchange) -> Any:
+        return replace(answer, error_code=told) if answer.error_code == expected else None
+
+    return change
+
+
+# --- lies about heartbeats and commits ----------------------------------------------------------------------------------
+
+
+def _stale_accepted(scene: Scene) -> None:
+    culprit, company = scene.pair(session_ms=PATIENT_MS)
+    old = culprit.generation
+    scene.rebalance(culprit, company)
+    scene.care_for(company)
+    scene.lie(of("culprit", HeartbeatResponse, _error(22, NONE)))
+    for _ in scene.until_found(10):
+        culprit.heartbeat(generation=old)
+
+
+def _stale_commit_accepted(scene: Scene) -> None:
+    culprit, company = scene.pair()
+    old = culprit.generation
+    scene.rebalance(culprit, company)
+    scene.care_for(company)
+
+    def change(answer: OffsetCommitResponse, _: Exchange) -> OffsetCommitResponse:
+        return replace(
+            answer,
+            topics=tuple(
+                replace(topic, partitions=tuple(replace(partition, error_code=NONE) for partition in topic.partitions))
+                for topic in answer.topics
+            ),
+        )
+
+    scene.lie(of("culprit", OffsetCommitResponse, change))
+    for _ in scene.until_found(10):
+        culprit.commit(0, 1, generation=old)
+        culprit.heartbeat()
+
+
+def _valid_refused(told: int) -> Callable[[Scene], None]:
+    def commit(scene: Scene) -> None:
+        culprit, company = scene.pair()
+        scene.care_for(company)
+        culprit.heartbeat()
+        scene.lie(of("culprit", HeartbeatResponse, _error(NONE, told)))
+        culprit.heartbeat()
+        scene.tell_truth()
+        for _ in scene.until_found(10):
+            culprit.heartbeat()
+
+    return commit
+
+
+def _stranger_accepted(scene: Scene) -> None:
+    """A member that has left is told that it is one, when the next generation is proven to be without it."""
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    culprit.leave()
+    old = company.generation
+    for _ in scene.until_found(15):
+        if company.generation > old:
+            break
+    culprit.generation = company.generation
+    scene.lie(of("culprit", HeartbeatResponse, _error(25, NONE)))
+    for _ in scene.until_found(10):
+        culprit.heartbeat()
+
+
+def _fenced_accepted(scene: Scene) -> None:
+    """The old holder of an instance id is told that all is well after the new one got its assignment."""
+    culprit = scene.member("culprit", instance_id="slot")
+    scene.enter(culprit)
+    scene.know(culprit)
+    successor = scene.member("company", instance_id="slot")
+    scene.enter(successor)
+    scene.care_for(successor)
+    scene.lie(of("culprit", HeartbeatResponse, _error(82, NONE)))
+    for _ in scene.until_found(10):
+        culprit.heartbeat()
+
+
+def _impossible_error(scene: Scene) -> None:
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    scene.lie(of("culprit", HeartbeatResponse, _error(NONE, 3)))
+    culprit.heartbeat()
+    scene.tell_truth()
+    for _ in scene.until_found(10):
+        culprit.heartbeat()
+
+
+def _heartbeat_swallowed(scene: Scene) -> None:
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    scene.lie(of("culprit", HeartbeatResponse, lambda _answer, _exchange: Swallow()))
+    culprit.connection.send(_heartbeat(culprit))
+    for _ in scene.until_found(45):
+        pass
+
+
+def _join_swallowed(scene: Scene) -> None:
+    """A follower waits for an answer that was swallowed, while the others go on."""
+    company, culprit = scene.pair("company", "culprit", session_ms=PATIENT_MS)
+    scene.truth.member_ids = {culprit.member_id}
+    scene.lie(of("culprit", JoinGroupResponse, lambda _answer, _exchange: Swallow()))
+
+    def follow() -> None:
+        scene.until_told(culprit)
+        culprit.connection.send(culprit.join_request())
+
+    scene.together(lambda: scene.enter(company), follow)
+    scene.care_for(company)
+    for _ in scene.until_found(20):
+        pass
+
+
+def _sync_swallowed(scene: Scene) -> None:
+    company, culprit = scene.pair("company", "culprit", session_ms=PATIENT_MS)
+    scene.truth.member_ids = {culprit.member_id}
+    scene.lie(of("culprit", SyncGroupResponse, lambda _answer, _exchange: Swallow()))
+
+    def follow() -> None:
+        scene.until_told(culprit)
+        culprit.enter(timeout_s=30)
+        with contextlib.suppress(RawClientError):
+            culprit.sync(timeout_s=0.1)
+
+    scene.together(lambda: scene.enter(company), follow)
+    scene.care_for(company)
+    for _ in scene.until_found(20):
+        pass
+
+
+def _heartbeat(member: RawMember) -> HeartbeatRequest:
+    return HeartbeatRequest(
+        group_id=member.group, generation_id=member.generation, member_id=member.member_id, group_instance_id=member.instance_id
+    )
+
+
+def _delayed(scene: Scene) -> None:
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    scene.lie(of("culprit", HeartbeatResponse, lambda _answer, _exchange: Forge(None, delay_s=3.0)))
+    culprit.heartbeat()
+    scene.tell_truth()
+    for _ in scene.until_found(10):
+        culprit.heartbeat()
+
+
+# --- lies about joins and syncs -----------------------------------------------------------------------------------------
+
+
+def _join_lied(change: Callable[[JoinGroupResponse, Exchange], JoinGroupResponse | None]) -> Callable[[Scene], None]:
+    """The leader's next JoinGroup success is another than the broker's."""
+
+    def commit(scene: Scene) -> None:
+        culprit, company = scene.pair()
+        before = culprit.generation
+        scene.rebalance(culprit, company)  # so that there is room below the newest generation
+        assert culprit.generation > before
+        scene.care_for(company)
+        scene.lie(of("culprit", JoinGroupResponse, lambda answer, asked: None if answer.error_code else change(answer, asked)))
+        culprit.connection.ask(culprit.join_request(), JoinGroupResponse, timeout_s=30)
+        for _ in scene.until_found(10):
+            pass
+
+    return commit
+
+
+def _lower_generation(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+    return replace(answer, generation_id=answer.generation_id - 2)
+
+
+def _other_member(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+    other = next(member.member_id for member in answer.members if member.member_id != answer.member_id)
+    return replace(answer, member_id=other)
+
+
+def _other_protocol(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+    return replace(answer, protocol_name="roundrobin")
+
+
+def _without_leader(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+    return replace(answer, members=tuple(member for member in answer.members if member.member_id != answer.leader))
+
+
+def _no_members(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+    return replace(answer, members=())
+
+
+def _two_leaders(scene: Scene) -> None:
+    """The follower is told that it leads, with the same members."""
+    leader, follower = scene.pair("company", "culprit")
+    scene.truth.member_ids.clear()
+
+    def change(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse | None:
+        if answer.error_code:
+            return None
+        members = tuple(
+            JoinGroupResponseMember(member_id=member.member_id, metadata=member.protocols[0].metadata) for member in (leader, follower)
+        )
+        return replace(answer, leader=answer.member_id, members=members)
+
+    scene.lie(of("culprit", JoinGroupResponse, change))
+
+    def follow() -> None:
+        scene.until_told(follower)
+        follower.connection.ask(follower.join_request(), JoinGroupResponse, timeout_s=30)
+
+    scene.together(lambda: leader.enter(timeout_s=30), follow)
+    for _ in scene.until_found(5):
+        pass
+
+
+def _sync_lied(change: Callable[[SyncGroupResponse, Exchange], SyncGroupResponse]) -> Callable[[Scene], None]:
+    def commit(scene: Scene) -> None:
+        culprit, company = scene.pair()
+        scene.lie(of("culprit", SyncGroupResponse, lambda answer, asked: None if answer.error_code else change(answer, asked)))
+        scene.rebalance(culprit, company)
+        scene.care_for(company)
+        for _ in scene.until_found(5):
+            culprit.heartbeat()
+
+    return commit
+
+
+def _swapped(answer: SyncGroupResponse, exchange: Exchange) -> SyncGroupResponse:
+    other = next(
+        entry.assignment for entry in exchange.request.assignments if entry.member_id != exchange.request.member_id
+    )
+    return replace(answer, assignment=other)
+
+
+def _emptied(answer: SyncGroupResponse, _: Exchange) -> SyncGroupResponse:
+    return replace(answer, assignment=b"")
+
+
+# --- members that break the protocol ------------------------------------------------------------------------------------
+
+
+def _zombie_generation(scene: Scene) -> None:
+    culprit, company = scene.pair(session_ms=PATIENT_MS)
+    old = culprit.generation
+    scene.rebalance(culprit, company)
+    scene.care_for(company)
+    scene.fact()
+    for _ in scene.until_found(20):
+        culprit.heartbeat(generation=old)
+
+
+def _zombie_member(scene: Scene) -> None:
+    """Silent for longer than its session lasts, and then goes on as if it were a member."""
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    scene.over.wait(SESSION_MS / 1000 + 1)
+    scene.fact()
+    for _ in scene.until_found(20):
+        culprit.heartbeat()
+
+
+def _zombie_committer(scene: Scene) -> None:
+    culprit, company = scene.pair(session_ms=PATIENT_MS)
+    old = culprit.generation
+    scene.rebalance(culprit, company)
+    scene.care_for(company)
+    scene.fact()
+    for offset, _ in enumerate(scene.until_found(25)):
+        culprit.commit(0, offset, generation=old)
+
+
+def _leader_never_syncs(scene: Scene) -> None:
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    culprit.enter(timeout_s=30)
+    scene.fact()
+    for _ in scene.until_found(REASONABLE_S):
+        culprit.heartbeat()
+
+
+def _follower_never_syncs(scene: Scene) -> None:
+    company, culprit = scene.pair("company", "culprit")
+    scene.truth.member_ids = {culprit.member_id}
+    scene.together(lambda: scene.enter(company), lambda: (scene.until_told(culprit), culprit.enter(timeout_s=30)))
+    scene.care_for(company)
+    scene.fact()
+    for _ in scene.until_found(REASONABLE_S):
+        culprit.heartbeat()
+
+
+def _never_rejoins(scene: Scene) -> None:
+    company, culprit = scene.pair("company", "culprit")
+    scene.truth.member_ids = {culprit.member_id}
+    company.connection.send(company.join_request())
+    scene.until_told(culprit)
+    scene.fact()
+    for _ in scene.until_found(REASONABLE_S):
+        culprit.heartbeat()
+
+
+def _abandons_ids(scene: Scene) -> None:
+    """Asks for an id again and again, and uses none."""
+    scene.steady("company")
+    culprit = scene.member("culprit")
+    scene.fact()
+    for _ in scene.until_found(10):
+        culprit.member_id = ""
+        if culprit.join().error_code != MEMBER_ID_REQUIRED:
+            raise CrimeError("the broker did not hand out an id")
+
+
+def _pending_id_blocks(scene: Scene) -> None:
+    """Takes an id and goes away without using it; the others' next join phase waits for it."""
+    first, second = scene.pair("company", "other")
+    scene.truth.member_ids.clear()
+    culprit = scene.member("culprit", session_ms=20_000)
+    culprit.join()
+    scene.fact()
+    scene.care_for(second)
+    scene.care_for(first)
+    trigger = scene.member("newcomer")
+    trigger.join()
+    trigger.connection.send(trigger.join_request())
+    for _ in scene.until_found(18):
+        pass
+
+
+def _assigns(assignment: Callable[[RawMember, RawMember], dict[str, bytes]]) -> Callable[[Scene], None]:
+    def commit(scene: Scene) -> None:
+        culprit, company = scene.pair()
+        scene.care_for(company)
+        culprit.enter(timeout_s=30)
+        scene.fact()
+        culprit.sync(assignment(culprit, company))
+        for _ in scene.until_found(10):
+            culprit.heartbeat()
+
+    return commit
+
+
+def _twice(culprit: RawMember, company: RawMember) -> dict[str, bytes]:
+    everything = share(TOPIC, PARTITIONS, [culprit.member_id])[culprit.member_id]
+    return dict.fromkeys((culprit.member_id, company.member_id), everything)
+
+
+def _to_a_stranger(culprit: RawMember, company: RawMember) -> dict[str, bytes]:
+    return share(TOPIC, PARTITIONS, [culprit.member_id, company.member_id, "nobody-1"])
+
+
+def _one_left_out(culprit: RawMember, _company: RawMember) -> dict[str, bytes]:
+    return share(TOPIC, PARTITIONS, [culprit.member_id])
+
+
+def _other_topic(culprit: RawMember, company: RawMember) -> dict[str, bytes]:
+    return share("lab-b", PARTITIONS, [culprit.member_id, company.member_id])
+
+
+def _to_nobody(_culprit: RawMember, _company: RawMember) -> dict[str, bytes]:
+    return {}
+
+
+def _follower_submits(scene: Scene) -> None:
+    company, culprit = scene.pair("company", "culprit")
+    scene.truth.member_ids = {culprit.member_id}
+
+    def follow() -> None:
+        scene.until_told(culprit)
+        culprit.enter(timeout_s=30)
+        scene.fact()
+        culprit.sync(share(TOPIC, PARTITIONS, [culprit.member_id]))
+
+    scene.together(lambda: scene.enter(company), follow)
+    scene.care_for(company)
+    for _ in scene.until_found(10):
+        culprit.heartbeat()
+
+
+def _future_generation(scene: Scene) -> None:
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    scene.fact()
+    for _ in scene.until_found(10):
+        culprit.heartbeat(generation=culprit.generation + 7)
+        culprit.heartbeat()
+
+
+def _invented_id(scene: Scene) -> None:
+    other, company = scene.pair("other", "company")
+    scene.truth.member_ids.clear()
+    scene.care_for(company)
+    scene.care_for(other)
+    scene.over.wait(SESSION_MS / 1000 + 1)  # younger groups may have handed out ids before anybody looked
+    culprit = scene.member("culprit")
+    culprit.member_id = "culprit-00000000-0000-4000-8000-000000000000"
+    scene.know(culprit)
+    scene.fact()
+    culprit.join()
+    for _ in scene.until_found(10):
+        pass
+
+
+def _same_instance(scene: Scene) -> None:
+    """Two processes with one instance id throw each other out, as supervisors start them again."""
+    scene.fact()
+    previous: RawMember | None = None
+    for turn, _ in enumerate(scene.until_found(25, every_s=1.0)):
+        member = scene.member("culprit" if turn % 2 else "twin", instance_id="slot")
+        scene.enter(member)
+        if previous is not None:
+            previous.heartbeat()  # and is told that it is fenced
+            previous.connection.close()
+        previous = member
+
+
+def _fenced_goes_on(scene: Scene) -> None:
+    culprit = scene.member("culprit", instance_id="slot")
+    scene.enter(culprit)
+    scene.know(culprit)
+    successor = scene.member("company", instance_id="slot")
+    scene.enter(successor)
+    scene.care_for(successor)
+    culprit.heartbeat()
+    scene.fact()
+    for _ in scene.until_found(15):
+        culprit.heartbeat()
+
+
+def _instance_forgotten(scene: Scene) -> None:
+    """A static member heartbeats without its instance id."""
+    culprit = scene.member("culprit", instance_id="slot")
+    scene.enter(culprit)
+    scene.know(culprit)
+    anonymous = replace(culprit, instance_id=None)
+    scene.fact()
+    for _ in scene.until_found(10):
+        anonymous.heartbeat()
+
+
+def _ping_pong(scene: Scene) -> None:
+    culprit, company = scene.pair("culprit", "company")
+    scene.care_for(company)
+    scene.fact()
+    for turn, _ in enumerate(scene.until_found(30)):
+        topics = (TOPIC, "lab-b") if turn % 2 == 0 else (TOPIC,)
+        metadata = encode_subscription(ConsumerProtocolSubscription(topics=topics), 1)
+        culprit.protocols = (JoinGroupRequestProtocol(name="range", metadata=metadata),)
+        scene.enter(culprit)
+
+
+def _joins_only(scene: Scene) -> None:
+    """Joins again and again without ever fetching its assignment."""
+    culprit, company = scene.pair("culprit", "company")
+    scene.care_for(company)
+    scene.fact()
+    for _ in scene.until_found(30):
+        culprit.enter(timeout_s=30)
+
+
+def _garbage_subscription(scene: Scene) -> None:
+    scene.steady("company")
+    culprit = scene.member("culprit", protocols=(JoinGroupRequestProtocol(name="range", metadata=b"\x00"),))
+    scene.fact()
+    culprit.enter(timeout_s=30)
+    for _ in scene.until_found(10):
+        culprit.heartbeat()
+
+
+def _foreign_partition(scene: Scene) -> None:
+    """Commits a partition that was assigned to the other."""
+    culprit, company = scene.pair()
+    scene.rebalance(culprit, company)
+    scene.care_for(company)
+    scene.fact()
+    for _ in scene.until_found(10):
+        culprit.commit(1, 5)  # share() gives partition 1 to the second member
+        culprit.heartbeat()
+
+
+def _goes_back(scene: Scene) -> None:
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    culprit.commit(0, 100)
+    scene.fact()
+    culprit.commit(0, 50)
+    for _ in scene.until_found(10):
+        culprit.heartbeat()
+
+
+PATIENT_MS = 30_000  #: whoever is refused for its generation is so only while its session lasts
+REASONABLE_S = 25.0  #: longer than the rebalance timeout and what comes on top of it
+
+CRIMES: tuple[Crime, ...] = (
+    Crime(name="stale-generation-accepted", rule="G-02", blame=Blame.BROKER, commit=_stale_accepted),
+    Crime(name="stale-commit-accepted", rule="O-02", blame=Blame.BROKER, commit=_stale_commit_accepted),
+    Crime(name="valid-generation-refused", rule="G-03", blame=Blame.BROKER, commit=_valid_refused(22)),
+    Crime(name="member-called-unknown", rule="M-03", blame=Blame.BROKER, commit=_valid_refused(25)),
+    Crime(name="stranger-accepted", rule="M-02", blame=Blame.BROKER, commit=_stranger_accepted),
+    Crime(name="fenced-accepted", rule="S-03", blame=Blame.BROKER, commit=_fenced_accepted),
+    Crime(name="impossible-error", rule="P-07", blame=Blame.BROKER, commit=_impossible_error),
+    Crime(
+        name="heartbeat-swallowed",
+        rule="C-01",
+        blame=Blame.BROKER,
+        commit=_heartbeat_swallowed,
+    ),
+    Crime(name="join-swallowed", rule="C-02", blame=Blame.BROKER, commit=_join_swallowed),
+    Crime(name="sync-swallowed", rule="C-03", blame=Blame.BROKER, commit=_sync_swallowed),
+    Crime(name="heartbeat-delayed", rule="T-06", blame=Blame.BROKER, commit=_delayed),
+    Crime(name="generation-lowered", rule="G-04", blame=Blame.BROKER, commit=_join_lied(_lower_generation)),
+    Crime(name="answer-for-another", rule="M-08", blame=Blame.BROKER, commit=_join_lied(_other_member)),
+    Crime(name="protocol-not-offered", rule="P-03", blame=Blame.BROKER, commit=_join_lied(_other_protocol)),
+    Crime(name="leader-not-listed", rule="P-05", blame=Blame.BROKER, commit=_join_lied(_without_leader)),
+    Crime(name="leader-without-list", rule="P-04", blame=Blame.BROKER, commit=_join_lied(_no_members)),
+    Crime(name="two-leaders", rule="P-06", blame=Blame.BROKER, commit=_two_leaders),
+    Crime(name="assignment-swapped", rule="A-05", blame=Blame.BROKER, commit=_sync_lied(_swapped)),
+    Crime(name="assignment-emptied", rule="A-06", blame=Blame.BROKER, commit=_sync_lied(_emptied)),
+    Crime(name="zombie-generation", rule="G-01", blame=Blame.CLIENT, commit=_zombie_generation),
+    Crime(name="zombie-member", rule="M-01", blame=Blame.CLIENT, commit=_zombie_member),
+    Crime(name="zombie-committer", rule="G-01", blame=Blame.CLIENT, commit=_zombie_committer),
+    Crime(name="leader-never-syncs", rule="R-02", blame=Blame.CLIENT, commit=_leader_never_syncs),
+    Crime(name="follower-never-syncs", rule="R-03", blame=Blame.CLIENT, commit=_follower_never_syncs),
+    Crime(name="never-rejoins", rule="R-08", blame=Blame.CLIENT, commit=_never_rejoins),
+    Crime(name="ids-abandoned", rule="M-05", blame=Blame.CLIENT, commit=_abandons_ids),
+    Crime(name="pending-id-blocks", rule="R-09", blame=Blame.CLIENT, commit=_pending_id_blocks),
+    Crime(name="partition-given-twice", rule="A-03", blame=Blame.CLIENT, commit=_assigns(_twice)),
+    Crime(name="stranger-assigned", rule="A-01", blame=Blame.CLIENT, commit=_assigns(_to_a_stranger)),
+    Crime(name="member-left-out", rule="A-02", blame=Blame.CLIENT, commit=_assigns(_one_left_out)),
+    Crime(name="unsubscribed-assigned", rule="A-04", blame=Blame.CLIENT, commit=_assigns(_other_topic)),
+    Crime(name="nothing-assigned", rule="A-08", blame=Blame.CLIENT, commit=_assigns(_to_nobody)),
+    Crime(name="follower-submits", rule="A-07", blame=Blame.CLIENT, commit=_follower_submits),
+    Crime(name="future-generation", rule="G-07", blame=Blame.CLIENT, commit=_future_generation),
+    Crime(name="id-invented", rule="M-04", blame=Blame.CLIENT, commit=_invented_id),
+    Crime(name="same-instance", rule="S-01", blame=Blame.CONFIG, culprits=("culprit", "twin"), commit=_same_instance),
+    Crime(name="fenced-goes-on", rule="S-02", blame=Blame.CLIENT, commit=_fenced_goes_on),
+    Crime(name="instance-id-forgotten", rule="S-07", blame=Blame.CLIENT, commit=_instance_forgotten),
+    Crime(name="subscription-ping-pong", rule="R-17", blame=Blame.CLIENT, commit=_ping_pong),
+    Crime(name="joins-without-sync", rule="R-10", blame=Blame.CLIENT, commit=_joins_only),
+    Crime(name="garbage-subscription", rule="P-13", blame=Blame.CLIENT, commit=_garbage_subscription),
+    Crime(name="foreign-partition-committed", rule="O-05", blame=Blame.CLIENT, commit=_foreign_partition),
+    Crime(name="offset-goes-back", rule="O-07", blame=Blame.CLIENT, commit=_goes_back),
+)

@@ -1,0 +1,101 @@
+"""Commits the crimes and holds what the monitor said of each against what was done."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from coordinator_model.findings import Finding, Severity
+from coordinator_model.settings import Settings
+from streaming.demo.verdicts import Expected, Sighting, Truth, Verdict, judge
+from tests.real.lab.cluster import Site
+from tests.real.lab.crimes import CRIMES, Crime
+from tests.real.lab.monitor import Monitor
+from tests.real.lab.scene import Lies, Scene
+
+AT_ONCE = 12
+
+
+@dataclass(slots=True)
+class Case:
+    """A crime and its verdict."""
+
+    crime: Crime
+    verdict: Verdict
+    besides: list[Finding] = field(default_factory=list)  #: what else was said of its group, at error level or above
+
+
+def warm_up(site: Site) -> None:
+    """Wait until the coordinators have loaded and long enough afterwards: a heartbeat's success near a load proves nothing."""
+    for number in range(len(site.brokers) * 4):
+        with contextlib.closing(Scene(f"warm-up-{number}", site.bootstrap, Lies(), lambda: False)) as scene:
+            member = scene.member("first")
+            member.enter()
+            member.leave()
+    time.sleep(Settings().load_window_ms / 1000 + 1)
+
+
+def try_all(site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None], crimes: Sequence[Crime] = CRIMES) -> list[Case]:
+    """Commit them, several at a time, and judge."""
+    warm_up(site)
+
+    def one(crime: Crime) -> Case:
+        case = _try(site, monitor, lies, crime)
+        verdict = case.verdict
+        said = f"found after {verdict.seconds_after:.1f} s" if verdict.found else f"NOT FOUND: {verdict.problem}"
+        say(f"{crime.name} ({crime.rule}): {said}")
+        return case
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(one, crimes))
+
+
+def group_of(crime: Crime) -> str:
+    return f"crime-{crime.name}"
+
+
+def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime) -> Case:
+    group = group_of(crime)
+    expected = Expected(
+        rule=crime.rule, group=group, blame=crime.blame, culprits=tuple(f"{group}-{culprit}" for culprit in crime.culprits)
+    )
+    truth = Truth()
+
+    def verdict() -> Verdict:
+        return judge(expected, truth, _sightings(monitor, group))
+
+    failure: str | None = None
+    try:
+        scene = Scene(group, site.bootstrap, lies, lambda: verdict().found)
+        truth = scene.truth
+        try:
+            crime.commit(scene)
+            scene.note_lie()
+        finally:
+            scene.close()
+    except Exception:
+        failure = traceback.format_exc()
+    final = verdict()
+    if not final.found and failure is not None:
+        final = final._replace(problem=f"{final.problem}; {failure}")
+    return Case(crime, final, _besides(monitor, group, crime.rule))
+
+
+def _sightings(monitor: Monitor, group: str) -> list[Sighting]:
+    return [
+        Sighting(said.finding.as_json(), said.at_us)
+        for states in monitor.findings().values()
+        for said in states
+        if said.finding.group == group
+    ]
+
+
+def _besides(monitor: Monitor, group: str, rule: str) -> list[Finding]:
+    last = [states[-1].finding for states in monitor.findings().values()]
+    return [
+        finding for finding in last if finding.group == group and finding.rule != rule and finding.severity.rank >= Severity.ERROR.rank
+    ]
