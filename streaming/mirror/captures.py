@@ -1,0 +1,282 @@
+"""Packets out of capture files: pcap and pcapng, plain or compressed, from a file or while they are being written.
+
+The containers' layouts are dpkt's. Its readers are not used, because three things that matter here get lost in them: a packet's
+original length (what the snap length has cut off), all interfaces of a pcapng file but the first, and whether a file ends in the
+middle of a packet. They also take any length that a damaged file claims for true.
+
+The trap: a stream that is being written (``tcpdump -U -w -``) must not be read in full chunks, or the newest packets wait for the next.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import struct
+import zlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import dpkt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO
+
+_CHUNK: Final = 1 << 20
+
+LARGEST_PACKET: Final = 16 * 2**20
+"""Bytes. A longer packet or block is taken for damage: snap lengths are 256 KiB at most, blocks carry little beside a packet."""
+
+Packet = tuple[int, int, bytes, int]
+"""Capture time in µs since the epoch, link type, captured bytes, original length."""
+
+_COMPRESSED: Final[tuple[tuple[bytes, Callable[[Any], Any]], ...]] = (
+    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
+    (b"\xfd7zXZ\0", lzma.LZMAFile),
+    (b"BZh", bz2.BZ2File),
+)
+
+_DECOMPRESSION_ERRORS: Final = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
+
+_PCAPNG: Final = struct.pack("<I", dpkt.pcapng.PCAPNG_BT_SHB)  # reads the same in both byte orders
+_SIMPLE_PACKET: Final = 3
+_MICROSECONDS: Final = 1_000_000
+
+
+class CaptureError(Exception):
+    """A file cannot be read as a packet capture; the message says why, without the file's name."""
+
+
+def opened(raw: BinaryIO) -> Source:
+    """A stream of bytes, decompressed if it is gzip, xz or bzip2."""
+    source = Source(raw)
+    magic = source.peek(6)
+    for begins, decompressor in _COMPRESSED:
+        if magic.startswith(begins):
+            return Source(decompressor(source), damaged=_DECOMPRESSION_ERRORS)
+    return source
+
+
+class Source:
+    """Bytes of a file or pipe as they come, with a look ahead; file-like as far as decompressors ask for it.
+
+    :param damaged: what reading raises on damaged data; every method then raises :class:`CaptureError`.
+    """
+
+    def __init__(self, raw: Any, damaged: tuple[type[Exception], ...] = ()) -> None:
+        self._read: Callable[[int], bytes] = getattr(raw, "read1", raw.read)
+        self._damaged = damaged
+        self._ahead = b""
+
+    def peek(self, count: int) -> bytes:
+        """The next ``count`` bytes, fewer only at the end, without taking them."""
+        while len(self._ahead) < count and (more := self._read_some()):
+            self._ahead += more
+        return self._ahead[:count]
+
+    def more(self) -> bytes:
+        """What there is, at least one byte; nothing at the end."""
+        if self._ahead:
+            ahead, self._ahead = self._ahead, b""
+            return ahead
+        return self._read_some()
+
+    def read(self, count: int = -1) -> bytes:
+        """As a file's, but may give fewer bytes than asked for before the end."""
+        if count < 0:
+            return b"".join(iter(self.more, b""))
+        taken = self.more()
+        self._ahead = taken[count:]
+        return taken[:count]
+
+    def _read_some(self) -> bytes:
+        try:
+            return self._read(_CHUNK)
+        except self._damaged as error:
+            raise CaptureError(f"holds compressed data that is damaged or cut short ({error})") from None
+
+
+def is_capture(magic: bytes) -> bool:
+    """Whether a file that begins so (four bytes) is a pcap or pcapng file."""
+    return magic == _PCAPNG or _pcap_magic(magic) is not None
+
+
+def packets(source: Source, damage: Callable[[str], None]) -> Iterator[Packet]:
+    """The packets of a capture, in the file's order.
+
+    :param damage: told, in a half sentence, why reading ended before the file did.
+    :raises CaptureError: when it is no capture at all.
+    """
+    magic = source.peek(4)
+    if not magic:
+        raise CaptureError("is empty")
+    if magic == _PCAPNG:
+        return _pcapng(source, damage)
+    if _pcap_magic(magic) is None:
+        raise CaptureError("is no packet capture: it begins like neither pcap nor pcapng")
+    return _pcap(source, damage)
+
+
+# --- pcap ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _pcap_magic(magic: bytes) -> tuple[type[Any], type[Any]] | None:
+    """What dpkt reads the file's header and the packets' by, from the first four bytes of a file."""
+    if len(magic) < 4:
+        return None
+    number = int.from_bytes(magic, "big")
+    packet_header = dpkt.pcap.MAGIC_TO_PKT_HDR.get(number)
+    if packet_header is None:
+        return None
+    return (dpkt.pcap.LEFileHdr if _order(packet_header) == "<" else dpkt.pcap.FileHdr), packet_header
+
+
+def _order(header: type[Any]) -> str:
+    return getattr(header, "__byte_order__", ">")  # dpkt's default
+
+
+def _pcap(source: Source, damage: Callable[[str], None]) -> Iterator[Packet]:
+    classes = _pcap_magic(source.peek(4))
+    assert classes is not None
+    file_header, packet_header = classes
+    size: int = file_header.__hdr_len__
+    if len(source.peek(size)) < size:
+        raise CaptureError("ends within its file header")
+    header = file_header(source.read(size))
+    link = header.linktype & 0xFFFF  # above that, a length of the frame check sequence
+    nanoseconds = header.magic in (dpkt.pcap.TCPDUMP_MAGIC_NANO, dpkt.pcap.PMUDPCT_MAGIC_NANO)
+    unpack = struct.Struct(_order(packet_header) + "IIII").unpack_from
+    header_size: int = packet_header.__hdr_len__
+    data, position = b"", 0
+    while True:
+        body = position + header_size
+        if body <= len(data):
+            seconds, fraction, captured, original = unpack(data, position)
+            end = body + captured
+            if end <= len(data):
+                position = end
+                yield (
+                    seconds * _MICROSECONDS + (fraction // 1000 if nanoseconds else fraction),
+                    link,
+                    data[body:end],
+                    original,
+                )
+                continue
+            if captured > LARGEST_PACKET:
+                damage(f"is damaged: a packet of {captured:,} bytes")
+                return
+        more = _more(source, damage)
+        if not more:
+            if position < len(data):
+                damage("ends in the middle of a packet")
+            return
+        data, position = data[position:] + more, 0
+
+
+def _more(source: Source, damage: Callable[[str], None]) -> bytes:
+    try:
+        return source.more()
+    except CaptureError as error:
+        damage(str(error))
+        return b""
+
+
+# --- pcapng --------------------------------------------------------------------------------------------------------------------------
+
+
+class _Interface(NamedTuple):
+    link: int
+    snap_length: int
+    units_a_second: int
+    offset_us: int
+
+    def at_us(self, high: int, low: int) -> int:
+        return (high << 32 | low) * _MICROSECONDS // self.units_a_second + self.offset_us
+
+
+class _Section:
+    """What the blocks of a section are read by: its byte order, and the interfaces described so far."""
+
+    def __init__(self, order: str) -> None:
+        self.order = order
+        self.interfaces: list[_Interface] = []
+        self.last_us = 0
+        self._enhanced = struct.Struct(order + "8xIIIII").unpack_from
+        self._obsolete = struct.Struct(order + "8xHHIIII").unpack_from
+
+    def describe(self, block: bytes) -> None:
+        """An interface description block."""
+        kind = dpkt.pcapng.InterfaceDescriptionBlockLE if self.order == "<" else dpkt.pcapng.InterfaceDescriptionBlock
+        described = kind(block)
+        units, offset_us = _MICROSECONDS, 0
+        for option in described.opts:
+            if option.code == dpkt.pcapng.PCAPNG_OPT_IF_TSRESOL:
+                units = (2 if option.data[0] & 0x80 else 10) ** (option.data[0] & 0x7F)
+            elif option.code == dpkt.pcapng.PCAPNG_OPT_IF_TSOFFSET:
+                offset_us = struct.unpack(self.order + "q", option.data)[0] * _MICROSECONDS
+        self.interfaces.append(_Interface(described.linktype, described.snaplen, units, offset_us))
+
+    def packet(self, kind: int, block: bytes) -> Packet | None:
+        """A packet block of any kind; None for other blocks. Simple packets carry no time and get that of the one before."""
+        if kind == dpkt.pcapng.PCAPNG_BT_EPB:
+            number, high, low, captured, original = self._enhanced(block)
+        elif kind == dpkt.pcapng.PCAPNG_BT_PB:
+            number, _, high, low, captured, original = self._obsolete(block)
+        elif kind == _SIMPLE_PACKET:
+            original = struct.unpack_from(self.order + "I", block, 8)[0]
+            captured = min(original, self.interfaces[0].snap_length or original, len(block) - 16)
+            return self.last_us, self.interfaces[0].link, block[12 : 12 + captured], original
+        else:
+            return None
+        interface = self.interfaces[number]
+        self.last_us = at_us = interface.at_us(high, low)
+        if captured > len(block) - 32:
+            raise ValueError
+        return at_us, interface.link, block[28 : 28 + captured], original
+
+
+def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[Packet]:
+    section: _Section | None = None
+    for block in _blocks(source, damage):
+        if block.kind == dpkt.pcapng.PCAPNG_BT_SHB:
+            section = _Section(block.order)
+            continue
+        assert section is not None
+        try:
+            if block.kind == dpkt.pcapng.PCAPNG_BT_IDB:
+                section.describe(block.bytes)
+                continue
+            packet = section.packet(block.kind, block.bytes)
+        except (dpkt.UnpackError, struct.error, ValueError, IndexError):
+            damage(f"is damaged: a block of type {block.kind} that contradicts itself")
+            return
+        if packet is not None:
+            yield packet
+
+
+class _Block(NamedTuple):
+    kind: int
+    order: str
+    bytes: bytes
+
+
+def _blocks(source: Source, damage: Callable[[str], None]) -> Iterator[_Block]:
+    data, position, order = b"", 0, "<"
+    while True:
+        if position + 12 <= len(data):
+            if data[position : position + 4] == _PCAPNG:  # a section chooses its byte order
+                order = "<" if data[position + 8 : position + 12] == b"\x4d\x3c\x2b\x1a" else ">"
+            kind, length = struct.unpack_from(order + "II", data, position)
+            if length < 12 or length % 4 or length > LARGEST_PACKET:
+                damage(f"is damaged: a block of {length:,} bytes")
+                return
+            if position + length <= len(data):
+                yield _Block(kind, order, data[position : position + length])
+                position += length
+                continue
+        more = _more(source, damage)
+        if not more:
+            if position < len(data):
+                damage("ends in the middle of a block")
+            return
+        data, position = data[position:] + more, 0

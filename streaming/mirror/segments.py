@@ -1,0 +1,128 @@
+"""TCP segments out of packets: what lies before the payload is taken apart and checked no more than needed.
+
+The everyday packets (IPv4 or IPv6 in Ethernet, VLANs included, loopback, Linux cooked or nothing at all) are unpacked here, because
+making an object of each header costs ten times as much; the odd ones (MPLS, PPPoE, IPv6 extension headers) are left to dpkt.
+
+The traps: Ethernet pads short packets, so the IP header says where the payload ends, but a packet that the sending host's network card
+was to cut up (segmentation offload) may be captured with a length of 0. The snap length cuts packets short without a trace in them.
+"""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+import dpkt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Segment = tuple[bytes, int, int, int, bytes, int]
+"""Addresses and ports as one key (source before destination), sequence number, acknowledgement number, flags, captured payload, and how
+many bytes of payload behind it were not captured."""
+
+FIN: Final = dpkt.tcp.TH_FIN
+SYN: Final = dpkt.tcp.TH_SYN
+RST: Final = dpkt.tcp.TH_RST
+ACK: Final = dpkt.tcp.TH_ACK
+
+_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
+_VLAN_TAGS: Final = frozenset({b"\x81\x00", b"\x88\xa8", b"\x91\x00"})
+_LEFT_TO_DPKT: Final = frozenset({b"\x88\x47", b"\x88\x48", b"\x88\x64"})  # MPLS, PPPoE
+_TCP: Final = dpkt.ip.IP_PROTO_TCP
+_IPV6_EXTENSIONS: Final = frozenset({0, 43, 44, 51, 60, 135})
+
+_ETHERNET: Final = dpkt.pcap.DLT_EN10MB
+
+# Where the network header begins, and where its EtherType stands; -1 where the IP version has to tell it.
+_LINKS: Final[dict[int, tuple[int, int]]] = {
+    _ETHERNET: (14, 12),
+    dpkt.pcap.DLT_NULL: (4, -1),
+    108: (4, -1),  # LOOP, which dpkt numbers by the operating system it runs on; likewise RAW
+    12: (0, -1),
+    14: (0, -1),
+    101: (0, -1),
+    dpkt.pcap.DLT_IPV4: (0, -1),
+    dpkt.pcap.DLT_IPV6: (0, -1),
+    dpkt.pcap.DLT_LINUX_SLL: (16, 14),
+    dpkt.pcap.DLT_LINUX_SLL2: (20, 0),
+}
+LINK_TYPES: Final = frozenset(_LINKS)
+"""The link types that can be read, by their numbers in capture files."""
+
+_ipv4 = struct.Struct(">BxHxxHxBxx8s").unpack_from  # version and header length, total length, fragment, protocol, addresses
+_ipv6 = struct.Struct(">4xHBx32s").unpack_from  # payload length, next header, addresses
+_tcp = struct.Struct(">4sIIBB").unpack_from  # ports, sequence number, acknowledgement number, header length, flags
+
+
+def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
+    """The TCP segment in a packet, or None if there is none, or not all of its headers.
+
+    :param link: link type, one of :data:`LINK_TYPES`.
+    :param original: the packet's length before the snap length cut it.
+    """
+    try:
+        at, type_at = _LINKS[link]
+        kind = packet[type_at : type_at + 2] if type_at >= 0 else _by_version(packet[at])
+        while kind in _VLAN_TAGS:
+            kind = packet[at + 2 : at + 4]
+            at += 4
+        if kind == _IPV4:
+            version, length, fragment, protocol, addresses = _ipv4(packet, at)
+            if protocol != _TCP or fragment & 0x1FFF:
+                return None
+            transport, end = at + 4 * (version & 0xF), at + length
+        elif kind == _IPV6:
+            length, protocol, addresses = _ipv6(packet, at)
+            if protocol in _IPV6_EXTENSIONS:
+                return _by_dpkt(dpkt.ip6.IP6, packet[at:])
+            if protocol != _TCP:
+                return None
+            transport, end = at + 40, at + 40 + length
+        else:
+            return _by_dpkt(dpkt.ethernet.Ethernet, packet) if kind in _LEFT_TO_DPKT and link == _ETHERNET else None
+        ports, sequence, acknowledged, offset, flags = _tcp(packet, transport)
+    except (struct.error, IndexError):
+        return None
+    if not length:  # left to the network card
+        end = original
+    start, captured = transport + (offset >> 4) * 4, len(packet)
+    missing = end - max(captured, start) if end > captured else 0
+    return addresses + ports, sequence, acknowledged, flags, packet[start:end], missing
+
+
+def _by_version(first: int) -> bytes:
+    return {4: _IPV4, 6: _IPV6}.get(first >> 4, b"")
+
+
+def _by_dpkt(kind: Callable[[bytes], dpkt.Packet], packet: bytes) -> Segment | None:
+    try:
+        found = kind(packet)
+        while not isinstance(found, (dpkt.ip.IP, dpkt.ip6.IP6)):
+            found = found.data
+        tcp = found.data
+        if not isinstance(tcp, dpkt.tcp.TCP):
+            return None
+    except (dpkt.UnpackError, AttributeError, struct.error, IndexError):
+        return None
+    if isinstance(found, dpkt.ip.IP):
+        length = found.len - found.hl * 4
+    else:
+        length = found.plen - sum(header.length for header in found.all_extension_headers)
+    missing = max(length - tcp.off * 4 - len(tcp.data), 0)
+    ports = struct.pack(">HH", tcp.sport, tcp.dport)
+    return found.src + found.dst + ports, tcp.seq, tcp.ack, tcp.flags, bytes(tcp.data), missing
+
+
+def reverse(key: bytes) -> bytes:
+    """The key of the opposite direction."""
+    size = (len(key) - 4) // 2
+    return key[size : 2 * size] + key[:size] + key[-2:] + key[-4:-2]
+
+
+def ends(key: bytes) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Source and destination of a key, each an address in words and a port."""
+    size = (len(key) - 4) // 2
+    source, destination = ip_address(key[:size]), ip_address(key[size : 2 * size])
+    return (str(source), int.from_bytes(key[-4:-2], "big")), (str(destination), int.from_bytes(key[-2:], "big"))
