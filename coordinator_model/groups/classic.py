@@ -602,7 +602,11 @@ class ClassicGroup:
         if newest is not None and generation < newest.generation:
             skew = self.settings.clock_skew_ms * 1_000
             if newest.proven_us >= exchange.effective_us - skew:
-                return tuple(happenings)  # overlaps the newer round: an old answer, captured late
+                # It overlaps the newest round, so it may be an old answer that was captured late; but how old, its request tells.
+                passed = self.proof_beyond(generation, exchange.effective_us)
+                if passed is not None:
+                    happenings.append(Regressed(exchange, generation, passed, self._why_reset(exchange, passed, generation)))
+                return tuple(happenings)
             happenings.append(Regressed(exchange, generation, newest, self._why_reset(exchange, newest, generation)))
             self.new_incarnation(exchange.res_us, f"the generation fell from {newest.generation} to {generation}")
             self._accepted(exchange)
