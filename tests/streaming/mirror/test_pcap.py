@@ -7,6 +7,8 @@ import io
 import lzma
 import random
 import struct
+from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -210,16 +212,14 @@ class TestContainers:
         content = pcap(wires)
 
         class Pipe:
-            portions = [content[:100], content[100:-20], content[-20:]]
+            portions: ClassVar = [content[:100], content[100:-20], content[-20:]]
 
             def read1(self, _size: int) -> bytes:
                 return self.portions.pop(0) if self.portions else b""
 
             read = read1
 
-        taken = []
-        for packet in packets(opened(Pipe()), lambda _: None):
-            taken.append((packet, len(Pipe.portions)))
+        taken = [(packet, len(Pipe.portions)) for packet in packets(opened(Pipe()), lambda _: None)]
         assert len(taken) == len(wires)
         assert taken[0][1] == 2
         assert taken[-2][1] == 1, "all but the last were there before the last portion came"
@@ -426,7 +426,7 @@ class TestLosses:
         assert len(seen) == 200
         assert len(found.gaps()) >= 4
         order = [record.at_us for record in found.all_records]
-        assert max(early - late for late, early in zip(order[1:], order)) <= 1_000_000
+        assert max(early - late for early, late in pairwise(order)) <= 1_000_000
 
     def test_what_only_an_acknowledgement_tells_of_is_a_gap_too(self, wires, line):
         beats(line, 0)
