@@ -321,16 +321,18 @@ class Coordinator:
         return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
 
     def _opened(self, key: GroupKey) -> tuple[ClassicGroup, Ledger]:
-        """The group and its ledger, made or unpacked as needed."""
+        """The group and its ledger, made or unpacked as needed.
+
+        :raises SnapshotError: whenever it is asked for, if the group cannot be unpacked: never half a group.
+        """
         tracked = self._groups.get(key)
         if tracked is None:
             tracked = self._groups[key] = _Tracked()
         if tracked.group is None or tracked.ledger is None:
             cluster, name = key
-            tracked.group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading)
-            tracked.ledger = Ledger(cluster, name)
-            if tracked.cold:
-                tracked.ledger = unpack_group(tracked.cold, tracked.hot, tracked.group)
+            group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading)
+            ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else Ledger(cluster, name)
+            tracked.group, tracked.ledger = group, ledger
         return tracked.group, tracked.ledger
 
     def _forget_membership(self, key: GroupKey, at_us: int, because: str) -> None:

@@ -117,7 +117,10 @@ def _ext_hook(code: int, packed: bytes) -> Any:
     type_ = _TYPES.get(code)
     if type_ is None:
         raise SnapshotError(f"unknown record type {code}: the snapshot was written by a newer release")
-    return type_(*_unpack(packed))
+    values = _unpack(packed)
+    if len(values) > len(_FIELDS[type_]):
+        raise SnapshotError(f"{type_.__name__} has {len(values)} fields: the snapshot was written by a newer release")
+    return type_(*values)
 
 
 def _pack(value: Any) -> bytes:
@@ -189,8 +192,20 @@ def _unpack_hot(group: ClassicGroup, members: Iterable[Member], hot: bytes) -> N
 
 
 def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
-    """Fill ``group`` from what :func:`pack_cold` and :func:`pack_hot` wrote, and give its ledger."""
+    """Fill ``group`` from what :func:`pack_cold` and :func:`pack_hot` wrote, and give its ledger.
+
+    :raises SnapshotError: when the bytes are no group, or one of a newer release; ``group`` is then of no use.
+    """
+    try:
+        return _fill_group(cold, hot, group)
+    except Exception as error:  # zlib and msgpack raise half a dozen unrelated types on bad bytes
+        raise SnapshotError(f"group {group.name} cannot be read from the snapshot: {error}") from None
+
+
+def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
     plain, state, members, rounds, findings = _unpack(zlib.decompress(cold))
+    if len(plain) > len(_PLAIN):
+        raise SnapshotError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
     group.state = State(state)

@@ -254,11 +254,8 @@ class ClassicGroup:
     # ------------------------------------------------------------------------------------------------ frames in
 
     def request(self, record: MirrorRecord, body: Any) -> tuple[Happening, ...]:
-        """A request was captured."""
+        """A request of one of the :data:`MODELLED_API_KEYS` was captured."""
         api_key = record.api_key
-        reader = _ASKS.get(api_key)
-        if reader is None:
-            return NOTHING
         line = self.lines.get(record.connection)
         if line is None:
             line = self.lines[record.connection] = Line()
@@ -278,7 +275,7 @@ class ClassicGroup:
             record.queued_behind,
         )
         exchange.correlation_id = record.correlation_id
-        reader(exchange, body)
+        _ASKS[api_key](exchange, body)
         # Behind requests that this group does not see, nothing is known of when it was processed until it is answered.
         exchange.effective_us = record.at_us if record.queued_behind <= line.outstanding else -1
         line.outstanding += 1
@@ -288,7 +285,9 @@ class ClassicGroup:
         member = self.members.get(exchange.member_id) if exchange.member_id else None
         if member is not None:
             if member.gone == "silent":
-                if member.proven_us is not None:
+                # Another coordinator, or this one restarted, starts all sessions anew.
+                stayed = record.broker == self.broker and self.unwatched_us <= member.last_frame_us
+                if member.proven_us is not None and stayed:
                     exchange.silence_us = record.at_us - member.last_frame_us
                 self._speaks_again(member)
             member.last_frame_us = record.at_us
@@ -314,16 +313,15 @@ class ClassicGroup:
         exchange = self.open.pop((record.connection, record.exchange), None)
         if exchange is None:
             return NOTHING
-        line = self.lines.get(record.connection)
+        line = self.lines[record.connection]  # made with the request, and gone only together with it
+        line.outstanding -= 1
         if correlation_id != exchange.correlation_id:
-            return self._answers_another(exchange, record, line, correlation_id)
-        if line is not None:
-            if exchange.effective_us < 0:
-                exchange.effective_us = exchange.inv_us
-            elif exchange.queued_behind:
-                exchange.effective_us = max(exchange.inv_us, line.last_response_us)
-            line.outstanding -= 1
-            line.last_response_us = record.at_us
+            return self._answers_another(exchange, record, correlation_id)
+        if exchange.effective_us < 0:
+            exchange.effective_us = exchange.inv_us
+        elif exchange.queued_behind:
+            exchange.effective_us = max(exchange.inv_us, line.last_response_us)
+        line.last_response_us = record.at_us
         exchange.res_us = record.at_us
         exchange.response_offset = record.offset
         happenings = _ON_RESPONSE[exchange.api_key](self, exchange, body)
@@ -338,13 +336,9 @@ class ClassicGroup:
             happenings += self.identity.second_look(self, exchange, body)
         return happenings
 
-    def _answers_another(
-        self, exchange: Exchange, record: MirrorRecord, line: Line | None, correlation_id: int
-    ) -> tuple[Happening, ...]:
+    def _answers_another(self, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Happening, ...]:
         """Whatever this answer says, it does not say it of this request."""
         exchange.res_us, exchange.response_offset = record.at_us, record.offset
-        if line is not None:
-            line.outstanding -= 1
         self.lost_sight(record.at_us, "an answer does not belong to its request")
         return (Mismatched(exchange, correlation_id),)
 
@@ -354,10 +348,8 @@ class ClassicGroup:
 
     def abandon(self, record: MirrorRecord) -> None:
         """A frame of this exchange cannot be read: nobody will learn how it ended."""
-        exchange = self.open.pop((record.connection, record.exchange), None)
-        line = self.lines.get(record.connection)
-        if exchange is not None and line is not None:
-            line.outstanding -= 1
+        if self.open.pop((record.connection, record.exchange), None) is not None:
+            self.lines[record.connection].outstanding -= 1
 
     def connection_closed(self, connection: str, at_us: int) -> None:
         """A connection ended: what was open on it will not be answered, and nobody owes an answer."""

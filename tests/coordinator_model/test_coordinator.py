@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Finding, Status
 from coordinator_model.snapshots import SnapshotError
+from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model import test_rules
-from tests.coordinator_model.conversation import START_US, Conversation
+from tests.coordinator_model.conversation import START_US, Asked, Conversation
 from tests.coordinator_model.test_rules import live, settled, zombie
 
 
@@ -115,6 +117,54 @@ def test_a_gap_record_is_a_finding_and_sends_groups_back_to_learning() -> None:
     assert talk.model.counters["records lost by the capture"] == 3
 
 
+def test_a_gap_of_one_group_leaves_the_others_alone() -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    other = talk.client("x")
+    talk.call(other, wire.HeartbeatRequest(group_id="other", generation_id=7, member_id="m"), wire.HeartbeatResponse())
+    loss = pack_loss(Loss(2, 200, talk.now_us - 1_000_000, talk.now_us))
+    talk._feed(Kind.GAP, Asked(talk.client("tap"), -1, -1, -1), loss, group="other")
+    assert talk.the("V-04").summary == "The capture lost 2 records over 1.0 s: group other back to learning."
+    assert talk.group_json()["learning"] is None
+    talk.heartbeat(a)
+    assert talk.group_json()["generation"] == 3
+
+
+def test_a_gap_of_a_group_that_was_never_seen_makes_no_group() -> None:
+    talk = Conversation()
+    settled(talk)
+    talk.model.changed_groups()
+    loss = pack_loss(Loss(2, 200, talk.now_us - 1_000_000, talk.now_us))
+    talk._feed(Kind.GAP, Asked(talk.client("tap"), -1, -1, -1), loss, group="never-seen")
+    assert "group never-seen" in talk.the("V-04").summary
+    assert talk.model.changed_groups() == []
+
+
+def test_a_gap_whose_extent_cannot_be_read_is_a_loss_all_the_same() -> None:
+    talk = Conversation()
+    settled(talk)
+    talk._feed(Kind.GAP, None, b"\xc1")
+    assert "an unknown number of records" in talk.the("V-04").summary
+    assert talk.group_json()["learning"] == "the capture lost frames"
+    assert talk.model.counters["records lost by the capture"] == 0
+
+
+def test_a_connection_that_cannot_be_followed_is_named() -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    nothing_lost = pack_loss(Loss(0, 0, talk.now_us, talk.now_us))
+    talk._feed(Kind.GAP, Asked(a, -1, -1, -1), nothing_lost)
+    assert f"sight of connection {a.connection} from {a.host}:{a.port}, which it cannot read" in talk.the("V-04").summary
+    assert "records lost by the capture" not in talk.model.counters
+
+
+def test_the_end_of_a_connection_makes_no_group() -> None:
+    talk = Conversation()
+    talk.close(talk.client("a"))
+    assert talk.model.changed_groups() == []
+    assert talk.model.counters["close"] == 1
+
+
 @pytest.mark.parametrize("cut_bytes", [0, 17])
 def test_an_unreadable_frame_is_a_finding_and_counted(cut_bytes: int) -> None:
     talk = Conversation()
@@ -134,6 +184,52 @@ def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_i
     assert talk.group_json()["learning"] == "a record could not be read"
     talk.tick()
     assert talk.model.counters["missing records"] == 0
+
+
+def test_an_unreadable_record_moves_the_clock_and_is_counted_once() -> None:
+    talk = Conversation()
+    talk.tick()
+    at_us = talk.now_us + 5_000_000
+    (finding,) = talk.model.receive_unreadable(talk.offset, at_us, None, "no envelope")
+    assert "no envelope" in finding.summary
+    assert talk.model.now_us == at_us
+    assert talk.model.receive_unreadable(talk.offset, at_us, None, "no envelope") == []
+    assert talk.model.counters["unreadable records"] == 1
+    assert talk.model.counters["repeated records"] == 1
+
+
+def test_a_finding_about_the_view_is_resolved_by_the_clock_alone() -> None:
+    talk = Conversation()
+    talk.tick()
+    talk.model.receive_unreadable(talk.offset, talk.now_us, None, "no envelope")
+    due = talk.model.next_deadline()
+    assert due is not None
+    assert talk.model.advance(due - 1) == []
+    (finding,) = talk.model.advance(due)
+    assert (finding.rule, finding.status) == ("V-02", Status.RESOLVED)
+    assert talk.model.next_deadline() is None
+
+
+def test_a_group_on_whose_timers_the_model_raises_is_looked_at_again_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken_model:
+        broken_model.setattr("coordinator_model.coordinator.session_end_us", broken)
+        talk.now_us += 1_000_000
+        with pytest.raises(ZeroDivisionError):
+            talk.tick()
+    found = talk.model.receive_unreadable(talk.offset - 1, talk.now_us, None, "the model raised ZeroDivisionError")
+    assert [finding.rule for finding in found] == ["V-02"]
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.ask_join(a)
+    for _ in range(14):
+        talk.heartbeat(b, 27)
+        talk.wait(1_000)
+    assert "R-08" in talk.rules()
 
 
 def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back_to_learning(
@@ -164,6 +260,23 @@ def test_unmodelled_apis_are_counted_and_name_the_kind_of_group() -> None:
     assert talk.findings == []
 
 
+def test_a_kind_that_is_known_already_is_no_news() -> None:
+    talk = Conversation()
+    a = talk.client("a")
+    talk.raw(a, b"", api_key=68, version=0)
+    assert len(talk.model.changed_groups()) == 1
+    talk.raw(a, b"", api_key=68, version=0)
+    assert talk.model.changed_groups() == []
+    assert talk.model.counters["ConsumerGroupHeartbeat req not modelled"] == 2
+
+
+def test_an_unmodelled_api_that_names_no_kind_makes_no_group() -> None:
+    talk = Conversation()
+    talk.raw(talk.client("a"), b"", api_key=16, version=0)
+    assert talk.model.counters["ListGroups req not modelled"] == 1
+    assert talk.model.changed_groups() == []
+
+
 def test_a_backlog_raises_nothing_that_live_reading_does_not() -> None:
     """Deadlines are judged on capture time: reading an hour of records in one go is the same as reading them as they came."""
     talk = Conversation()
@@ -190,6 +303,18 @@ def test_a_group_is_forgotten_a_day_after_its_last_frame() -> None:
     talk.wait(700_000)
     gone = talk.model.changed_groups()
     assert [(snapshot.key, snapshot.as_json()) for snapshot in gone] == [("c1/g", None)]
+
+
+def test_a_forgotten_group_is_in_no_snapshot() -> None:
+    talk = Conversation(forget_group_ms=600_000)
+    a, b = settled(talk)
+    with_group = len(talk.model.snapshot())
+    talk.leave(a)
+    talk.leave(b)
+    talk.wait(700_000)
+    talk.model.changed_groups()
+    assert len(talk.model.snapshot()) < with_group // 2
+    assert Coordinator.restore(talk.model.snapshot()).next_deadline() is None
 
 
 def test_forgetting_a_group_resolves_what_is_still_open() -> None:

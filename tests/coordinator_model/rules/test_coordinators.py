@@ -851,16 +851,6 @@ def test_C_11_resolves_when_it_does_not_recur(talk: Conversation) -> None:
     assert resolved(talk, "C-11")
 
 
-def test_C_11_survives_a_connection_whose_end_was_already_captured(talk: Conversation) -> None:
-    a, _ = settled(talk)
-    group, _ = talk.model._opened(("c1", "g"))
-    asked = ask_heartbeat(talk, a)
-    del group.lines[a.connection]
-    frame = wire.encode_response(wire.HeartbeatResponse(), api_version=4, correlation_id=99)
-    talk._feed(Kind.RESPONSE, asked, frame)
-    assert said(talk, "C-11")
-
-
 # ---------------------------------------------------------------------------------------------------- C-12
 
 
