@@ -23,3 +23,29 @@ def test_G_04_sees_a_lowered_generation_also_when_another_member_was_answered_fi
     talk.settle()
     assert talk.rules() == ["G-04"]
     assert "from generation 4 to 3" in talk.the("G-04").summary
+
+
+def test_T_02_knows_that_another_broker_starts_the_sessions_anew(talk: Conversation) -> None:
+    """A broker was killed, and nobody was told NOT_COORDINATOR: the members found its successor after their sessions had ended."""
+    a, b = settled(talk)
+    talk.heartbeat(a)
+    talk.heartbeat(b)
+    talk.wait(15_000)
+    for member in (a, b):
+        talk.heartbeat(member.reconnected("2"))
+    talk.settle()
+    assert "T-02" not in talk.rules()
+
+
+def test_T_02_knows_that_a_restarted_broker_starts_the_sessions_anew(talk: Conversation) -> None:
+    """All connections ended with it; it came back fast enough that nobody was told that it loads."""
+    a, b = settled(talk)
+    talk.heartbeat(a)
+    talk.heartbeat(b)
+    talk.close(a)
+    talk.close(b)
+    talk.wait(15_000)
+    for member in (a, b):
+        talk.heartbeat(member.reconnected())
+    talk.settle()
+    assert "T-02" not in talk.rules()

@@ -2,60 +2,81 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from streaming.jvm import JvmError
 from tests.real.lab import java, releases
-from tests.real.lab.client import Kind
-from tests.real.lab.laboratory import Result, run
+from tests.real.lab.client import KINDS
+from tests.real.lab.laboratory import run
+from tests.real.lab.table import as_json, crimes, table, troubles
 
-KINDS: tuple[Kind, ...] = ("confluent-kafka", "kafka-python", "java")
+CRIMES_TAKE_S = 75.0
+LEAST_CHAOS_S = 30.0
 
 
 def main(
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long chaos goes on, over all versions.")] = 10.0,
-    seed: Annotated[int, typer.Option(help="What decides the order of events.")] = 1,
-    version: Annotated[str, typer.Option(help=f"One line of releases only: {', '.join(releases.RELEASES)}.")] = "",
-    brokers: Annotated[int, typer.Option(help="Brokers in the cluster: 1 or 3.")] = 1,
-    folder: Annotated[Path | None, typer.Option(help="Where recordings and logs go.")] = None,
+    minutes: Annotated[float, typer.Option(min=0.5, help="How long it all takes, shared by the releases.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Decides what happens, and to whom.")] = 1,
+    version: Annotated[
+        list[str] | None, typer.Option(help=f"A line of releases: {', '.join(releases.RELEASES)}. All by default.")
+    ] = None,
+    brokers: Annotated[int, typer.Option(min=0, max=3, help="Brokers in a cluster; by default one and three in turn.")] = 0,
+    folder: Annotated[Path | None, typer.Option(help="Where recordings, logs and results go; by default a temporary one.")] = None,
 ) -> None:
-    """Run real brokers and clients through lawful chaos and say what the monitor made of it."""
-    say = Console(stderr=True, highlight=False).print
-    kinds = [kind for kind in KINDS if kind != "java" or java.why_not() is None]
-    if "java" not in kinds:
-        say(f"no Java clients: {java.why_not()}")
+    """Let real brokers and clients live through lawful chaos, then commit crimes, and see what the monitor makes of it.
+
+    The exit status is 0 if there was no false error, all crimes were found and the model knew what the brokers said.
+
+        python -m tests.real.lab --minutes 20 --seed 7 --version 3.9 --brokers 3
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that brokers and clients are ended
+    say = Console(stderr=True, highlight=False, soft_wrap=True).print
+    lines = version or list(releases.RELEASES)
+    for line in lines:
+        if line not in releases.RELEASES:
+            raise typer.BadParameter(f"no releases {line}, only {', '.join(releases.RELEASES)}", param_hint="--version")
+    missing = java.why_not()
+    if missing:
+        say(f"no Java clients: {missing}")
     place = folder or Path(tempfile.mkdtemp(prefix="rebalance-monitor-lab-"))
     place.mkdir(parents=True, exist_ok=True)
-    lines = [version] if version else list(releases.RELEASES)
-    good = True
-    for line in lines:
-        result = run(line=line, brokers=brokers, seed=seed, seconds=minutes * 60 / len(lines), kinds=kinds, folder=place, say=say)
-        _show(result, say)
-        good = good and result.good
-    sys.exit(0 if good else 1)
+    results = []
+    for number, line in enumerate(lines):
+        try:
+            result = run(
+                line=line,
+                brokers=brokers or (1, 3)[(seed + number) % 2],
+                seed=seed,
+                seconds=max(LEAST_CHAOS_S, minutes * 60 / len(lines) - CRIMES_TAKE_S),
+                kinds=[kind for kind in KINDS if kind != "java" or not missing],
+                folder=place,
+                say=say,
+            )
+        except JvmError as error:
+            say(f"error: {error}")
+            raise typer.Exit(2) from None
+        results.append(result)
+        with (place / "results.jsonl").open("a") as file:
+            file.write(as_json(result) + "\n")
+    _show(results, place)
+    raise typer.Exit(0 if all(result.good for result in results) else 1)
 
 
-def _show(result: Result, say) -> None:
-    print(f"kafka {result.version} x{result.brokers} seed {result.seed}: {result.seconds:.0f} s, {result.frames} frames, {result.rebalances} rebalances, {result.groups} groups")
-    print("clients", dict(result.clients))
-    print("acts", dict(result.acts))
-    for severity, rules in result.findings.items():
-        print(severity, dict(rules))
-    for finding in result.false_alarms:
-        print("FALSE", finding.rule, finding.name, finding.group, finding.status, finding.summary, "| observed:", finding.observed)
-        for evidence in finding.evidence:
-            print("     ", evidence.offset, evidence.connection, evidence.at_us, evidence.frame)
-    for comparison in result.comparisons:
-        print(comparison)
-    for crash in result.crashes[:5]:
-        print("CRASH", crash)
-    print("replay differs:", result.replay_differs)
-    print(dict(result.counters), result.recording)
+def _show(results: list[Any], place: Path) -> None:
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(table(results))
+    console.print(crimes(results))
+    for result in results:
+        for line in troubles(result, place):
+            print(line)
+    print(f"recordings and logs: {place}")
 
 
 if __name__ == "__main__":

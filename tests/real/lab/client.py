@@ -22,6 +22,7 @@ from tests.real.lab import java
 Kind = Literal["confluent-kafka", "kafka-python", "java"]
 Commits = Literal["auto", "sync", "async", "transaction"]
 
+KINDS: tuple[Kind, ...] = ("confluent-kafka", "kafka-python", "java")
 POLL_S = 0.25
 COMMIT_EVERY = 4  # polls
 
@@ -46,7 +47,9 @@ class Client:
     def command(self) -> list[str]:
         """The command line of its process."""
         if self.kind == "java":
-            return java.command({name: ",".join(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()})
+            return java.command(
+                {name: ",".join(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+            )
         return [sys.executable, "-m", "tests.real.lab.client", json.dumps(asdict(self))]
 
 
@@ -68,7 +71,9 @@ class Orders:
 
 
 def main() -> None:
-    options = Client(**{name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(sys.argv[1]).items()})
+    options = Client(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(sys.argv[1]).items()}
+    )
     orders = Orders()
     consume = _confluent_kafka if options.kind == "confluent-kafka" else _kafka_python
     tell("started")

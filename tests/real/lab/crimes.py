@@ -253,7 +253,8 @@ def _two_leaders(scene: Scene) -> None:
         if answer.error_code:
             return None
         members = tuple(
-            JoinGroupResponseMember(member_id=member.member_id, metadata=member.protocols[0].metadata) for member in (leader, follower)
+            JoinGroupResponseMember(member_id=member.member_id, metadata=member.protocols[0].metadata)
+            for member in (leader, follower)
         )
         return replace(answer, leader=answer.member_id, members=members)
 
@@ -281,9 +282,7 @@ def _sync_lied(change: Callable[[SyncGroupResponse, Exchange], SyncGroupResponse
 
 
 def _swapped(answer: SyncGroupResponse, exchange: Exchange) -> SyncGroupResponse:
-    other = next(
-        entry.assignment for entry in exchange.request.assignments if entry.member_id != exchange.request.member_id
-    )
+    other = next(entry.assignment for entry in exchange.request.assignments if entry.member_id != exchange.request.member_id)
     return replace(answer, assignment=other)
 
 

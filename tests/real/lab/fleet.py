@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from streaming.demo.processes import Child, Processes
 from tests.real.lab.client import Client, Commits, Kind
 
+STOP_TIMEOUT_S = 10.0  # a container platform is not patient either
 TOPICS = {"lab-a": 3, "lab-b": 4, "lab-c": 2}  #: with their partitions at the start
 
 
@@ -102,7 +103,7 @@ class Fleet:
 
     def remove(self, member: Membership) -> None:
         """Let it leave in good order."""
-        member.child.stop()
+        member.child.stop(STOP_TIMEOUT_S)
         self.members.remove(member)
 
     def kill(self, member: Membership) -> None:

@@ -18,6 +18,7 @@ from tests.real.lab.monitor import Monitor
 from tests.real.lab.scene import Lies, Scene
 
 AT_ONCE = 12
+_CRIME = "crime-"
 
 
 @dataclass(slots=True)
@@ -55,7 +56,12 @@ def try_all(site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None]
 
 
 def group_of(crime: Crime) -> str:
-    return f"crime-{crime.name}"
+    return f"{_CRIME}{crime.name}"
+
+
+def is_crime(group: str) -> bool:
+    """Whether the group was made for a crime."""
+    return group.startswith(_CRIME)
 
 
 def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime) -> Case:
@@ -97,5 +103,7 @@ def _sightings(monitor: Monitor, group: str) -> list[Sighting]:
 def _besides(monitor: Monitor, group: str, rule: str) -> list[Finding]:
     last = [states[-1].finding for states in monitor.findings().values()]
     return [
-        finding for finding in last if finding.group == group and finding.rule != rule and finding.severity.rank >= Severity.ERROR.rank
+        finding
+        for finding in last
+        if finding.group == group and finding.rule != rule and finding.severity.rank >= Severity.ERROR.rank
     ]

@@ -1,9 +1,8 @@
-"""A run of the laboratory: warm up, chaos with quiet points between, and what the monitor said of it."""
+"""A run of the laboratory: lawful chaos with quiet points between, then crimes, and what the monitor said of all that."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,13 +16,17 @@ from tests.real.lab import releases
 from tests.real.lab.chaos import Chaos
 from tests.real.lab.client import Kind
 from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
+from tests.real.lab.crimes import CRIMES, Crime
 from tests.real.lab.fleet import MAKES, TOPICS, Fleet, Make
+from tests.real.lab.justice import Case, is_crime, try_all
 from tests.real.lab.monitor import Monitor, replayed
 from tests.real.lab.quiet import Comparison, at_quiet_point
+from tests.real.lab.scene import Lies
 
 SETTINGS = Settings(group_initial_rebalance_delay_ms=INITIAL_DELAY_MS)
 CHAOS_BETWEEN_QUIET_POINTS_S = 45.0
-log = logging.getLogger(__name__)
+
+Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -33,24 +36,32 @@ class Result:
     version: str
     brokers: int
     seed: int
+    recording: Path
     seconds: float = 0.0
+    chaos_s: float = 0.0
     frames: int = 0
     rebalances: int = 0
     groups: int = 0
+    restores: int = 0  #: of the model from its snapshot, on the way
     clients: Counter[str] = field(default_factory=Counter)
+    software: tuple[str, ...] = ()
     acts: Counter[str] = field(default_factory=Counter)
-    findings: dict[str, Counter[str]] = field(default_factory=dict)  #: severity → rule → findings
+    findings: dict[Severity, Counter[str]] = field(default_factory=dict)  #: about lawful groups: worst severity → rule → findings
     false_alarms: list[Finding] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     replay_differs: list[str] = field(default_factory=list)
-    counters: Counter[str] = field(default_factory=Counter)
-    recording: Path | None = None
 
     @property
     def good(self) -> bool:
-        equal = all(not comparison.differences for comparison in self.comparisons)
-        return equal and not (self.false_alarms or self.crashes or self.replay_differs)
+        return not (
+            self.false_alarms
+            or any(comparison.differences for comparison in self.comparisons)
+            or any(not case.verdict.found for case in self.cases)
+            or self.crashes
+            or self.replay_differs
+        )
 
 
 def run(
@@ -62,40 +73,46 @@ def run(
     kinds: Sequence[Kind],
     folder: Path,
     makes: Sequence[Make] = MAKES,
-    say: Callable[[str], None],
+    crimes: Sequence[Crime] = CRIMES,
+    say: Say,
 ) -> Result:
-    """Run lawful chaos against one release for so long.
+    """Run lawful chaos against one release for so long, and commit the crimes afterwards, while the fleet goes on.
 
     :param folder: where recording and the clients' logs go.
     """
     jars = releases.broker_jars(line)
-    result = Result(releases.version(jars), brokers, seed)
-    result.recording = folder / f"{line}-{brokers}-{seed}.records"
+    version = releases.version(jars)
+    result = Result(version, brokers, seed, folder / f"{version}-{brokers}-{seed}.records")
     began = time.monotonic()
 
     def timed(text: str) -> None:
         say(f"{time.monotonic() - began:6.1f} s  {text}")
 
+    lies = Lies()
     with contextlib.ExitStack() as stack:
         monitor = stack.enter_context(Monitor(result.recording, SETTINGS))
-        site = stack.enter_context(Site(brokers, jars, monitor))
+        site = stack.enter_context(Site(brokers, jars, monitor, [lies.tamper]))
         for topic, partitions in TOPICS.items():
             site.create_topic(topic, partitions)
         processes = stack.enter_context(Processes(folder / "clients", lambda _: None))
         fleet = Fleet(processes, site.bootstrap, kinds, makes)
         fleet.start_all()
-        timed("brokers up, clients started")
+        timed(f"Kafka {version}, {brokers} brokers: up, and {len(fleet.members)} clients started")
         chaos = Chaos(site, fleet, seed, TOPICS, timed)
-        deadline = time.monotonic() + seconds
         result.comparisons.append(_quiet(site, monitor, chaos, timed))
-        while (now := time.monotonic()) < deadline:
-            _chaos(chaos, site, min(deadline, now + CHAOS_BETWEEN_QUIET_POINTS_S))
+        started = time.monotonic()
+        while (now := time.monotonic()) < started + seconds:
+            _chaos(chaos, site, min(started + seconds, now + CHAOS_BETWEEN_QUIET_POINTS_S))
             result.comparisons.append(_quiet(site, monitor, chaos, timed))
             monitor.restore()
+        result.chaos_s = time.monotonic() - started
+        if crimes:
+            timed("crimes")
+            result.cases = try_all(site, monitor, lies, timed, crimes)
         result.acts, result.clients = chaos.acts, fleet.started
         timed("ending")
-    result.seconds = time.monotonic() - began
     _sum_up(result, monitor)
+    result.seconds = time.monotonic() - began
     return result
 
 
@@ -108,7 +125,7 @@ def _chaos(chaos: Chaos, site: Site, until: float) -> None:
             time.sleep(0.2)
 
 
-def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Callable[[str], None]) -> Comparison:
+def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Say) -> Comparison:
     chaos.calm()
     comparison = at_quiet_point(site, monitor)
     say(str(comparison))
@@ -116,20 +133,20 @@ def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Callable[[str], None
 
 
 def _sum_up(result: Result, monitor: Monitor) -> None:
-    result.frames, result.rebalances = monitor.frames, monitor.rebalances
+    result.frames, result.rebalances, result.restores = monitor.frames, monitor.rebalances, monitor.restores
     result.groups = len(monitor.groups)
+    result.software = tuple(sorted(set(monitor.clients.values())))
     result.crashes = monitor.crashes
     for states in monitor.findings().values():
         last = states[-1].finding
+        if is_crime(last.group):
+            continue
         worst = max((said.finding.severity for said in states), key=lambda severity: severity.rank)
-        result.findings.setdefault(worst.value, Counter())[f"{last.rule} {last.name}"] += 1
+        result.findings.setdefault(worst, Counter())[f"{last.rule} {last.name}"] += 1
         if worst.rank >= Severity.ERROR.rank:
-            result.false_alarms.append(last)
-    assert result.recording is not None
-    again, result.counters = replayed(result.recording, SETTINGS)
-    live = [(said.finding.id, said.finding.status) for said in monitor.said]
-    fresh = [(finding.id, finding.status) for finding in again]
-    if live != fresh:
-        result.replay_differs = [f"live {len(live)} findings' states, replayed {len(fresh)}"] + [
-            f"{mine} / {theirs}" for mine, theirs in zip(live, fresh, strict=False) if mine != theirs
-        ][:5]
+            result.false_alarms.append(next(said.finding for said in states if said.finding.severity is worst))
+    live = [said.finding for said in monitor.said]
+    again = replayed(result.recording, SETTINGS)
+    if live != again:
+        unlike = [f"{mine.id} {mine.status} / {theirs.id} {theirs.status}" for mine, theirs in zip(live, again) if mine != theirs]  # noqa: B905
+        result.replay_differs = [f"{len(live)} states of findings live, {len(again)} replayed", *unlike[:5]]

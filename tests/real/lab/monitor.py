@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import traceback
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -126,14 +126,24 @@ class Monitor:
                 self.groups[group.group] = group.content
 
 
-def replayed(recording: Path, settings: Settings) -> tuple[list[Finding], Counter[str]]:
-    """Everything that a fresh model says of a recording, and its counters."""
+def replayed(recording: Path, settings: Settings) -> list[Finding]:
+    """Everything that a fresh model says of a recording."""
     model = Coordinator(topic=TOPIC, partition=0, settings=settings)
-    found: list[Finding] = []
     with recording.open("rb") as stream:
-        for record in read_recording(stream):
-            try:
-                found += model.receive(record)
-            except Exception as error:
-                found += model.receive_unreadable(record.offset, record.at_us, record.group, f"the model raised {error!r}")
-    return found, model.counters
+        return [finding for record in read_recording(stream) for finding in model.receive(record)]
+
+
+def around(recording: Path, finding: Finding, *, seconds: float = 30.0) -> list[MirrorRecord]:
+    """The records of a finding's group from so long before its first frame of evidence to as long after it came out."""
+    first_us = min([frame.at_us for frame in finding.evidence], default=finding.opened_at_us)
+    span = range(first_us - int(seconds * 1e6), finding.updated_at_us + int(seconds * 1e6))
+    with recording.open("rb") as stream:
+        return [record for record in read_recording(stream) if record.at_us in span and record.group in {None, finding.group}]
+
+
+def write(recording: Path, records: Iterable[MirrorRecord]) -> None:
+    """A file of mirror records."""
+    with recording.open("wb") as stream:
+        stream.write(MAGIC)
+        for record in records:
+            stream.write(pack_record(record))

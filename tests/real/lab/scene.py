@@ -154,9 +154,7 @@ class Scene:
                     self.enter(member)
             member.leave()
 
-    def pair(
-        self, first: str = "culprit", second: str = "company", *, session_ms: int = SESSION_MS
-    ) -> tuple[RawMember, RawMember]:
+    def pair(self, first: str = "culprit", second: str = "company", *, session_ms: int = SESSION_MS) -> tuple[RawMember, RawMember]:
         """Two members of one settled generation, nobody in care. The first one leads."""
         leader, follower = self.member(first, session_ms=session_ms), self.member(second, session_ms=session_ms)
         self.enter(leader)
