@@ -114,7 +114,7 @@ def packets(source: Source, damage: Callable[[str], None]) -> Iterator[Packet]:
         return _pcapng(source, damage)
     if _pcap_magic(magic) is None:
         raise CaptureError("is no packet capture: it begins like neither pcap nor pcapng")
-    return _pcap(source, damage)
+    return _pcap(source, _pcap_header(source), damage)
 
 
 # --- pcap ----------------------------------------------------------------------------------------------------------------------------
@@ -135,18 +135,34 @@ def _order(header: type[Any]) -> str:
     return getattr(header, "__byte_order__", ">")  # dpkt's default
 
 
-def _pcap(source: Source, damage: Callable[[str], None]) -> Iterator[Packet]:
+class _PcapHeader(NamedTuple):
+    link: int
+    nanoseconds: bool
+    order: str
+    packet_header_size: int
+
+
+def _pcap_header(source: Source) -> _PcapHeader:
     classes = _pcap_magic(source.peek(4))
     assert classes is not None
     file_header, packet_header = classes
     size: int = file_header.__hdr_len__
-    if len(source.peek(size)) < size:
+    raw = source.peek(size)
+    if len(raw) < size:
         raise CaptureError("ends within its file header")
-    header = file_header(source.read(size))
-    link = header.linktype & 0xFFFF  # above that, a length of the frame check sequence
-    nanoseconds = header.magic in (dpkt.pcap.TCPDUMP_MAGIC_NANO, dpkt.pcap.PMUDPCT_MAGIC_NANO)
-    unpack = struct.Struct(_order(packet_header) + "IIII").unpack_from
-    header_size: int = packet_header.__hdr_len__
+    source.read(size)
+    header = file_header(raw)
+    return _PcapHeader(
+        link=header.linktype & 0xFFFF,  # above that stands how long the frame check sequence is
+        nanoseconds=int.from_bytes(raw[:4], "big") in (dpkt.pcap.TCPDUMP_MAGIC_NANO, dpkt.pcap.PMUDPCT_MAGIC_NANO),
+        order=_order(packet_header),
+        packet_header_size=packet_header.__hdr_len__,
+    )
+
+
+def _pcap(source: Source, header: _PcapHeader, damage: Callable[[str], None]) -> Iterator[Packet]:
+    link, nanoseconds, header_size = header.link, header.nanoseconds, header.packet_header_size
+    unpack = struct.Struct(header.order + "IIII").unpack_from
     data, position = b"", 0
     while True:
         body = position + header_size

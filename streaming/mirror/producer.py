@@ -25,7 +25,7 @@ from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEFAULT_TOPIC: Final = "rebalance-monitor.frames"
+DEFAULT_TOPIC: Final = "rebalance-mirror"
 
 log = logging.getLogger(__name__)
 
