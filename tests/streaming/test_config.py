@@ -160,5 +160,6 @@ def test_the_reference_file_is_valid_and_shows_every_key_with_its_default(file):
         assert set(values) == names, section
         for key in names - optional:
             default = getattr(held, key)
-            assert values[key] == (str(default) if isinstance(default, Path) else default), f"{section}.{key}"
+            default = list(default) if isinstance(default, tuple) else str(default) if isinstance(default, Path) else default
+            assert values[key] == default, f"{section}.{key}"
     assert set(shown) == set(MonitorConfig.model_fields) - {"cluster"}
