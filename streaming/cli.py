@@ -15,8 +15,11 @@ from rich.console import Console
 from streaming.decode_cli import decode
 from streaming.demo.cli import demo
 from streaming.mirror.tap_cli import tap
+from streaming.mirror_cli import mirror, record
+from streaming.replay_cli import replay
 from streaming.rules_cli import rules
 from streaming.run_cli import run_command
+from streaming.verify_cli import verify
 
 app = typer.Typer(
     name="rebalance-monitor",
@@ -29,8 +32,12 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("run")(run_command)
 app.command("tap")(tap)
+app.command("replay")(replay)
+app.command("mirror")(mirror)
+app.command("record")(record)
 app.command("decode")(decode)
 app.command("rules")(rules)
+app.command("verify")(verify)
 
 
 def main() -> None:

@@ -75,7 +75,8 @@ def unknown_because(known: Mapping[str, Any] | None) -> str | None:
         return "not seen yet"
     if known["group_type"] != "classic":
         return f"{known['group_type']} groups are not modelled"
-    return known["learning"]
+    because: str | None = known["learning"]
+    return because
 
 
 def differences(known: Mapping[str, Any], described: Described) -> list[str]:

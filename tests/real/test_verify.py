@@ -1,0 +1,96 @@
+"""``rebalance-monitor verify`` against a real broker, the model behind a tap, and the groups topic in which it is published."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Producer
+from typer.testing import CliRunner
+
+from coordinator_model.settings import Settings
+from streaming.cli import app
+from streaming.demo.broker import HOST, Broker, free_port
+from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
+from tests.real.harness import running_tap, wait_for
+from tests.real.lab.monitor import Monitor
+
+pytestmark = pytest.mark.real
+
+TOPIC, GROUPS = "t", "rebalance-groups"
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    """A broker behind a tap, a group of one member there, and the model that watches."""
+    front = f"{HOST}:{free_port()}"
+    records = tmp_path_factory.mktemp("verify") / "records"
+    with Broker(advertised={"PLAINTEXT": front}) as broker, Monitor(records, Settings()) as monitor:
+        with running_tap([f"{front}={broker.address()}"], monitor, cluster="verified"):
+            broker.create_topic(TOPIC, 2)
+            coordinator = find_coordinator(front, "orders", client_id="worker")
+            with Connection(coordinator, client_id="worker") as connection:
+                connection.introduce()
+                member = RawMember(
+                    connection=connection, group="orders", topic=TOPIC, session_timeout_ms=60_000, rebalance_timeout_ms=60_000
+                )
+                joined = member.enter()
+                member.sync(share(TOPIC, 2, joined.members))
+                wait_for(lambda: monitor.described().get("orders", {}).get("state") == "Stable", "the model follows")
+                yield broker, monitor
+
+
+def verify(broker, *options):
+    result = CliRunner().invoke(app, ["verify", "--bootstrap-server", broker.internal, "--wait", "0", *options])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def publish(broker, content, key=None):
+    producer = Producer({"bootstrap.servers": broker.internal})
+    producer.produce(GROUPS, None if content is None else json.dumps(content), key=key or f"{content['cluster']}/{content['group']}")
+    assert producer.flush(10) == 0
+
+
+def test_says_in_turn_that_it_cannot_that_all_is_equal_and_what_differs(scene):
+    broker, monitor = scene
+    status, said = verify(broker)
+    assert (status, said.count("\n")) == (2, 1)
+    assert f"there is no groups topic {GROUPS}" in said
+
+    broker.create_topic(GROUPS, 1, config={"cleanup.policy": "compact"})
+    status, said = verify(broker)
+    assert status == 2
+    assert "the monitor does not know any of the 1 groups yet; of orders: not seen yet" in said
+
+    known = monitor.described()["orders"]
+    publish(broker, known)
+    assert verify(broker) == (0, "1 equal\n")
+    assert verify(broker, "--group", "orders", "--cluster", "verified")[0] == 0
+    assert verify(broker, "--group", "nobody")[0] == 2
+
+    publish(broker, {**known, "state": "Empty", "members": []})
+    status, said = verify(broker)
+    assert status == 1
+    assert "state: the monitor says Empty, the brokers say Stable" in said
+    assert f"member {known['members'][0]['member_id']} (client worker) is a member only to the brokers" in said
+
+    publish(broker, known)
+    publish(broker, {**known, "group": "gone"})
+    status, said = verify(broker)
+    assert status == 1
+    assert "gone differs\n  the monitor says Stable, the brokers do not know it\n1 equal, 1 different\n" in said
+
+    publish(broker, {**known, "group": "gone", "learning": "a gap"})
+    assert verify(broker)[0] == 0
+    publish(broker, {**known, "cluster": "other"})
+    status, said = verify(broker)
+    assert status == 2
+    assert "name one with --cluster" in said
+
+
+def test_says_that_brokers_cannot_be_reached():
+    result = CliRunner().invoke(app, ["verify", "--bootstrap-server", f"{HOST}:{free_port()}"])
+    assert result.exit_code == 2
+    assert "error:" in result.output
+    assert "Traceback" not in result.output
