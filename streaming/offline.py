@@ -1,0 +1,108 @@
+"""Replays mirror records without Spark or Kafka: the same models, fed in the same order, so that they find the same.
+
+The trap: Spark feeds each partition's model for itself, and so must whoever replays several. A capture has no partitions; it is read as
+one, since no finding depends on how groups are spread, and its records are numbered as they come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.wire.record import Kind, MirrorRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator_model.findings import Finding
+    from coordinator_model.overview import GroupSnapshot
+    from coordinator_model.settings import Settings
+    from streaming.mirror.record_file import Unreadable
+
+LOOK_US: Final = 100_000
+"""How often, in capture time, groups that have changed are looked at."""
+
+
+class Offline:
+    """Models of all partitions of a mirror topic.
+
+    :param found: takes each finding as it opens, changes or is resolved.
+    :param changed: takes a group in which something happened, and when, at most every :data:`LOOK_US`.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        settings: Settings,
+        found: Callable[[Finding], None],
+        changed: Callable[[GroupSnapshot, int], None] = lambda _group, _at_us: None,
+    ) -> None:
+        self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
+        self.groups: set[tuple[str, str]] = set()
+        self.first_us = self.last_us = 0  #: capture time of the first and the newest record
+        self._topic = topic
+        self._settings = settings
+        self._found = found
+        self._changed = changed
+        self._models: dict[int, Coordinator] = {}
+        self._next_look_us = 0
+        self._numbered = 0
+
+    def captured(self, record: MirrorRecord) -> None:
+        """Take a record that has no place in a topic yet."""
+        numbered = tuple.__new__(MirrorRecord, (0, self._numbered, *record[2:]))
+        self._numbered += 1
+        self.recorded(numbered)
+
+    def recorded(self, record: MirrorRecord) -> None:
+        """Take the next record of its partition."""
+        model = self._models.get(record.partition) or self._model(record.partition)
+        try:
+            findings = model.receive(record)
+        except Exception as error:  # as in the job: one bad record must not stop the rest
+            reason = f"the model raised {type(error).__name__}: {error}"
+            findings = model.receive_unreadable(record.offset, record.at_us, record.group, reason)
+        for finding in findings:
+            self._found(finding)
+        kind, at_us = record.kind, record.at_us
+        if kind is Kind.REQUEST or kind is Kind.RESPONSE:
+            self.counters["frames"] += 1
+            if record.group is not None:
+                self.groups.add((record.cluster, record.group))
+        else:
+            self.counters[kind.value] += 1
+        if at_us > self.last_us:
+            self.last_us = at_us
+            if at_us >= self._next_look_us:
+                self._look(at_us)
+
+    def unreadable(self, record: Unreadable) -> None:
+        """Take note of a record that cannot be read."""
+        model = self._models.get(record.partition) or self._model(record.partition)
+        self.counters["unreadable"] += 1
+        for finding in model.receive_unreadable(record.offset, model.now_us, record.group, record.reason):
+            self._found(finding)
+
+    def finish(self) -> None:
+        """The records have ended: let time pass until what was held back for a late frame is told."""
+        for model in self._models.values():
+            for finding in model.advance(model.now_us + self._settings.reorder_window_ms * 1_000 + 1):
+                self._found(finding)
+        self._look(self.last_us)
+
+    def model_counters(self) -> Counter[str]:
+        """What the models counted, all partitions together."""
+        return sum((model.counters for model in self._models.values()), Counter())
+
+    def _model(self, partition: int) -> Coordinator:
+        model = self._models[partition] = Coordinator(topic=self._topic, partition=partition, settings=self._settings)
+        return model
+
+    def _look(self, at_us: int) -> None:
+        self.first_us = self.first_us or at_us
+        self._next_look_us = at_us + LOOK_US
+        for model in self._models.values():
+            for group in model.changed_groups():
+                self._changed(group, at_us)
