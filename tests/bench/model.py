@@ -1,0 +1,151 @@
+"""How fast the model takes frames in, and what it keeps: ``make bench-model``.
+
+Steady traffic of many groups: every member of every group heartbeats and is answered, decode included, one core, no I/O. Absolute
+figures are this machine's; beside them stands the decoder alone over the same frames, as a ratio that travels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.wire.record import Kind, MirrorRecord
+from tests.coordinator_model.conversation import START_US, Client, Conversation
+
+GENERATION = 5
+
+
+class Crowd(NamedTuple):
+    model: Coordinator
+    members: list[tuple[str, Client]]  #: (group, client)
+    offset: int
+    now_us: int
+
+
+def settle(groups: int, members: int) -> Crowd:
+    """Every group joins and syncs once."""
+    model = Coordinator(topic="mirror", partition=0)
+    crowd: list[tuple[str, Client]] = []
+    offset, latest_us = 0, START_US
+    for number in track(range(groups), description="groups form", transient=True):
+        talk = Conversation(f"group-{number}")
+        talk.model, talk.offset, talk.now_us = model, offset, START_US + number
+        clients = [talk.client(f"worker-{number}-{index}") for index in range(members)]
+        for index, client in enumerate(clients):
+            client.connection = f"{number}-{index}"
+            client.member_id = f"worker-{number}-{index}-8f14e45f-ceea-467f-9b2c-{number:06d}{index:06d}"
+        talk.round(clients, GENERATION)
+        offset, latest_us = talk.offset, max(latest_us, talk.now_us)
+        crowd += [(talk.group, client) for client in clients]
+    return Crowd(model, crowd, offset, latest_us + 1_000_000)
+
+
+def heartbeats(crowd: Crowd, rounds: int) -> list[MirrorRecord]:
+    """``rounds`` heartbeats of every member, each answered, three seconds apart."""
+    records = []
+    offset, now_us = crowd.offset, crowd.now_us
+    step_us = max(1, 3_000_000 // (2 * len(crowd.members)))
+    for _ in range(rounds):
+        for group, client in crowd.members:
+            asked = wire.HeartbeatRequest(group_id=group, generation_id=GENERATION, member_id=client.member_id)
+            frames = (
+                (Kind.REQUEST, wire.encode_request(asked, api_version=4, correlation_id=client.exchange, client_id=client.name)),
+                (Kind.RESPONSE, wire.encode_response(wire.HeartbeatResponse(), api_version=4, correlation_id=client.exchange)),
+            )
+            for kind, frame in frames:
+                envelope = (
+                    client.connection,
+                    client.exchange,
+                    12,
+                    4,
+                    client.exchange,
+                    client.name,
+                    "10.0.0.1:3333",
+                    "test 1.0",
+                    0,
+                    0,
+                )
+                records.append(MirrorRecord(0, offset, group, kind, now_us, "c1", "1", *envelope, frame))
+                offset += 1
+                now_us += step_us
+            client.exchange += 1
+    return records
+
+
+def timed(records: Iterable[MirrorRecord], model: Coordinator) -> float:
+    started = time.perf_counter()
+    for record in records:
+        if model.receive(record):
+            raise SystemExit("steady traffic raised a finding: the bench measures nothing")
+    return time.perf_counter() - started
+
+
+def decoded(records: list[MirrorRecord]) -> float:
+    started = time.perf_counter()
+    for record in records:
+        wire.decode(record.frame, request=record.kind is Kind.REQUEST, api_key=record.api_key, api_version=record.api_version)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    crowd = settle(options.groups, options.members)
+    formed_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    records = heartbeats(crowd, options.runs)
+    per_run = len(records) // options.runs
+    model, rates, decode_rates = crowd.model, [], []
+    for run in track(range(options.runs), description="heartbeats", transient=True):
+        part = records[run * per_run : (run + 1) * per_run]
+        decode_rates.append(per_run / decoded(part))
+        rates.append(per_run / timed(part, model))
+
+    started = time.perf_counter()
+    whole = model.snapshot()
+    first_s = time.perf_counter() - started
+    last = heartbeats(crowd._replace(offset=records[-1].offset + 1, now_us=records[-1].at_us + 1), 1)
+    timed(last, model)
+    started = time.perf_counter()
+    model.snapshot()
+    steady_s = time.perf_counter() - started
+    started = time.perf_counter()
+    Coordinator.restore(whole)
+    restore_s = time.perf_counter() - started
+
+    table = Table(title=f"{options.groups:,} groups of {options.members} members, one core", box=None, title_justify="left")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    rate, decode_rate = statistics.median(rates), statistics.median(decode_rates)
+    rows = (
+        ("frames/s through the model, decode included (median)", f"{rate:,.0f}"),
+        ("  lowest and highest run", f"{min(rates):,.0f} to {max(rates):,.0f}"),
+        ("frames/s through the decoder alone", f"{decode_rate:,.0f}"),
+        ("  model beside decoder", f"{rate / decode_rate:.2f}"),
+        ("snapshot, bytes per group", f"{len(whole) / options.groups:,.0f}"),
+        ("snapshot, every group changed", f"{first_s:.2f} s"),
+        ("snapshot, nothing but heartbeats", f"{steady_s:.2f} s"),
+        ("restore (groups are unpacked when needed)", f"{restore_s:.3f} s"),
+        ("memory per group", f"{(formed_kib - before_kib) / options.groups:.1f} KiB"),
+    )
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
