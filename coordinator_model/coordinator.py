@@ -62,7 +62,7 @@ class Coordinator:
         self.now_us = 0  #: newest capture time seen
         self._in_hand: int | None = None  # offset of the record that receive() has not finished with: it raised
         self.counters: Counter[str] = Counter()
-        self._loading: dict[str, int] = {}
+        self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it told anybody
         self._groups: dict[GroupKey, _Tracked] = {}
         self._dirty: set[GroupKey] = set()
         self._changed: dict[GroupKey, None] = {}
@@ -262,7 +262,7 @@ class Coordinator:
 
     def _note_loading(self, record: MirrorRecord, body: Any) -> None:
         if getattr(body, "error_code", 0) == LOADING:
-            self._loading[record.broker] = record.at_us
+            self._loading[record.cluster, record.broker] = record.at_us
 
     def _unmodelled(self, record: MirrorRecord) -> None:
         self.counters[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1

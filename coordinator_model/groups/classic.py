@@ -140,11 +140,11 @@ class ClassicGroup:
         "unwatched_us",
     )
 
-    def __init__(self, name: str, cluster: str, *, settings: Settings, loading: Mapping[str, int]) -> None:
+    def __init__(self, name: str, cluster: str, *, settings: Settings, loading: Mapping[tuple[str, str], int]) -> None:
         self.name = name
         self.cluster = cluster
         self.settings = settings
-        self.loading = loading  #: broker → last time that it told anybody in this partition that it is loading
+        self.loading = loading  #: (cluster, broker) → last time that it told anybody in this partition that it is loading
         self.kind = "classic"
         self.broker = ""
         self.incarnation = 1
@@ -223,7 +223,7 @@ class ClassicGroup:
 
     def loading_near(self, broker: str, at_us: int) -> bool:
         """Whether that broker said it was loading about then, so that a heartbeat's success means nothing."""
-        last = self.loading.get(broker)
+        last = self.loading.get((self.cluster, broker))
         return last is not None and abs(at_us - last) <= self.settings.load_window_ms * 1_000
 
     def proof_beyond(self, generation: int, before_us: int) -> Round | None:

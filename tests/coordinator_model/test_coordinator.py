@@ -339,6 +339,21 @@ def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of() -> None:
     assert talk.model.counters["findings withdrawn"] == 1
 
 
+def test_a_broker_that_loads_excuses_nothing_in_another_cluster() -> None:
+    """Brokers are numbered from 1 in every cluster."""
+    talk = Conversation()
+    old = test_rules.left_behind(talk)
+    talk.refuse_join(talk.ask_join(talk.client("asker")), 14)
+    elsewhere = talk.records.pop()._replace(cluster="c2")
+    model = Coordinator(topic="mirror", partition=0)
+    for record in (*talk.records, elsewhere):
+        model.receive(record)
+    talk.model = model
+    talk.heartbeat(old)
+    talk.settle()
+    assert "G-02" in talk.rules()
+
+
 def test_a_stranger_whose_join_was_captured_late_is_none() -> None:
     talk = Conversation()
     a, b = settled(talk)

@@ -181,7 +181,7 @@ def test_G_03_allows_a_heartbeats_success_while_the_broker_says_it_loads(talk: C
     a, b = settled(talk)
     talk.heartbeat(b, 22)
     talk.wait(1)
-    talk.model._loading["1"] = talk.now_us
+    talk.model._loading["c1", "1"] = talk.now_us
     talk.heartbeat(a)
     talk.settle()
     assert "G-03" not in talk.rules()
