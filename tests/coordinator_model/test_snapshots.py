@@ -1,0 +1,434 @@
+"""Snapshots: what an older release wrote still loads, what a newer one wrote is refused by name, and both cost little.
+
+For each format there is a fixture, for ever: ``snapshots/format-N.bin``, the snapshot of a troubled partition, and
+``snapshots/format-N.records``, the records of that partition before and after it. A fixture is never made again; when the format
+changes, the new one gets its own::
+
+    python -m tests.coordinator_model.test_snapshots
+
+It refuses to overwrite one that exists.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from coordinator_model import snapshots, wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Evidence, Finding, finding_id
+from coordinator_model.groups.facts import NOBODY, Member
+from coordinator_model.groups.state import State
+from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError
+from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
+from tests.coordinator_model import test_coordinator
+from tests.coordinator_model.conversation import START_US, Conversation
+from tests.coordinator_model.rules import test_assignments, test_members, test_sessions
+from tests.coordinator_model.rules.test_coordinators import fail_over
+from tests.coordinator_model.rules.test_offsets import SIMPLE, give
+from tests.coordinator_model.test_rules import live, settled, static_group
+
+FIXTURES = Path(__file__).parent / "snapshots"
+CUT_US = START_US + 1_000_000_000
+
+# Ext codes that a snapshot of each format can hold: all of them occur in its fixture.
+RECORD_TYPES = {
+    1: {*range(1, 18), *range(20, 26), *range(30, 34), *range(40, 45), *range(50, 56)},
+}
+
+
+# ---------------------------------------------------------------------------------------------------- the fixture's partition
+
+
+class Interrupted(Conversation):
+    """A conversation that says where the snapshot is taken."""
+
+    cut = 0
+
+    def here(self) -> None:
+        self.cut = len(self.records)
+
+
+def busy_offsets() -> Interrupted:
+    """Commits of all kinds, one of them under way."""
+    talk = Interrupted()
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit(talk.client("tool"), **SIMPLE)
+    talk.commit_offsets(a, {0: 9, 1: 9})
+    talk.commit_offsets(b, {1: 9, 2: 9})
+    under_way = talk.ask(a, talk.commit_request(a, {0: 11}))
+    talk.here()
+    talk.answer(under_way, talk.committed({0: 0}))
+    for _ in range(3):
+        talk.commit_offsets(b, {2: 8}, {2: 29})
+        talk.wait(3_000)
+    talk.commit(talk.client("tool"), 25, **SIMPLE)
+    talk.wait(90_000)
+    return talk
+
+
+def moving_coordinator() -> Interrupted:
+    """A failover, a pointed-at broker that refuses, a load that lasts, a leave, a sync and a join that wait."""
+    talk = Interrupted()
+    clients = fail_over(talk, settled(talk, ("a", "b", "c"), generation=5))
+    for _ in range(3):
+        talk.find_coordinator(clients[0], node_id=1)
+        talk.commit(clients[0].reconnected("1"), 16)
+    talk.round(clients, 6)
+    for _ in range(4):
+        talk.refuse_join(talk.ask_join(talk.client("z", "1")), 14)
+        talk.find_coordinator(clients[1], error=15)
+        talk.wait(5_000)
+    a, b, c = clients
+    talk.leave(c)
+    talk.join_all([a, b], 7)
+    waiting = [talk.ask(b, talk.sync_request(b, []))]
+    leaver = talk.ask_join(talk.client("d"))
+    talk.here()
+    talk.refuse_join(leaver, 79, "d-1")
+    waiting.append(talk.ask(a, talk.sync_request(a, [a, b])))
+    for one in waiting:
+        talk.answer(one, talk.synced())
+    live(talk, [a, b], 30)
+    talk.heartbeat(a, -1)
+    talk.wait(60_000)
+    return talk
+
+
+def static_members() -> Interrupted:
+    """A static member that is away, and a leader that waits for it."""
+    talk = Interrupted()
+    leader, first = static_group(talk)
+    talk.close(first)
+    live(talk, [leader], 4)
+    asked = talk.ask_join(leader)
+    talk.here()
+    talk.wait(25_000)
+    talk.joined(asked, generation=4, leader=leader, roster=[leader, first])
+    talk.sync_all([leader])
+    live(talk, [leader], 20)
+    return talk
+
+
+def doubtful() -> Interrupted:
+    """Refusals that the next frames contradict, and a long poll that ended in a leave."""
+    talk = Interrupted()
+    a, b, c = settled(talk, ("a", "b", "c"))
+    live(talk, [a, b, c], 25)
+    talk.heartbeat(b, 22)
+    talk.heartbeat(a, 22, generation=9)
+    talk.leave(c)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    under_way = talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.here()
+    talk.heartbeat(a)
+    talk.joined(talk.ask_join(c, member_id=""), generation=4, leader=a, roster=[], member_id="c-2")
+    talk.answer(under_way, wire.LeaveGroupResponse())
+    talk.wait(120_000)
+    return talk
+
+
+def lost_coordinator() -> Interrupted:
+    """Nobody finds the coordinator, and the broker that is named refuses."""
+    talk = Interrupted()
+    a, z = talk.client("a"), talk.client("z")
+    for spell in range(6):
+        talk.commit(z, 15, **SIMPLE)
+        talk.refuse_join(talk.ask_join(z), 14)
+        talk.wait(4_000)
+        talk.find_coordinator(a, node_id=1)
+        talk.commit(a, 16, **SIMPLE)
+        talk.find_coordinator(a, node_id=1)
+        talk.commit(a, 16, **SIMPLE)
+        if spell == 2:
+            talk.here()
+    for _ in range(30):
+        talk.refuse_join(talk.ask_join(z), 14)
+        talk.commit(z, 15, **SIMPLE)
+        talk.wait(2_000)
+    talk.wait(60_000)
+    return talk
+
+
+def conversations() -> dict[str, Conversation]:
+    return {
+        "assignments": test_assignments.troubled(),
+        "members": test_members.troubled(),
+        "sessions": test_sessions.troubled(),
+        "mixed": test_coordinator.troubled(),
+        "offsets": busy_offsets(),
+        "coordinators": moving_coordinator(),
+        "static": static_members(),
+        "doubtful": doubtful(),
+        "lost": lost_coordinator(),
+    }
+
+
+def richest_cut(talk: Conversation) -> int:
+    """After how many records the snapshot holds most."""
+    if isinstance(talk, Interrupted):
+        return talk.cut
+    model = Coordinator(topic="mirror", partition=0)
+    held = []
+    for record in talk.records:
+        model.receive(record)
+        held.append(len(record_types(model.snapshot())))
+    return held.index(max(held)) + 1
+
+
+def partition() -> tuple[list[MirrorRecord], int]:
+    """The records of all conversations, each a cluster of its own, shifted so that all are at their cut at one time; and that cut."""
+    before: list[MirrorRecord] = []
+    after: list[MirrorRecord] = []
+    for cluster, talk in conversations().items():
+        cut = richest_cut(talk)
+        shift_us = CUT_US - talk.records[cut - 1].at_us
+        for index, record in enumerate(talk.records):
+            moved = record._replace(
+                cluster=cluster,
+                connection=record.connection and f"{cluster}:{record.connection}",
+                at_us=record.at_us + shift_us,
+            )
+            (before if index < cut else after).append(moved)
+    before.sort(key=lambda record: record.at_us)
+    after.sort(key=lambda record: record.at_us)
+    gap = before[-1]._replace(kind=Kind.GAP, group="nobody's", frame=pack_loss(Loss(1, 100, CUT_US - 1, CUT_US)), at_us=CUT_US)
+    records = [record._replace(offset=offset) for offset, record in enumerate([*before, gap, *after], start=100)]
+    return records, len(before) + 1
+
+
+def pack_records(records: list[MirrorRecord], cut: int) -> bytes:
+    return zlib.compress(msgpack.packb([cut, [list(record) for record in records]]), level=9)
+
+
+def read_records(version: int) -> tuple[list[MirrorRecord], int]:
+    packed = zlib.decompress((FIXTURES / f"format-{version}.records").read_bytes())
+    cut, rows = msgpack.unpackb(packed, use_list=False)
+    fields = MirrorRecord._fields
+    rows = [dict(zip(fields, row, strict=False)) for row in rows]
+    return [MirrorRecord(**{**row, "kind": Kind(row["kind"])}) for row in rows], cut
+
+
+def received(records: list[MirrorRecord]) -> tuple[Coordinator, list[Finding]]:
+    model = Coordinator(topic="mirror", partition=0)
+    return model, [finding for record in records for finding in model.receive(record)]
+
+
+# ---------------------------------------------------------------------------------------------------- looking inside
+
+
+def unpacked(packed: bytes, seen: set[int]) -> Any:
+    """The plain values; ``seen`` gets the ext codes."""
+
+    def look(code: int, inner: bytes) -> Any:
+        seen.add(code)
+        return unpacked(inner, seen)
+
+    return msgpack.unpackb(packed, ext_hook=look, use_list=False, strict_map_key=False)
+
+
+def record_types(blob: bytes) -> set[int]:
+    seen: set[int] = set()
+    _, content = unpacked(blob, seen)
+    for *_, cold, hot in content["groups"]:
+        unpacked(zlib.decompress(cold), seen)
+        unpacked(hot, seen)
+    return seen
+
+
+def with_group(blob: bytes, change: Callable[[list[Any]], None]) -> bytes:
+    """The snapshot with the cold part of each group changed; records in it stay as they are."""
+    version, content = msgpack.unpackb(blob, strict_map_key=False)
+    for group in content["groups"]:
+        cold = msgpack.unpackb(zlib.decompress(group[3]), strict_map_key=False)
+        change(cold)
+        group[3] = zlib.compress(msgpack.packb(cold))
+    packed: bytes = msgpack.packb([version, content])
+    return packed
+
+
+# ---------------------------------------------------------------------------------------------------- older formats
+
+
+def open_findings(model: Coordinator) -> set[str]:
+    ledgers = [model._opened(key)[1] for key in model._groups]
+    return {
+        finding_id(known.rule, cluster=ledger.cluster, group=ledger.group, subject=known.subject, opened_at_us=known.opened_us)
+        for ledger in ledgers
+        for known in ledger.open.values()
+    }
+
+
+@pytest.mark.parametrize("version", RECORD_TYPES)
+def test_a_snapshot_of_each_format_still_loads_and_goes_on_as_if_nothing_had_been(version: int) -> None:
+    records, cut = read_records(version)
+    model = Coordinator.restore((FIXTURES / f"format-{version}.bin").read_bytes())
+    uninterrupted, _ = received(records[:cut])
+    assert model.next_offset == uninterrupted.next_offset == records[cut].offset
+    assert model.now_us == uninterrupted.now_us == CUT_US
+    judged_otherwise = open_findings(model) ^ open_findings(uninterrupted)  # by rules that changed since the fixture was made
+    told = 0
+    for record in records[cut:]:
+        expected = [(finding.id, finding.status) for finding in uninterrupted.receive(record) if finding.id not in judged_otherwise]
+        assert [(finding.id, finding.status) for finding in model.receive(record) if finding.id not in judged_otherwise] == expected
+        told += len(expected)
+    assert told > 50
+
+
+#: cluster → state, generation, incarnation, members, open findings
+KNOWN_TO_FORMAT_1 = {
+    "assignments": ("CompletingRebalance", 5, 1, 3, 10),
+    "coordinators": ("CompletingRebalance", 7, 2, 2, 5),
+    "doubtful": ("PreparingRebalance", 3, 1, 2, 0),
+    "lost": ("Unknown", None, 1, 0, 1),
+    "members": ("CompletingRebalance", 7, 1, 2, 9),
+    "mixed": ("CompletingRebalance", 5, 1, 2, 1),
+    "offsets": ("Stable", 3, 1, 2, 2),
+    "sessions": ("PreparingRebalance", 4, 1, 2, 4),
+    "static": ("PreparingRebalance", 3, 1, 2, 0),
+}
+
+
+def test_what_the_fixture_of_the_first_format_knows() -> None:
+    model = Coordinator.restore((FIXTURES / "format-1.bin").read_bytes())
+    known = {}
+    for group in model.changed_groups():
+        content = group.as_json()
+        assert content is not None
+        known[group.cluster] = tuple(content[name] for name in ("state", "generation", "incarnation", "members", "open_findings"))
+    assert {
+        cluster: (state, generation, incarnation, len(members), open_)
+        for cluster, (state, generation, incarnation, members, open_) in known.items()
+    } == KNOWN_TO_FORMAT_1
+    assert model.counters["records lost by the capture"] == 1
+    assert {(known.rule, known.published) for known in model._view.open.values()} == {("V-04", True)}
+
+
+@pytest.mark.parametrize("version", RECORD_TYPES)
+def test_the_fixture_holds_a_record_of_every_type(version: int) -> None:
+    assert record_types((FIXTURES / f"format-{version}.bin").read_bytes()) == RECORD_TYPES[version]
+
+
+def test_each_record_type_of_today_is_in_the_fixture_of_todays_format() -> None:
+    """A new type needs a new format, or this release's snapshots would be refused by the one before without saying why."""
+    assert set(snapshots._TYPES) == RECORD_TYPES[FORMAT_VERSION]
+
+
+def test_fields_that_were_appended_later_get_their_defaults() -> None:
+    member = Member("m", session_timeout_ms=9_000, rebalance_timeout_ms=8_000, topics=b"\x01")
+    row = [getattr(member, name) for name in snapshots._FIELDS[Member]]
+    code = snapshots._CODES[Member]
+    assert restored(code, row).topics == b"\x01"
+    older = restored(code, row[: row.index(9_000) + 1])
+    assert older == Member("m", NOBODY, session_timeout_ms=9_000)
+
+
+def restored(code: int, row: list[Any]) -> Any:
+    return snapshots._unpack(msgpack.packb(msgpack.ExtType(code, snapshots._pack(row))))
+
+
+def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> None:
+    talk = Conversation()
+    talk.close(settled(talk)[0])
+    talk.tick()
+    model = Coordinator.restore(with_group(talk.model.snapshot(), lambda cold: cold[0].__delitem__(slice(-1, None))))
+    group, _ = model._opened(("c1", "g"))
+    assert group.unwatched_us == 0
+    assert group.generation == 3
+    assert group.state is State.STABLE
+
+
+# ---------------------------------------------------------------------------------------------------- newer ones
+
+
+def test_a_newer_format_is_refused() -> None:
+    with pytest.raises(SnapshotError, match="snapshot format 99 is newer than 1"):
+        Coordinator.restore(msgpack.packb([99, {}]))
+
+
+def test_a_record_of_a_type_that_is_not_known_is_refused() -> None:
+    version, content = msgpack.unpackb(settled_model().snapshot(), strict_map_key=False)
+    content["view"][2] = [msgpack.ExtType(99, b"\x90")]
+    with pytest.raises(SnapshotError, match="unknown record type 99: the snapshot was written by a newer release"):
+        Coordinator.restore(msgpack.packb([version, content]))
+
+
+def test_a_record_with_more_fields_than_are_known_is_refused() -> None:
+    row = [*Evidence(0, 1, "c", 2, 3, "f"), "new"]
+    with pytest.raises(SnapshotError, match="Evidence has 7 fields"):
+        restored(snapshots._CODES[Evidence], row)
+
+
+def settled_model() -> Coordinator:
+    talk = Conversation()
+    settled(talk)
+    return talk.model
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda cold: cold[2].append(msgpack.ExtType(99, b"\x90")),
+            "group g cannot be read from the snapshot: unknown record type 99",
+        ),
+        (lambda cold: cold[0].append("new"), "group g cannot be read from the snapshot: it has 24 fields"),
+        (lambda cold: cold.pop(), "group g cannot be read from the snapshot: not enough values"),
+    ],
+)
+def test_a_group_that_cannot_be_unpacked_is_refused_whenever_it_is_needed(change: Callable[[Any], None], sentence: str) -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    talk.model = Coordinator.restore(with_group(talk.model.snapshot(), change))
+    with pytest.raises(SnapshotError, match=sentence):
+        talk.heartbeat(a)
+    with pytest.raises(SnapshotError, match=sentence):
+        talk.model.receive_unreadable(talk.offset - 1, talk.now_us, "g", "the model raised SnapshotError")
+
+
+def test_a_value_that_has_no_place_in_a_snapshot_is_an_error() -> None:
+    model = settled_model()
+    group, _ = model._opened(("c1", "g"))
+    group.causes = {"what": object()}  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="object has no place in a snapshot"):
+        model.snapshot()
+
+
+# ---------------------------------------------------------------------------------------------------- size
+
+
+def test_a_settled_group_of_ten_takes_two_kilobytes_at_most() -> None:
+    talk = Conversation()
+    empty = len(talk.model.snapshot())
+    clients = [talk.client(f"worker-{number}") for number in range(10)]
+    for client in clients:
+        client.member_id = f"{client.name}-0c7a3f52-6d1b-4f0e-9a77-5b1de0c1f6{client.port % 100:02}"
+    talk.round(clients, 5)
+    live(talk, clients, 30)
+    assert len(talk.model.snapshot()) - empty <= 2_000
+
+
+# ---------------------------------------------------------------------------------------------------- making a fixture
+
+
+def make_fixture() -> None:
+    path = FIXTURES / f"format-{FORMAT_VERSION}.bin"
+    if path.exists():
+        sys.exit(f"{path.name} exists: the fixture of a format is never made again")
+    records, cut = partition()
+    model, _ = received(records[:cut])
+    FIXTURES.mkdir(exist_ok=True)
+    path.write_bytes(model.snapshot())
+    path.with_suffix(".records").write_bytes(pack_records(records, cut))
+    print(f"{path.name}: {path.stat().st_size} bytes; {cut} of {len(records)} records before it")
+
+
+if __name__ == "__main__":
+    make_fixture()
