@@ -131,6 +131,8 @@ class Offsets:
     committed: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
     #: topic → partition → (index of the committer, offset); -1 for an offset that is not decided
     kept: int = 0
+    set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
+    #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
     holdings: dict[str, Holding] = field(default_factory=dict)
     refused: dict[str, Refusals] = field(default_factory=dict)  #: by member id, since its last JoinGroup or accepted commit
     rejected: dict[str, tuple[int, int]] = field(default_factory=dict)  #: committer → (error, times in a row)
@@ -169,6 +171,7 @@ class Offsets:
     def lost_sight(self, group: ClassicGroup) -> None:  # noqa: ARG002
         """Positions may have been committed and partitions assigned unseen."""
         self._forget_positions(None)
+        self.set_back = {}
         self.holdings = {}
         self.refused = {}
         self.let_in = {}
@@ -327,8 +330,20 @@ class Offsets:
                 known[partition] = (index, offset if decided else -1)
         if taken:
             yield CommittedOver(exchange, committer, self.committers[rival], tuple(taken))
+        if exchange.member_id in self.set_back or back:
+            self._note_set_back(exchange.member_id, back, index)
         if back:
             yield CommittedBack(exchange, tuple(back))
+
+    def _note_set_back(self, member_id: str, back: list[tuple[str, int, int, int]], index: int) -> None:
+        steps = [*self.set_back.pop(member_id, ()), *((topic, partition, before) for topic, partition, before, _ in back)]
+        behind = []
+        for topic, partition, before in steps:
+            known = self.committed.get(topic, {}).get(partition)
+            if known is None or (known[0] == index and known[1] < before):
+                behind.append((topic, partition, before))
+        if behind:
+            _keep(self.set_back, member_id, tuple(behind[-POSITIONS_KEPT:]), KEPT)
 
     def _forget_positions(self, generation: int | None) -> None:
         self.generation = generation

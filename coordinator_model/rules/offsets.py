@@ -229,6 +229,11 @@ def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
     )
 
 
+def _brought_forward(group: ClassicGroup, member_id: str, _opened_us: int) -> bool:
+    """Clients repeat the commits that found no coordinator, old ones behind new ones, and go on: the position is right again at once."""
+    return member_id not in group.offsets.set_back
+
+
 def _unfenced(group: ClassicGroup, unfenced: Unfenced) -> Breach:
     exchange = unfenced.exchange
     return Breach(
@@ -378,9 +383,10 @@ O_07 = FrameRule(
     "purpose.",
     false_alarms="An application that seeks back. Commits that were under way at once on several connections, and "
     "transactional ones, "
-    "are not compared.",
+    "are not compared; and what the member brings forward again within half a second is let pass.",
     folds_under=("O-02", "O-06"),
     checks={CommittedBack: _committed_back},
+    explained=_brought_forward,
 )
 
 O_08 = FrameRule(

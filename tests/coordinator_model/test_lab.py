@@ -49,3 +49,19 @@ def test_T_02_knows_that_a_restarted_broker_starts_the_sessions_anew(talk: Conve
         talk.heartbeat(member.reconnected())
     talk.settle()
     assert "T-02" not in talk.rules()
+
+
+def test_O_07_lets_a_client_repeat_old_commits_behind_new_ones_after_a_failover(talk: Conversation) -> None:
+    """After its coordinator had moved, a client repeated at once what had found none: 14, then 12; and soon committed 18."""
+    a, _ = settled(talk)
+    for offset in (14, 12):
+        talk.commit_offsets(a, {0: offset})
+    talk.wait(200)
+    talk.commit_offsets(a, {0: 18})
+    talk.settle()
+    assert "O-07" not in talk.rules()
+    talk.commit_offsets(a, {0: 17})
+    talk.wait(200)
+    talk.commit_offsets(a, {0: 17})
+    talk.settle()
+    assert "O-07" in talk.rules()

@@ -36,10 +36,10 @@ class Site:
         self._stack = contextlib.ExitStack()
         self._monitor = monitor
         self._tampers = tampers
-        self._fronts = [f"{HOST}:{free_port()}" for _ in range(size)]
+        self.fronts = [f"{HOST}:{free_port()}" for _ in range(size)]  #: the brokers as the clients know them
         self._cluster = Cluster(
             size,
-            advertised=[{"PLAINTEXT": front} for front in self._fronts],
+            advertised=[{"PLAINTEXT": front} for front in self.fronts],
             initial_rebalance_delay_ms=INITIAL_DELAY_MS,
             heap_mib=384,
             jars=jars,
@@ -50,7 +50,7 @@ class Site:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._cluster)
             links, listeners = [], []
-            for front, broker in zip(self._fronts, self.brokers, strict=True):
+            for front, broker in zip(self.fronts, self.brokers, strict=True):
                 lying, tap = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}"
                 self._proxies.append(
                     stack.enter_context(HostileProxy(listen=lying, broker=broker.address(), tampers=self._tampers))
@@ -79,7 +79,7 @@ class Site:
     @property
     def bootstrap(self) -> str:
         """Bootstrap servers as the clients know them."""
-        return ",".join(self._fronts)
+        return ",".join(self.fronts)
 
     @property
     def lies(self) -> list[Lie]:

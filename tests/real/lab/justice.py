@@ -33,7 +33,7 @@ class Case:
 def warm_up(site: Site) -> None:
     """Wait until the coordinators have loaded and long enough afterwards: a heartbeat's success near a load proves nothing."""
     for number in range(len(site.brokers) * 4):
-        with contextlib.closing(Scene(f"warm-up-{number}", site.bootstrap, Lies(), lambda: False)) as scene:
+        with contextlib.closing(Scene(f"warm-up-{number}", site.fronts[0], Lies(), lambda: False)) as scene:
             member = scene.member("first")
             member.enter()
             member.leave()
@@ -76,7 +76,7 @@ def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime) -> Case:
 
     failure: str | None = None
     try:
-        scene = Scene(group, site.bootstrap, lies, lambda: verdict().found)
+        scene = Scene(group, site.fronts[0], lies, lambda: verdict().found)
         truth = scene.truth
         try:
             crime.commit(scene)

@@ -1,0 +1,82 @@
+"""``python -m tests.golden.make``: run the laboratory, cut the golden transcripts from it, and write down what the model says of them.
+
+``--expectations`` leaves the transcripts and writes only ``expected.json`` anew: after a rule has changed, read the difference.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tests.golden import transcript
+from tests.real.lab import releases
+from tests.real.lab.client import KINDS
+from tests.real.lab.crimes import CRIMES
+from tests.real.lab.fleet import MAKES
+from tests.real.lab.justice import group_of
+from tests.real.lab.laboratory import run
+
+CHAOS_S = 90.0
+
+
+def main(
+    *,
+    expectations: Annotated[
+        bool, typer.Option("--expectations", help="Keep the transcripts; write what is expected of them.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of the chaos.")] = 1,
+    folder: Annotated[
+        Path | None, typer.Option(help="Cut them from the recordings of an earlier run in this folder, which had all crimes.")
+    ] = None,
+) -> None:
+    """Make the golden transcripts anew: a few minutes, with brokers of every release."""
+    if not expectations:
+        recordings = _recordings(folder) if folder is not None else _run(seed)
+        for old in transcript.names():
+            (transcript.FOLDER / f"{old}{transcript.SUFFIX}").unlink()
+        _cut(recordings)
+    transcript.expect({name: transcript.said(transcript.read(name)) for name in transcript.names()})
+    size = sum(path.stat().st_size for path in transcript.FOLDER.glob(f"*{transcript.SUFFIX}"))
+    print(f"{len(transcript.names())} transcripts, {size / 1e6:.2f} MB")
+
+
+def _recordings(folder: Path) -> dict[str, Path]:
+    """One recording for each release that the folder has."""
+    found = sorted(folder.glob("*.records"))
+    return {path.name.partition("-")[0]: path for path in found if not path.name.startswith("false")}
+
+
+def _run(seed: int) -> dict[str, Path]:
+    folder = Path(tempfile.mkdtemp(prefix="rebalance-monitor-golden-"))
+    recordings = {}
+    for number, line in enumerate(releases.RELEASES):
+        result = run(
+            line=line,
+            brokers=(1, 3)[number % 2],
+            seed=seed,
+            seconds=CHAOS_S,
+            kinds=KINDS,
+            folder=folder,
+            say=lambda text: print(text, file=sys.stderr),
+        )
+        recordings[result.version] = result.recording
+    return recordings
+
+
+def _cut(recordings: dict[str, Path]) -> None:
+    """Each crime from one release in turn, and each lawful group from every one."""
+    versions = sorted(recordings, reverse=True)
+    for number, crime in enumerate(CRIMES):
+        version = versions[number % len(versions)]
+        transcript.write(f"{group_of(crime)}-{version}", transcript.cut(recordings[version], group_of(crime)))
+    for make in MAKES:
+        for version in versions:
+            transcript.write(f"lawful-{make.name}-{version}", transcript.cut(recordings[version], make.name))
+
+
+if __name__ == "__main__":
+    typer.run(main)

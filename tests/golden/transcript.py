@@ -1,0 +1,90 @@
+"""Golden transcripts: what crossed the wire in runs of the laboratory, one group each, and what is to be said of it.
+
+A transcript is a recording (``coordinator_model.wire.recording``) of one group and the mirror's ticks, xz-compressed. ``expected.json``
+says of each which findings the model opens, with their worst severity and what they are about. It is written by
+``python -m tests.golden.make`` and read by people when it changes: a finding that comes or goes there came or went for users too.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+from collections.abc import Iterable
+from pathlib import Path
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Finding
+from coordinator_model.settings import Settings
+from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wire.recording import MAGIC, pack_record, read_recording
+
+FOLDER = Path(__file__).parent
+EXPECTED = FOLDER / "expected.json"
+SUFFIX = ".records.xz"
+
+#: The brokers of the laboratory wait so long for more members of a new group.
+SETTINGS = Settings(group_initial_rebalance_delay_ms=500)
+
+_AFTER_US = 15_000_000
+
+Said = list[str]
+"""Rule, worst severity, blame, and what the finding is about."""
+
+
+def names() -> list[str]:
+    """All transcripts."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def read(name: str) -> list[MirrorRecord]:
+    with lzma.open(FOLDER / f"{name}{SUFFIX}") as stream:
+        return list(read_recording(io.BytesIO(stream.read())))
+
+
+def cut(recording: Path, group: str) -> list[MirrorRecord]:
+    """What a recording holds of a group, and the ticks from its first record until a while after its last; offsets count from 0."""
+    with recording.open("rb") as stream:
+        records = [record for record in read_recording(stream) if record.group in {None, group}]
+    times = [record.at_us for record in records if record.group == group]
+    span = range(min(times), max(times) + _AFTER_US)
+    kept = (record for record in records if record.group == group or (record.kind is Kind.TICK and record.at_us in span))
+    return [record._replace(partition=0, offset=offset) for offset, record in enumerate(kept)]
+
+
+def write(name: str, records: Iterable[MirrorRecord]) -> None:
+    with lzma.open(FOLDER / f"{name}{SUFFIX}", "wb", preset=9 | lzma.PRESET_EXTREME) as stream:
+        stream.write(MAGIC)
+        for record in records:
+            stream.write(pack_record(record))
+
+
+def said(records: Iterable[MirrorRecord]) -> list[Said]:
+    """What the model says of a transcript, as :data:`EXPECTED` holds it."""
+    model = Coordinator(topic="golden", partition=0, settings=SETTINGS)
+    states: dict[str, list[Finding]] = {}
+    for record in records:
+        for finding in model.receive(record):
+            states.setdefault(finding.id, []).append(finding)
+    return sorted(_as_expected(events) for events in states.values())
+
+
+def _as_expected(events: list[Finding]) -> Said:
+    worst = max((event.severity for event in events), key=lambda severity: severity.rank)
+    last = events[-1]
+    about = "instance" if last.instance_id else "member" if last.member_id else "client" if last.client_id else "group"
+    return [last.rule, worst.value, last.blame.value, about]
+
+
+def expected() -> dict[str, list[Said]]:
+    found: dict[str, list[Said]] = json.loads(EXPECTED.read_text())
+    return found
+
+
+def expect(all_said: dict[str, list[Said]]) -> None:
+    """Write what is expected, a line for each finding."""
+    lines = [
+        f"{json.dumps(name)}: [\n" + ",\n".join(f"  {json.dumps(one)}" for one in found) + ("\n]" if found else "]")
+        for name, found in sorted(all_said.items())
+    ]
+    EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

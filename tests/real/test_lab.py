@@ -1,0 +1,48 @@
+"""A short run of the laboratory: one broker, two groups of real clients, a few acts of chaos, the crimes that are found at once."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from streaming.demo.broker import free_port
+from tests.real.lab.crimes import CRIMES
+from tests.real.lab.fleet import MAKES
+from tests.real.lab.laboratory import run
+from tests.real.lab.network import Link, Network
+from tests.real.lab.table import troubles
+
+pytestmark = pytest.mark.real
+
+CHAOS_S = 20.0
+SLOW = {"G-01", "M-01", "C-01", "C-02", "C-03", "R-02", "R-03", "R-08", "R-09", "M-04", "T-06", "R-17", "S-02", "S-01", "R-10"}
+
+
+@pytest.mark.timeout(240)
+def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_crime(tmp_path):
+    result = run(
+        line="4.3",
+        brokers=1,
+        seed=11,
+        seconds=CHAOS_S,
+        kinds=("confluent-kafka", "kafka-python"),
+        folder=tmp_path,
+        makes=[make for make in MAKES if make.name in {"eager", "static"}],
+        crimes=[crime for crime in CRIMES if crime.rule not in SLOW],
+        say=lambda text: print(text, file=sys.stderr),
+    )
+    assert result.good, "\n".join(troubles(result, tmp_path))
+    assert result.frames > 500
+    assert result.rebalances > 5
+    assert len(result.comparisons) == 2
+    assert sum(comparison.groups - len(comparison.unknown) for comparison in result.comparisons) > 0
+    assert len(result.cases) > 20
+    assert result.restores == 1
+    assert set(result.clients) == {"confluent-kafka", "kafka-python"}
+
+
+def test_a_network_says_when_it_cannot_listen():
+    address = f"127.0.0.1:{free_port()}"
+    with Network([Link(address, address)]), pytest.raises(OSError, match="in use"), Network([Link(address, address)]):
+        pass

@@ -1,0 +1,60 @@
+"""The golden transcripts, replayed: what the model says of real traffic, lawful and not, without a broker."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from coordinator_model.coordinator import Coordinator
+from tests.golden import transcript
+from tests.real.lab.crimes import CRIMES
+
+RULE_OF = {f"crime-{crime.name}": (crime.rule, crime.blame.value) for crime in CRIMES}
+SEVERE = {"error", "critical"}
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return transcript.expected()
+
+
+def crime_of(name):
+    return re.sub(r"-\d+\.\d+\.\d+$", "", name)
+
+
+@pytest.mark.parametrize("name", transcript.names())
+def test_a_transcript_says_what_it_always_did(name, expected):
+    assert transcript.said(transcript.read(name)) == expected[name]
+
+
+@pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("crime-")])
+def test_the_crime_of_a_transcript_is_found(name, expected):
+    rule, blame = RULE_OF[crime_of(name)]
+    assert (rule, blame) in {(found, blames) for found, _, blames, _ in expected[name]}
+
+
+@pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("lawful-")])
+def test_nobody_is_accused_of_lawful_chaos(name, expected):
+    assert not [found for found in expected[name] if found[1] in SEVERE]
+
+
+def test_every_crime_has_a_transcript():
+    assert {crime_of(name) for name in transcript.names() if name.startswith("crime-")} == set(RULE_OF)
+    assert sum(name.startswith("lawful-") for name in transcript.names()) >= 8
+
+
+def test_transcripts_stay_small():
+    assert sum(path.stat().st_size for path in transcript.FOLDER.glob(f"*{transcript.SUFFIX}")) < 10_000_000
+
+
+@pytest.mark.parametrize("name", transcript.names()[::8])
+def test_a_restored_model_goes_on_where_the_other_stopped(name):
+    """At any record a model may be put into a snapshot and taken out again elsewhere, and nobody will notice."""
+    records = transcript.read(name)
+    whole = Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS)
+    pieces = Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS)
+    for number, record in enumerate(records):
+        assert pieces.receive(record) == whole.receive(record)
+        if number % 7 == 0:
+            pieces = Coordinator.restore(pieces.snapshot(), settings=transcript.SETTINGS)
