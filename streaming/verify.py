@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupType
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from coordinator_model.groups.state import State
@@ -27,6 +27,12 @@ _STATES: Final = {
     ConsumerGroupState.UNKNOWN: State.UNKNOWN,
 }
 _TYPES: Final = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
+
+
+MOVING: Final = frozenset(
+    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+)
+"""What brokers say while a coordinator moves: to be asked again."""
 
 
 class MemberIdentity(NamedTuple):
@@ -55,7 +61,7 @@ def describe_groups(client_config: Mapping[str, Any]) -> dict[str, Described]:
     admin = AdminClient(dict(client_config), logger=SILENT_LOGGER)
     listed = admin.list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S).result()
     if listed.errors:
-        raise listed.errors[0]
+        raise KafkaException(listed.errors[0])
     names = [group.group_id for group in listed.valid if group.type in _TYPES]
     asked = admin.describe_consumer_groups(names, request_timeout=REQUEST_TIMEOUT_S) if names else {}
     return {name: _described(answer.result()) for name, answer in asked.items()}

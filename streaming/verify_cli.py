@@ -21,7 +21,7 @@ from streaming.config import ConfigError, Topics, load
 from streaming.mirror.producer import MirrorError
 from streaming.mirror.tap_cli import read_producer_config
 from streaming.sinks.topics import SILENT_LOGGER
-from streaming.verify import Described, describe_groups, differences, unknown_because
+from streaming.verify import MOVING, Described, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -178,9 +178,15 @@ def _compare_until_equal(
     deadline = time.monotonic() + wait_s
     while True:
         known = _of_one_cluster(reader.read(), cluster)
-        outcome = compare(known, describe_groups(watched), only)
-        if not outcome.different or time.monotonic() > deadline:
-            break
+        late = time.monotonic() > deadline
+        try:
+            outcome = compare(known, describe_groups(watched), only)
+        except KafkaException as error:
+            if late or error.args[0].code() not in MOVING:
+                raise
+        else:
+            if late or not outcome.different:
+                break
         time.sleep(_PAUSE_S)
     if not outcome.equal and not outcome.different:
         raise VerifyError(_nothing_compared(outcome, only))

@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from streaming.verify import Described, describe_groups, differences, unknown_because
+from confluent_kafka import KafkaException
+
+from streaming.verify import MOVING, Described, describe_groups, differences, unknown_because
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 
@@ -65,8 +67,14 @@ def _at_rest(site: Site) -> dict[str, Described]:
     last: dict[str, Described] | None = None
     since = time.monotonic()
     while True:
-        found = describe_groups({"bootstrap.servers": site.internal})
         now = time.monotonic()
+        try:
+            found = describe_groups({"bootstrap.servers": site.internal})
+        except KafkaException as error:
+            if error.args[0].code() not in MOVING or now > deadline:
+                raise
+            time.sleep(0.3)
+            continue
         if found != last:
             last, since = found, now
         rests = all(group.state in RESTING for group in found.values())
