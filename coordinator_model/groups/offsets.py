@@ -131,8 +131,6 @@ class Offsets:
     committed: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
     #: topic → partition → (index of the committer, offset); -1 for an offset that is not decided
     kept: int = 0
-    set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
-    #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
     holdings: dict[str, Holding] = field(default_factory=dict)
     refused: dict[str, Refusals] = field(default_factory=dict)  #: by member id, since its last JoinGroup or accepted commit
     rejected: dict[str, tuple[int, int]] = field(default_factory=dict)  #: committer → (error, times in a row)
@@ -140,6 +138,8 @@ class Offsets:
     turned_away: dict[str, SimpleCommit] = field(default_factory=dict)  #: likewise, refused
     joins_out: int = 0  #: JoinGroup requests without an answer since the round was proven, those of ended connections included
     unrest_us: int = 0  #: capture time of the last request that may have ended the wait for the assignment
+    set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
+    #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         api_key = exchange.api_key

@@ -1,8 +1,8 @@
 """Snapshots: what an older release wrote still loads, what a newer one wrote is refused by name, and both cost little.
 
-For each format there is a fixture, for ever: ``snapshots/format-N.bin``, the snapshot of a troubled partition, and
-``snapshots/format-N.records``, the records of that partition before and after it. A fixture is never made again; when the format
-changes, the new one gets its own::
+For each format there is a fixture, for ever: ``snapshots/format-N.bin``, the snapshot of a troubled partition,
+``snapshots/format-N.records``, the records of that partition before and after it, and ``snapshots/format-N.fields.json``, the fields
+that each record had. A fixture is never made again; when the format changes, the new one gets its own::
 
     python -m tests.coordinator_model.test_snapshots
 
@@ -11,6 +11,7 @@ It refuses to overwrite one that exists.
 
 from __future__ import annotations
 
+import json
 import sys
 import zlib
 from collections.abc import Callable
@@ -321,6 +322,17 @@ def test_each_record_type_of_today_is_in_the_fixture_of_todays_format() -> None:
     assert set(snapshots._TYPES) == RECORD_TYPES[FORMAT_VERSION]
 
 
+def fields_of_today() -> dict[str, list[str]]:
+    return {"group": list(snapshots._PLAIN), **{type_.__name__: list(names) for type_, names in snapshots._FIELDS.items()}}
+
+
+@pytest.mark.parametrize("record", fields_of_today())
+def test_fields_are_only_ever_appended(record: str) -> None:
+    """They are stored by position: one put in between would be read for another from every snapshot that exists."""
+    then = json.loads((FIXTURES / f"format-{FORMAT_VERSION}.fields.json").read_text(encoding="utf-8"))
+    assert fields_of_today()[record][: len(then[record])] == then[record]
+
+
 def test_fields_that_were_appended_later_get_their_defaults() -> None:
     member = Member("m", session_timeout_ms=9_000, rebalance_timeout_ms=8_000, topics=b"\x01")
     row = [getattr(member, name) for name in snapshots._FIELDS[Member]]
@@ -427,6 +439,7 @@ def make_fixture() -> None:
     FIXTURES.mkdir(exist_ok=True)
     path.write_bytes(model.snapshot())
     path.with_suffix(".records").write_bytes(pack_records(records, cut))
+    path.with_suffix(".fields.json").write_text(json.dumps(fields_of_today(), indent=1) + "\n", encoding="utf-8")
     print(f"{path.name}: {path.stat().st_size} bytes; {cut} of {len(records)} records before it")
 
 
