@@ -837,7 +837,7 @@ def test_C_11_believes_nothing_that_such_an_answer_says(talk: Conversation) -> N
     assert talk.rules() == ["C-11"]
 
 
-def test_C_11_accepts_negative_correlation_ids(talk: Conversation) -> None:
+def test_C_11_allows_negative_correlation_ids(talk: Conversation) -> None:
     a, _ = settled(talk)
     a.exchange = -7
     talk.heartbeat(a)

@@ -821,6 +821,14 @@ def test_O_09_fires_when_commits_are_rejected_repeatedly(talk: Conversation, err
     assert wire.error_name(error) in finding.summary
 
 
+def test_O_09_allows_commits_of_several_members_to_be_rejected_once(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.commit(a, 29)
+    talk.commit(b, 29)
+    talk.settle()
+    assert "O-09" not in talk.rules()
+
+
 def test_O_09_counts_anew_after_a_success_and_for_another_reason(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.commit(a, 29)

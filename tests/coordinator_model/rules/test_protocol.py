@@ -155,6 +155,22 @@ def test_P_02_is_resolved_when_it_joins(talk: Conversation) -> None:
     assert talk.the("P-02").status is Status.RESOLVED
 
 
+@pytest.mark.parametrize("error", [25, 14, 81])
+def test_P_02_is_no_matter_of_other_refusals(talk: Conversation, error: int) -> None:
+    settled(talk)
+    talk.refuse_join(offer(talk, talk.client("c"), subscription("t"), "sticky"), error)
+    talk.settle()
+    assert "P-02" not in talk.rules()
+
+
+def test_P_02_is_no_matter_of_a_sync(talk: Conversation) -> None:
+    """There the code means another protocol than the group's: P-01 says that."""
+    _, b = group(talk)
+    talk.answer(fetch(talk, b, protocol_name="sticky"), talk.synced(23))
+    talk.settle()
+    assert talk.rules() == ["P-01"]
+
+
 def test_P_02_counts_each_client_by_itself_and_not_for_ever(talk: Conversation) -> None:
     for number in range(40):
         refused(talk, talk.client(f"c{number}"))
@@ -235,6 +251,23 @@ def test_P_05_fires_when_the_leader_is_not_among_the_members(talk: Conversation)
     assert finding.blame is Blame.BROKER
     talk.wait(61_000)
     assert talk.the("P-05").status is Status.RESOLVED
+
+
+def test_P_05_is_no_matter_of_a_follower(talk: Conversation) -> None:
+    a, b = settled(talk)
+    answer(talk, offer(talk, b), generation=4, leader=a.member_id)
+    talk.settle()
+    assert "P-05" not in talk.rules()
+
+
+def test_P_05_allows_a_static_leader_the_id_that_it_returns_with(talk: Conversation) -> None:
+    a, b = settled(talk, static=True)
+    new = restarted(talk, a)
+    asked = offer(talk, new)
+    new.member_id = "a-2"
+    answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[new, b], skip_assignment=True)
+    talk.settle()
+    assert "P-05" not in talk.rules()
 
 
 # ---------------------------------------------------------------------------------------------------- P-06
@@ -543,6 +576,14 @@ def test_P_09_is_a_matter_of_configuration_with_static_members(talk: Conversatio
     assert talk.the("P-09").blame is Blame.CONFIG
 
 
+@pytest.mark.parametrize("error", [22, 25, 27])
+def test_P_09_is_no_matter_of_other_refusals(talk: Conversation, error: int) -> None:
+    a, _ = settled(talk)
+    talk.heartbeat(a, error)
+    talk.settle()
+    assert "P-09" not in talk.rules()
+
+
 # ---------------------------------------------------------------------------------------------------- P-10
 
 
@@ -692,6 +733,14 @@ def test_P_12_counts_anew_after_a_downgrade(talk: Conversation) -> None:
     mixed(talk, a)
     join(talk, [a, b], 8)
     assert talk.model._opened(("c1", "g"))[0].assignments.mixed_since_us == 0
+
+
+def test_P_12_is_no_matter_of_a_refusal_that_names_no_leader(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.refuse_join(offer(talk, a), 25, a.member_id)
+    talk.settle()
+    assert "P-12" not in talk.rules()
+    assert talk.group_json()["group_type"] == "classic"
 
 
 # ---------------------------------------------------------------------------------------------------- P-13

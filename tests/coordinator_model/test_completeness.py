@@ -1,0 +1,74 @@
+"""That nothing was forgotten: every rule has its tests, every scenario of the list that concerns classic groups has one.
+
+The tests of a rule are named after it: ``test_G_02_fires_when_…``. One kind makes it speak, one kind holds against it what must keep it
+quiet, and one sees it resolved, by name or as the last thing that a speaking test asserts.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator_model.rules import CATALOGUE
+
+HERE = Path(__file__).parent
+
+SPEAKS = ("fires", "warns", "notes", "tells", "documents", "names", "quotes", "infers")
+QUIET = (
+    "allow",
+    "needs",
+    "waits",
+    "ignores",
+    "does_not",
+    "is_no_matter",
+    "is_not",
+    "is_quiet",
+    "leaves",
+    "takes_no",
+    "says_nothing",
+)
+RESOLVED = ("resolves", "is_resolved", "is_over")
+
+NAME = re.compile(r"test_((?:[A-Z]_\d\d_(?:and_)?)+)(\w+)")
+
+
+def named_after_rules() -> Iterator[tuple[str, str, str]]:
+    """Rule, what its test's name says of it, the test's text."""
+    for path in (HERE / "test_rules.py", *sorted((HERE / "rules").glob("test_*.py"))):
+        text = path.read_text(encoding="utf-8")
+        for function in ast.parse(text).body:
+            if isinstance(function, ast.FunctionDef) and (named := NAME.fullmatch(function.name)):
+                for rule in re.findall(r"[A-Z]_\d\d", named[1]):
+                    yield rule.replace("_", "-"), named[2], ast.get_source_segment(text, function) or ""
+
+
+TESTS = tuple(named_after_rules())
+RULES = [rule for rule in CATALOGUE.values() if rule.family != "V"]  # those of the view have no group: test_coordinator has them
+
+
+@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+def test_each_rule_has_a_test_that_fires_it_one_that_keeps_it_quiet_and_one_that_resolves_it(rule: str) -> None:
+    mine = [(says, text) for id_, says, text in TESTS if id_ == rule]
+    seen_resolved = re.compile(rf"""the\("{rule}"\)\.status is Status\.RESOLVED|resolved\(talk, "{rule}"\)""")
+    lacking = {
+        "fires it": not any(says.startswith(SPEAKS) for says, _ in mine),
+        "keeps it quiet": not any(says.startswith(QUIET) for says, _ in mine),
+        "resolves it": not any(says.startswith(RESOLVED) or seen_resolved.search(text) for says, text in mine),
+    }
+    assert [kind for kind, lacks in lacking.items() if lacks] == []
+
+
+def test_every_test_that_is_named_after_a_rule_names_one_that_exists() -> None:
+    assert {rule for rule, _, _ in TESTS} <= set(CATALOGUE)
+
+
+def test_each_scenario_of_the_list_that_concerns_classic_groups_is_a_test() -> None:
+    text = (HERE / "test_scenarios.py").read_text(encoding="utf-8")
+    named = re.findall(r"^def test_scenario_((?:\d{3}_)+)", text, re.MULTILINE)
+    numbers = [int(number) for name in named for number in name.split("_") if number]
+    assert sorted(numbers) == [*range(1, 116), *range(144, 154)]
+    assert not re.search(r"pytest\.(mark\.)?(skip|xfail)", text)
