@@ -121,7 +121,7 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
         if found is not default and type(found) is not expected:
             if name == "br" and type(found) is int:
                 found = str(found)
-            elif not (name == "cid" and found is None):
+            else:
                 raise RecordError(f"envelope field {name!r} is {type(found).__name__}, not {expected.__name__}")
         if found is ...:
             raise RecordError(f"envelope lacks {name!r}")
