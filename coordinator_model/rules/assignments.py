@@ -25,7 +25,7 @@ from coordinator_model.groups.facts import SyncAsk
 from coordinator_model.groups.plans import KEPT, Flaws
 from coordinator_model.groups.state import State
 from coordinator_model.groups.words import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about, admission, seconds, who, whom
 
 _NAMED = 3  # of many, so many are named in a summary
 
@@ -243,7 +243,7 @@ def _follower_submits(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
         f"{who(member)} submitted an assignment for generation {plan.generation} of group {group.name} although it was told that "
         f"{plan.leader} leads: the coordinator ignores it.",
         f"a SyncGroup request with {exchange.ask.assigned} entries from a follower",
-        (*(() if member.joined_frame is None else (member.joined_frame,)), request_evidence(exchange)),
+        (*admission(member), request_evidence(exchange)),
         generation=plan.generation,
         **about(member),
     )

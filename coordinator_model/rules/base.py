@@ -114,6 +114,11 @@ def about(member: Member) -> dict[str, Any]:
     return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}
 
 
+def admission(member: Member | None) -> tuple[Evidence, ...]:
+    """The answer that last let the member in, to begin the evidence with; nothing if it was not seen."""
+    return () if member is None or member.joined_frame is None else (member.joined_frame,)
+
+
 def last_words(member: Member) -> str:
     """What a member said of itself and sent last, to end a sentence with: the reason of its JoinGroup (KIP-800) is evidence, no more."""
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""

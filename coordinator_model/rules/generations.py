@@ -27,7 +27,7 @@ from coordinator_model.groups.happenings import (
     Regressed,
     TwoRosters,
 )
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
 
@@ -236,7 +236,7 @@ def _other_generation(group: ClassicGroup, other: OtherGeneration) -> Breach | N
         f"{who(member)} uses generation {exchange.generation} in group {group.name}, although it was handed {member.joined} last, "
         f"and {member.joined_before} before that, on this very connection.",
         f"{API_NAMES[exchange.api_key]} at generation {exchange.generation} after a JoinGroup success at {member.joined}",
-        (*(() if member.joined_frame is None else (member.joined_frame,)), request_evidence(exchange)),
+        (*admission(member), request_evidence(exchange)),
         generation=exchange.generation,
         **about(member),
     )
@@ -249,7 +249,7 @@ def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
         f"{who(member)} was handed generation {known.generation} of group {group.name} before the coordinator moved, and was accepted at "
         f"the same number, which has been issued anew since, without having rejoined: the coordinator cannot tell the two apart.",
         f"{API_NAMES[exchange.api_key]} at generation {known.generation} accepted; the generation was not written before the failover",
-        (*(() if member.joined_frame is None else (member.joined_frame,)), known.proof, response_evidence(exchange, 0)),
+        (*admission(member), known.proof, response_evidence(exchange, 0)),
         generation=known.generation,
         **about(member),
     )

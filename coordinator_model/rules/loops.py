@@ -24,7 +24,7 @@ from coordinator_model.groups.timeline import (
     Rebalanced,
     Settled,
 )
-from coordinator_model.rules.base import Breach, FrameRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, about, admission, seconds, who, whom
 
 _STORM = 5  #: generations within the window
 _PER_MEMBER = 3  #: generations that one restart of a member may cost: it leaves, it joins, the others follow up
@@ -134,7 +134,7 @@ def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
         f"{who(member)} was handed a generation of group {group.name} {joined.times} times in a row and asked for its assignment never: "
         f"it fails between JoinGroup and SyncGroup.",
         f"{joined.times} JoinGroup successes without a SyncGroup between",
-        () if member.joined_frame is None else (member.joined_frame,),
+        admission(member),
         generation=member.joined,
         **about(member),
     )

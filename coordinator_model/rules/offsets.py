@@ -26,7 +26,7 @@ from coordinator_model.groups.offsets import (
 )
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules import generations, members, static
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
 _NAMED: Final = 3  # partitions that a sentence names
@@ -184,7 +184,7 @@ def _let_in(group: ClassicGroup, committer: str, commit: SimpleCommit, member: M
         f"{group.name} while "
         f"{who(member)} was in it.",
         "an OffsetCommit without generation and member id succeeded although the group was not empty",
-        (*(() if member.joined_frame is None else (member.joined_frame,)), *commit.frames),
+        (*admission(member), *commit.frames),
         actor=commit.actor,
         blame=Blame.BROKER,
     )

@@ -39,7 +39,7 @@ from coordinator_model.groups.facts import MAX_INT32, Exchange, JoinAsk, Member,
 from coordinator_model.groups.happenings import Mixed
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.assignments import suspected, suspects
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name
 
 _HEARTBEAT: Final = 12
@@ -134,7 +134,7 @@ def _syncs_for_another(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
     else:
         return None
     member = group.members[exchange.member_id] if told is not None else None
-    joined_frame = () if member is None or member.joined_frame is None else (member.joined_frame,)
+    joined_frame = admission(member)
     return Breach(
         exchange.member_id,
         summary,
@@ -185,7 +185,7 @@ def _goes_on(group: ClassicGroup) -> Iterator[Due]:
         at_us = strange.at_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
 
         def describe(member: Member = member, named: str = strange.named, at_us: int = at_us - strange.at_us) -> Breach:
-            frames = () if member.joined_frame is None else (member.joined_frame,)
+            frames = admission(member)
             return Breach(
                 member.id,
                 f"{who(member)} goes on in group {group.name} for {seconds(at_us)} after its SyncGroup was answered under protocol "
@@ -448,7 +448,7 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
     def describe() -> Breach:
         said = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:_NAMED])}" for note, whose in notes.items())
         first = next(iter(notes.values()))[0]
-        frames = () if first.joined_frame is None else (first.joined_frame,)
+        frames = admission(first)
         return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), frames, **about(first))
 
     yield Due(max(member.joined_us for member in members), "", severity, describe)

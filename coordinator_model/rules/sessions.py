@@ -22,7 +22,7 @@ from coordinator_model.groups.sessions import (
     ThinMargin,
     Throttled,
 )
-from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES
 
 
@@ -98,7 +98,7 @@ def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
         "and nothing else explains it.",
         f"UNKNOWN_MEMBER_ID to a member in sync at generation {exchange.generation} of a stable group, "
         f"{seconds(evicted.silence_us)} after its last success",
-        (*(() if member.joined_frame is None else (member.joined_frame,)), response_evidence(exchange, exchange.error)),
+        (*admission(member), response_evidence(exchange, exchange.error)),
         generation=exchange.generation,
         severity=None if exchange.api_version >= 3 else Severity.WARNING,
         **about(member),
@@ -121,7 +121,7 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
         f"{who(member)} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}, its session "
         f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its partitions were idle meanwhile.",
         f"no frame since a {member.last_frame}, and no LeaveGroup",
-        () if member.joined_frame is None else (member.joined_frame,),
+        admission(member),
         generation=member.joined,
         **about(member),
     )

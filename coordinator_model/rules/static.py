@@ -29,7 +29,7 @@ from coordinator_model.groups.happenings import (
     WentOnFenced,
 )
 from coordinator_model.groups.state import State
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES
 
 _UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
@@ -117,7 +117,7 @@ def _fenced_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
         return None
     member_id = exchange.member_id
     holder = group.members.get(instance.member_id)
-    frame = () if holder is None or holder.joined_frame is None else (holder.joined_frame,)
+    frame = admission(holder)
     api = API_NAMES[exchange.api_key]
     outcome = "answered REBALANCE_IN_PROGRESS" if exchange.error == REBALANCE_IN_PROGRESS else "accepted"
     return Breach(
@@ -166,7 +166,7 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
             f"Nobody leads group {group.name}: {who(successor)} took the place of the leader {leader.id} and was not told that it leads, "
             f"so nobody notices new topics or partitions until the next rebalance.",
             f"the leader of generation {newest.generation} was replaced by a JoinGroup before v9, and there has been no other since",
-            (newest.proof, *(() if successor.joined_frame is None else (successor.joined_frame,))),
+            (newest.proof, *admission(successor)),
             generation=newest.generation,
             **about(successor),
         )
@@ -218,7 +218,7 @@ def _inconsistent(group: ClassicGroup, inconsistent: Inconsistent) -> Breach | N
         f"{who(member)} of group {group.name} joined as instance {member.instance_id}, and names {says} in its {api}: "
         f"it cannot be fenced as it should.",
         f"{api} v{exchange.api_version} of instance {member.instance_id} with {says}",
-        (*(() if member.joined_frame is None else (member.joined_frame,)), request_evidence(exchange)),
+        (*admission(member), request_evidence(exchange)),
         generation=exchange.generation if exchange.generation >= 0 else None,
         **about(member),
     )
