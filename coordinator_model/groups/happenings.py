@@ -109,6 +109,8 @@ class TwoRosters(NamedTuple):
     exchange: Exchange
     round: Round
     roster: tuple[str, ...]
+    leader: str
+    protocol: str | None
 
 
 class Malformed(NamedTuple):

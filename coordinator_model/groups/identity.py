@@ -274,7 +274,7 @@ class Identity:
         if body.members and body.member_id == body.leader:
             roster = {entry.member_id: entry.group_instance_id for entry in body.members}
             if _differs(group, newest, body, roster) and _one_life(group, exchange, newest):
-                happenings.append(TwoRosters(exchange, newest, tuple(sorted(roster))))
+                happenings.append(TwoRosters(exchange, newest, tuple(sorted(roster)), body.leader, body.protocol_name))
             happenings.extend(self._roster_shows(group, exchange, roster))
         return happenings
 

@@ -154,12 +154,17 @@ def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
     exchange, known = two.exchange, two.round
     assert known.roster is not None
     generation = known.generation
-    more = ", ".join(sorted(set(two.roster) - set(known.roster))[:3]) or "nobody"
-    fewer = ", ".join(sorted(set(known.roster) - set(two.roster))[:3]) or "nobody"
+    more, fewer = sorted(set(two.roster) - set(known.roster))[:3], sorted(set(known.roster) - set(two.roster))[:3]
+    unlike = [
+        *([f"leader {two.leader} instead of {known.leader}"] if two.leader != known.leader else ()),
+        *([f"protocol {two.protocol} instead of {known.protocol}"] if two.protocol != known.protocol else ()),
+        *([f"{', '.join(more)} beyond the other's members"] if more else ()),
+        *([f"{', '.join(fewer)} missing from them"] if fewer else ()),
+    ]
     return Breach(
         "",
         f"The coordinator {exchange.broker} told two leaders of group {group.name} two different stories of generation {generation}: "
-        f"the second, {whom(exchange.actor)}, was named {more} beyond and {fewer} not of the members that the first was named.",
+        f"the second {whom(exchange.actor)} was told {'; '.join(unlike) or 'other instance ids'}.",
         f"two leader answers at generation {generation} with different members, leaders or protocols",
         (known.proof, request_evidence(exchange), response_evidence(exchange, 0, generation)),
         actor=exchange.actor,

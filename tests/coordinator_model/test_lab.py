@@ -65,3 +65,14 @@ def test_O_07_lets_a_client_repeat_old_commits_behind_new_ones_after_a_failover(
     talk.commit_offsets(a, {0: 17})
     talk.settle()
     assert "O-07" in talk.rules()
+
+
+def test_G_06_says_what_the_two_leaders_were_told_differently(talk: Conversation) -> None:
+    """A proxy made a follower the leader too, with the same members: the text told of members that did not differ."""
+    a, b = settled(talk)
+    first, second = talk.ask_join(a), talk.ask_join(b)
+    talk.joined(first, generation=4, leader=a, roster=[a, b])
+    talk.joined(second, generation=4, leader=b, roster=[a, b])
+    talk.settle()
+    summary = talk.the("G-06").summary
+    assert f"was told leader {b.member_id} instead of {a.member_id}." in summary

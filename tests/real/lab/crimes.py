@@ -520,14 +520,14 @@ def _garbage_subscription(scene: Scene) -> None:
 
 
 def _foreign_partition(scene: Scene) -> None:
-    """Commits a partition that was assigned to the other."""
+    """Commits partitions of both: the coordinator lists members in any order, so either may be the other's."""
     culprit, company = scene.pair()
     scene.rebalance(culprit, company)
     scene.care_for(company)
     scene.fact()
     for _ in scene.until_found(10):
-        culprit.commit(1, 5)  # share() gives partition 1 to the second member
-        culprit.heartbeat()
+        culprit.commit(0, 5)
+        culprit.commit(1, 5)
 
 
 def _goes_back(scene: Scene) -> None:

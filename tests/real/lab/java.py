@@ -31,8 +31,12 @@ def class_path() -> str:
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"rebalance-monitor-lab-client-{digest}"
     path = ":".join(str(jar) for jar in jars)
-    if not (folder / "LabClient.class").exists():
-        subprocess.run(["javac", "-nowarn", "-XDignore.symbol.file", "-cp", path, "-d", str(folder), str(SOURCE)], check=True)
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=folder.parent) as fresh:
+            command = ["javac", "-nowarn", "-XDignore.symbol.file", "-XDsuppressNotes", "-cp", path, "-d", fresh, str(SOURCE)]
+            subprocess.run(command, check=True)
+            shutil.copytree(fresh, f"{fresh}.whole")
+        Path(f"{fresh}.whole").rename(folder)
     return f"{folder}:{path}"
 
 
