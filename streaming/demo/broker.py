@@ -156,15 +156,23 @@ class Broker:
         self._guard = guard(self._process.pid, *([self.data] if self._temporary else []))
 
     def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until it answers requests and knows of all brokers of its cluster."""
+        """Wait until it answers requests on each listener and knows of all brokers of its cluster.
+
+        One listener may answer before another finds its port taken, so one alone tells nothing. Those with security are not asked.
+        """
         deadline = time.monotonic() + timeout_s
-        admin = AdminClient({"bootstrap.servers": self.internal, "reconnect.backoff.max.ms": 200}, logger=_silent)
+        admins = [
+            AdminClient({"bootstrap.servers": self.address(listener), "reconnect.backoff.max.ms": 200}, logger=_silent)
+            for listener, protocol in self._protocols.items()
+            if protocol == "PLAINTEXT"
+        ]
+        everybody = {broker.node_id for broker in self._quorum}
         while True:
             if self._process is None or self._process.poll() is not None:
                 raise BrokerError(f"Kafka broker {self.node_id} ended while starting{self._last_words()}")
             with contextlib.suppress(KafkaException):
                 # Not describe_cluster(): librdkafka aborts the process when the broker goes away while that is under way.
-                if admin.list_topics(timeout=1).brokers.keys() >= {broker.node_id for broker in self._quorum}:
+                if all(admin.list_topics(timeout=1).brokers.keys() >= everybody for admin in admins):
                     return
             if time.monotonic() > deadline:
                 raise BrokerError(f"Kafka broker {self.node_id} does not answer after {timeout_s:.0f} s{self._last_words()}")
