@@ -296,7 +296,10 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     if echoes:
         yield f"{echoes:,} connections repeat others, as behind a proxy, and were counted once"
     if stats.losses:
-        yield f"{stats.lost_bytes:,} bytes that may have held group frames were not captured ({stats.losses:,} holes)"
+        holes = f"{stats.losses:,} hole{'s' if stats.losses > 1 else ''}"
+        yield f"{stats.lost_bytes:,} bytes of connections that speak for groups were not captured ({holes}): the groups are told"
+    if stats.lost_elsewhere:
+        yield f"{stats.lost_elsewhere:,} bytes were not captured of connections to brokers that had named no group"
     for link, count in stats.links.most_common():
         yield f"{count:,} packets of link type {link} cannot be read"
 

@@ -47,8 +47,11 @@ class Capture(Protocol):
     def opaque(self, reason: str) -> None:
         """A connection with a broker cannot be followed any further."""
 
-    def lost(self, count: int) -> None:
-        """Bytes of a connection with a broker were not captured, and frames with them."""
+    def lost(self, count: int, *, among_groups: bool) -> None:
+        """Bytes of a connection with a broker were not captured, and frames with them.
+
+        :param among_groups: whether the connection has named a group before.
+        """
 
 
 class LossyReader(FrameReader):
@@ -240,7 +243,7 @@ class CapturedConversation(Conversation):
 
     def _count_loss(self, count: int) -> None:
         if self._is_proven:
-            self._capture.lost(count)
+            self._capture.lost(count, among_groups=bool(self._groups))
         loss = self._loss
         self._loss = Loss(0, loss.bytes + count, loss.from_us, self._at_us) if loss else Loss(0, count, self._at_us, self._at_us)
 

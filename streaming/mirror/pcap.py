@@ -47,8 +47,9 @@ class CaptureStats:
     foreign: int = 0  #: connections that do not speak Kafka
     encrypted: int = 0  #: … of which begin as TLS does
     opaque: Counter[str] = field(default_factory=Counter)  #: why connections with a broker could not be followed any further
-    lost_bytes: int = 0  #: missing bytes of connections with brokers that may have held frames
-    losses: int = 0
+    lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections that speak for groups
+    losses: int = 0  #: holes that they make
+    lost_elsewhere: int = 0  #: such bytes of connections with brokers that had named no group until then
     links: Counter[int] = field(default_factory=Counter)  #: packets of link types that cannot be read
     groups: set[str] = field(default_factory=set)
     frames: int = 0  #: mirrored requests and responses, once for each group that they name
@@ -209,10 +210,13 @@ class CaptureReader:
         """A connection with a broker cannot be followed any further."""
         self.stats.opaque[reason] += 1
 
-    def lost(self, count: int) -> None:
+    def lost(self, count: int, *, among_groups: bool) -> None:
         """Bytes of a connection with a broker were not captured, and frames with them."""
-        self.stats.losses += 1
-        self.stats.lost_bytes += count
+        if among_groups:
+            self.stats.losses += 1
+            self.stats.lost_bytes += count
+        else:
+            self.stats.lost_elsewhere += count
 
     def _pass_on(self, record: MirrorRecord) -> None:
         kind, group, stats = record.kind, record.group, self.stats

@@ -1,7 +1,7 @@
 """TCP segments out of packets: what lies before the payload is taken apart and checked no more than needed.
 
 The everyday packets (IPv4 or IPv6 in Ethernet, VLANs included, loopback, Linux cooked or nothing at all) are unpacked here, because
-making an object of each header costs ten times as much; the odd ones (MPLS, PPPoE, IPv6 extension headers) are left to dpkt.
+making an object of each header costs nine times as much; the odd ones (MPLS, PPPoE, IPv6 extension headers) are left to dpkt.
 
 The traps: Ethernet pads short packets, so the IP header says where the payload ends, but a packet that the sending host's network card
 was to cut up (segmentation offload) may be captured with a length of 0. The snap length cuts packets short without a trace in them.
