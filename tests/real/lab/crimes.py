@@ -36,6 +36,7 @@ class Crime:
     rule: str
     blame: Blame
     culprits: tuple[str, ...] = ("culprit",)  #: members that the finding has to name
+    or_culprits: tuple[str, ...] = ()  #: or these, where nobody who watches can tell which of two answers is the lie
     commit: Callable[[Scene], None]
 
 
@@ -565,7 +566,7 @@ CRIMES: tuple[Crime, ...] = (
     Crime(name="protocol-not-offered", rule="P-03", blame=Blame.BROKER, commit=_join_lied(_other_protocol)),
     Crime(name="leader-not-listed", rule="P-05", blame=Blame.BROKER, commit=_join_lied(_without_leader)),
     Crime(name="leader-without-list", rule="P-04", blame=Blame.BROKER, commit=_join_lied(_no_members)),
-    Crime(name="two-leaders", rule="P-06", blame=Blame.BROKER, commit=_two_leaders),
+    Crime(name="two-leaders", rule="P-06", blame=Blame.BROKER, or_culprits=("company",), commit=_two_leaders),
     Crime(name="assignment-swapped", rule="A-05", blame=Blame.BROKER, commit=_sync_lied(_swapped)),
     Crime(name="assignment-emptied", rule="A-06", blame=Blame.BROKER, commit=_sync_lied(_emptied)),
     Crime(name="zombie-generation", rule="G-01", blame=Blame.CLIENT, commit=_zombie_generation),

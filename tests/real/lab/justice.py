@@ -66,13 +66,16 @@ def is_crime(group: str) -> bool:
 
 def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime) -> Case:
     group = group_of(crime)
-    expected = Expected(
-        rule=crime.rule, group=group, blame=crime.blame, culprits=tuple(f"{group}-{culprit}" for culprit in crime.culprits)
-    )
+    expected = [
+        Expected(rule=crime.rule, group=group, blame=crime.blame, culprits=tuple(f"{group}-{culprit}" for culprit in culprits))
+        for culprits in (crime.culprits, crime.or_culprits)
+        if culprits
+    ]
     truth = Truth()
 
     def verdict() -> Verdict:
-        return judge(expected, truth, _sightings(monitor, group))
+        verdicts = [judge(one, truth, _sightings(monitor, group)) for one in expected]
+        return next((one for one in verdicts if one.found), verdicts[0])
 
     failure: str | None = None
     try:
