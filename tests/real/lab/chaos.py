@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from kafka.admin import MemberToRemove
 from kafka.errors import KafkaError
 
 from tests.real.lab.cluster import Site
@@ -46,6 +47,7 @@ class Chaos:
             (1, self._more_partitions),
             (2, self._rolling_restart),
             (2, self._delete_group),
+            (1, self._remove_static),
             (2, self._restart_broker),
             *([(3, self._move_coordinators)] if len(site.brokers) > 1 else []),
         ]
@@ -120,15 +122,17 @@ class Chaos:
         return True
 
     def _cut(self) -> bool:
-        share = self.rng.choice((0.2, 0.5, 1.0))
-        self._say(f"cut {self._site.network.cut(share, self.rng)} connections")
+        share, behind = self.rng.choice((0.2, 0.5, 1.0)), self.rng.random() < 0.5
+        network = self._site.network_behind if behind else self._site.network
+        self._say(f"cut {network.cut(share, self.rng)} connections {'behind' if behind else 'before'} the tap")
         return True
 
     def _delay(self) -> bool:
         seconds = self.rng.choice((0.02, 0.1, 0.4))
+        network = self._site.network_behind if self.rng.random() < 0.5 else self._site.network
         self._say(f"delay all bytes by {seconds * 1000:.0f} ms")
-        self._site.network.delay(seconds)
-        self._later(self.rng.uniform(2, 8), lambda: self._site.network.delay(0))
+        network.delay(seconds)
+        self._later(self.rng.uniform(2, 8), lambda: network.delay(0))
         return True
 
     def _switch_topics(self) -> bool:
@@ -169,6 +173,19 @@ class Chaos:
             admin.delete_groups([make.name])
         for member in stopped:
             self._fleet.again(member)
+        return True
+
+    def _remove_static(self) -> bool:
+        """What an operator does with a static member that will not come back soon."""
+        member = next((member for member in self._awake() if member.client.instance_id is not None), None)
+        if member is None:
+            return False
+        self._say(f"kill {member.client.client_id} and take {member.client.instance_id} out of its group")
+        self._fleet.kill(member)
+        gone = MemberToRemove(group_instance_id=member.client.instance_id, reason="replaced by hand")
+        with contextlib.suppress(KafkaError), self._site.admin(mirrored=True) as admin:
+            admin.remove_group_members(member.client.group, [gone])
+        self._bring_back(member)
         return True
 
     def _restart_broker(self) -> bool:

@@ -1,4 +1,7 @@
-"""Brokers with everything before them: clients → a network that fails on demand → the tap → a proxy that lies on demand → broker."""
+"""Brokers with everything before them: clients → network → tap → network → a proxy that lies on demand → broker.
+
+What a network cuts before the tap, the tap has seen and the client may not have; what is cut behind it, the broker may not have.
+"""
 
 from __future__ import annotations
 
@@ -49,16 +52,18 @@ class Site:
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._cluster)
-            links, listeners = [], []
+            before, behind, listeners = [], [], []
             for front, broker in zip(self.fronts, self.brokers, strict=True):
-                lying, tap = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}"
+                tap, back, lying = (f"{HOST}:{free_port()}" for _ in range(3))
                 self._proxies.append(
                     stack.enter_context(HostileProxy(listen=lying, broker=broker.address(), tampers=self._tampers))
                 )
-                listeners.append(f"{tap}={lying}")
-                links.append(Link(front, tap))
+                behind.append(Link(back, lying))
+                listeners.append(f"{tap}={back}")
+                before.append(Link(front, tap))
+            self.network_behind = stack.enter_context(Network(behind))
             stack.enter_context(running_tap(listeners, self._monitor, cluster="lab"))
-            self.network = stack.enter_context(Network(links))
+            self.network = stack.enter_context(Network(before))
             self._producer = Producer({"bootstrap.servers": self.internal}, logger=logging.getLogger("streaming.demo.broker.probe"))
             self._stack = stack.pop_all()
         return self
