@@ -49,7 +49,7 @@ bench-model: setup ## The model alone: frames a second, snapshot sizes, memory
 bench-tap: setup ## Clients through the tap beside clients without it
 	@$(BIN)/python tests/bench/tap.py $(ARGS)
 bench-replay: setup ## Reading a packet capture of 100 MB
-	@$(BIN)/python -m tests.bench.replay $(ARGS)
+	@$(BIN)/python tests/bench/replay.py $(ARGS)
 
 .PHONY: layouts fixtures fuzz
 layouts: setup ## Write the wire layouts anew from Kafka's message definitions

@@ -315,8 +315,8 @@ class Coordinator:
         except RecordError:
             return "an unknown number of records"
         if lost.records == 0 and record.connection:
-            # Nothing was lost on the way: the capturer cannot follow what this client says (TLS, or not Kafka's protocol).
-            return f"sight of connection {record.connection} from {record.client_address}, which it cannot read"
+            # Not a loss on the way: the capturer cannot follow this client (TLS, another protocol, packets it did not see).
+            return f"sight of connection {record.connection} from {record.client_address}, which it cannot follow"
         self.counters["records lost by the capture"] += lost.records
         return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
 

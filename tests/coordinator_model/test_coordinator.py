@@ -154,7 +154,7 @@ def test_a_connection_that_cannot_be_followed_is_named() -> None:
     a, _ = settled(talk)
     nothing_lost = pack_loss(Loss(0, 0, talk.now_us, talk.now_us))
     talk._feed(Kind.GAP, Asked(a, -1, -1, -1), nothing_lost)
-    assert f"sight of connection {a.connection} from {a.host}:{a.port}, which it cannot read" in talk.the("V-04").summary
+    assert f"sight of connection {a.connection} from {a.host}:{a.port}, which it cannot follow" in talk.the("V-04").summary
     assert "records lost by the capture" not in talk.model.counters
 
 

@@ -25,19 +25,22 @@ def scene(tmp_path_factory):
     """A broker behind a tap, a group of one member there, and the model that watches."""
     front = f"{HOST}:{free_port()}"
     records = tmp_path_factory.mktemp("verify") / "records"
-    with Broker(advertised={"PLAINTEXT": front}) as broker, Monitor(records, Settings()) as monitor:
-        with running_tap([f"{front}={broker.address()}"], monitor, cluster="verified"):
-            broker.create_topic(TOPIC, 2)
-            coordinator = find_coordinator(front, "orders", client_id="worker")
-            with Connection(coordinator, client_id="worker") as connection:
-                connection.introduce()
-                member = RawMember(
-                    connection=connection, group="orders", topic=TOPIC, session_timeout_ms=60_000, rebalance_timeout_ms=60_000
-                )
-                joined = member.enter()
-                member.sync(share(TOPIC, 2, joined.members))
-                wait_for(lambda: monitor.described().get("orders", {}).get("state") == "Stable", "the model follows")
-                yield broker, monitor
+    with (
+        Broker(advertised={"PLAINTEXT": front}) as broker,
+        Monitor(records, Settings()) as monitor,
+        running_tap([f"{front}={broker.address()}"], monitor, cluster="verified"),
+    ):
+        broker.create_topic(TOPIC, 2)
+        coordinator = find_coordinator(front, "orders", client_id="worker")
+        with Connection(coordinator, client_id="worker") as connection:
+            connection.introduce()
+            member = RawMember(
+                connection=connection, group="orders", topic=TOPIC, session_timeout_ms=60_000, rebalance_timeout_ms=60_000
+            )
+            joined = member.enter()
+            member.sync(share(TOPIC, 2, joined.members))
+            wait_for(lambda: monitor.described().get("orders", {}).get("state") == "Stable", "the model follows")
+            yield broker, monitor
 
 
 def verify(broker, *options):
@@ -48,7 +51,9 @@ def verify(broker, *options):
 
 def publish(broker, content, key=None):
     producer = Producer({"bootstrap.servers": broker.internal})
-    producer.produce(GROUPS, None if content is None else json.dumps(content), key=key or f"{content['cluster']}/{content['group']}")
+    producer.produce(
+        GROUPS, None if content is None else json.dumps(content), key=key or f"{content['cluster']}/{content['group']}"
+    )
     assert producer.flush(10) == 0
 
 
