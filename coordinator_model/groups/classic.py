@@ -317,10 +317,8 @@ class ClassicGroup:
         line.outstanding -= 1
         if correlation_id != exchange.correlation_id:
             return self._answers_another(exchange, record, correlation_id)
-        if exchange.effective_us < 0:
-            exchange.effective_us = exchange.inv_us
-        elif exchange.queued_behind:
-            exchange.effective_us = max(exchange.inv_us, line.last_response_us)
+        # Not when the answer ahead of it was captured: the coordinator turned to this one earlier than that, by that answer's way here.
+        exchange.effective_us = exchange.inv_us
         line.last_response_us = record.at_us
         exchange.res_us = record.at_us
         exchange.response_offset = record.offset

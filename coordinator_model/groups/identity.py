@@ -524,7 +524,8 @@ def _one_life(group: ClassicGroup, exchange: Exchange, newest: Round) -> bool:
 
     Either it would not have lost the round, or this request was parked with the others.
     """
-    return group.lasts(newest, exchange.effective_us) or exchange.effective_us <= newest.proven_us - _skew_us(group)
+    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - _skew_us(group)
+    return parked or group.lasts(newest, exchange.effective_us)
 
 
 def _never_empty(group: ClassicGroup, before: Round, exchange: Exchange) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_model import wire
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_rules import settled
 
@@ -76,3 +77,18 @@ def test_G_06_says_what_the_two_leaders_were_told_differently(talk: Conversation
     talk.settle()
     summary = talk.the("G-06").summary
     assert f"was told leader {b.member_id} instead of {a.member_id}." in summary
+
+
+def test_G_02_does_not_count_from_the_answer_that_a_queued_request_waited_for(talk: Conversation) -> None:
+    """A member sent Heartbeat, OffsetCommit and JoinGroup at once; their answers took longer to the tap than another member's."""
+    a, b = settled(talk)
+    joining = talk.ask_join(b)
+    beat = talk.ask(a, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id))
+    commit = talk.ask(a, talk.commit_request(a, {0: 5}))
+    rejoining = talk.ask_join(a)
+    talk.joined(joining, generation=4, leader=a, roster=[a, b])
+    talk.answer(beat, wire.HeartbeatResponse(error_code=27))
+    talk.answer(commit, talk.committed({0: 0}))
+    talk.joined(rejoining, generation=4, leader=a, roster=[a, b])
+    talk.settle()
+    assert not {"G-02", "O-02"} & set(talk.rules())
