@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.coordinator_model.reference import tally
 
-settings.register_profile("suite", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000)
+settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 

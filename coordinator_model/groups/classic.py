@@ -601,12 +601,27 @@ class ClassicGroup:
             self.new_incarnation(exchange.res_us, f"the generation fell from {newest.generation} to {generation}")
             self._accepted(exchange)
             newest = None
+        elif newest is not None and (anew := self._why_anew(exchange, body, newest)) is not None:
+            happenings.append(Regressed(exchange, generation, newest, anew))
+            self.new_incarnation(exchange.res_us, f"it began anew at generation {generation}")
+            self._accepted(exchange)
+            newest = None
         if newest is None or generation > newest.generation:
             newest = self._new_round(exchange, body)
         self._adopt_joiner(exchange, body, newest, happenings)
         if body.members and body.member_id == body.leader and newest.roster is None:
             self._adopt_roster(exchange, body, newest)
         return tuple(happenings)
+
+    def _why_anew(self, exchange: Exchange, body: Any, newest: Round) -> str | None:
+        """A lawful reason for a newcomer to be handed the newest generation's number again: it is that of a group which began anew."""
+        if body.generation_id != newest.generation or newest.roster is None or body.member_id in newest.roster:
+            return None
+        if exchange.instance_id is not None and exchange.instance_id in newest.roster.values():
+            return None  # replaces a static member within the generation
+        if newest.proven_us >= exchange.effective_us - self.settings.clock_skew_ms * 1_000:
+            return None  # parked with the others
+        return self._why_reset(exchange, newest, newest.generation - 1)
 
     def _why_reset(self, exchange: Exchange, before: Round, generation: int) -> str | None:
         """A lawful reason for the generation to have started anew since ``before``, or None if there can be none."""

@@ -161,6 +161,8 @@ class Offsets:
         if api_key == _JOIN:
             newest = group.round
             if newest is not None and newest.proven_us == exchange.res_us:
+                if self.generation is not None and newest.generation <= self.generation:
+                    self._forget_positions(None)  # they may be of a group of this name that is no more
                 self.joins_out = sum(1 for waiting in group.open.values() if waiting.api_key == _JOIN)
             else:
                 self.joins_out -= 1

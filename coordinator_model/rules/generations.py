@@ -118,13 +118,17 @@ def _went_back(group: ClassicGroup, regressed: Regressed) -> Breach | None:
     )
 
 
+def _step(before: int, after: int) -> str:
+    return f"began anew at generation {after}" if before == after else f"went from generation {before} to {after}"
+
+
 def _explained_reset(group: ClassicGroup, regressed: Regressed) -> Breach | None:
     if regressed.explanation is None:
         return None
     exchange, before = regressed.exchange, regressed.before
     return Breach(
         "",
-        f"Group {group.name} went from generation {before.generation} to {regressed.generation}: {regressed.explanation}.",
+        f"Group {group.name} {_step(before.generation, regressed.generation)}: {regressed.explanation}.",
         f"generation {regressed.generation} after generation {before.generation}",
         (before.proof, response_evidence(exchange, 0, regressed.generation)),
         actor=exchange.actor,

@@ -92,3 +92,32 @@ def test_G_02_does_not_count_from_the_answer_that_a_queued_request_waited_for(ta
     talk.joined(rejoining, generation=4, leader=a, roster=[a, b])
     talk.settle()
     assert not {"G-02", "O-02"} & set(talk.rules())
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+@pytest.mark.parametrize("failover", [True, False])
+def test_G_06_and_O_06_know_a_group_that_began_anew_with_the_same_generation(
+    talk: Conversation, *, deleted: bool, failover: bool
+) -> None:
+    """A group that had never got beyond generation 1 was deleted and started again, at generation 1."""
+    a, b = settled(talk, generation=1)
+    if failover:
+        talk.heartbeat(a, 16)
+        a, b = a.reconnected("2"), b.reconnected("2")
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+    talk.commit_offsets(a, {0: 5})
+    talk.leave(a)
+    talk.leave(b)
+    if deleted:
+        result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
+        admin = talk.client("admin", a.broker)
+        talk.call(admin, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
+    talk.wait(1_000 if deleted else 700_000)
+    c, d = talk.client("c", a.broker), talk.client("d", a.broker)
+    talk.round([c, d], 1)
+    talk.commit_offsets(c, {0: 7})
+    talk.settle()
+    assert not {"G-06", "O-06"} & set(talk.rules())
+    if not failover:
+        assert "began anew at generation 1" in talk.the("G-05").summary

@@ -19,6 +19,7 @@ CHAOS_S = 20.0
 SLOW = {"G-01", "M-01", "C-01", "C-02", "C-03", "R-02", "R-03", "R-08", "R-09", "M-04", "T-06", "R-17", "S-02", "S-01", "R-10"}
 
 
+@pytest.mark.lab
 @pytest.mark.timeout(240)
 def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_crime(tmp_path):
     result = run(
