@@ -31,6 +31,8 @@ MINIMUM_JAVA: Final = 17
 CACHE_VARIABLE: Final = "REBALANCE_MONITOR_JVM_CACHE"
 SETTINGS_VARIABLE: Final = "REBALANCE_MONITOR_IVY_SETTINGS"
 CONFIGURATIONS: Final = ("spark", "broker")
+INSTALLED_FILES: Final = Path("share", "rebalance-monitor")
+"""Where a wheel puts what stands under ``deploy/``, seen from ``sys.prefix``."""
 
 _MANIFEST: Final = "manifest.json"
 
@@ -155,9 +157,8 @@ def _cache_root() -> Path:
 
 
 def _ivy_file() -> Path:
-    """Beside the package in an installed wheel, under ``deploy/`` in a checkout."""
-    here = Path(__file__).resolve().parent
-    places = (here / "ivy.xml", here.parent / "deploy" / "ivy.xml")
+    """Under ``deploy/`` in a checkout; where it was installed, under ``share/`` of that environment."""
+    places = (Path(__file__).resolve().parent.parent / "deploy" / "ivy.xml", Path(sys.prefix) / INSTALLED_FILES / "ivy.xml")
     for place in places:
         if place.is_file():
             return place
