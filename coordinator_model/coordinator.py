@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from coordinator_model.findings import Finding
 from coordinator_model.groups.classic import LOADING, MODELLED_API_KEYS, ClassicGroup
@@ -38,6 +38,13 @@ CHECK_DELAY_US: Final = 100_000
 _KIND_BY_API: Final = {68: "consumer", 76: "share", 88: "streams"}
 
 
+class SetAside(NamedTuple):
+    """A record that could not be made use of, for whoever keeps such records."""
+
+    offset: int
+    reason: str
+
+
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
@@ -60,7 +67,10 @@ class Coordinator:
         self.settings = settings or Settings()
         self.next_offset: int | None = None  #: offset expected next; None before the first record
         self.now_us = 0  #: newest capture time seen
-        self._in_hand: int | None = None  # offset of the record that receive() has not finished with: it raised
+        # Of the record that receive() has not finished with, because it raised:
+        self._in_hand: int | None = None  # its offset
+        self._found: list[Finding] = []  # what was found before
+        self._set_aside: list[SetAside] = []
         self.counters: Counter[str] = Counter()
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it told anybody
         self._groups: dict[GroupKey, _Tracked] = {}
@@ -81,7 +91,7 @@ class Coordinator:
         found: list[Finding] = []
         if not self._in_order(record.offset, record.at_us, found):
             return found
-        self._in_hand = record.offset
+        self._in_hand, self._found = record.offset, found
         if record.at_us > self.now_us:
             self._move_clock(record.at_us, found)
         kind = record.kind
@@ -99,17 +109,25 @@ class Coordinator:
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
         """Take in that the record at ``offset`` could not be read at all, or that :meth:`receive` raised on it.
 
+        A group on which the model raised is learned anew from nothing, for nobody knows in what state it was left.
+
         :param at_us: the record's timestamp, in microseconds; the envelope's is not known.
         """
         found: list[Finding] = []
-        if offset != self._in_hand and not self._in_order(offset, at_us, found):
+        concerned = [key for key in self._groups if key[1] == group]
+        raised = offset == self._in_hand
+        if raised:
+            self._in_hand, found = None, self._found
+        elif not self._in_order(offset, at_us, found):
             return found
-        self._in_hand = None
+        for key in concerned:
+            if raised:
+                self._begin_anew(key, at_us)
+            self._forget_membership(key, at_us, "a record could not be read")
         if at_us > self.now_us:
             self._move_clock(at_us, found)
         self.counters["unreadable records"] += 1
-        for key in [key for key in self._groups if key[1] == group]:
-            self._forget_membership(key, at_us, "a record could not be read")
+        self._set_aside.append(SetAside(offset, reason))
         where = f"offset {offset} of partition {self.partition} of {self.topic}"
         self._report_view("V-02", f"The record at {where} cannot be read: {reason}.", reason, at_us, found)
         return found
@@ -127,6 +145,11 @@ class Coordinator:
         if self._view_due_us is not None:
             due.append(self._view_due_us)
         return min(due, default=None)
+
+    def drain_set_aside(self) -> list[SetAside]:
+        """The records since the last call that could not be made use of, by offset. To be called before :meth:`snapshot`."""
+        drained, self._set_aside = self._set_aside, []
+        return drained
 
     def changed_groups(self) -> list[GroupSnapshot]:
         """The groups that something happened to since the last call; a forgotten one has no content."""
@@ -276,6 +299,7 @@ class Coordinator:
 
     def _undecodable(self, record: MirrorRecord, reason: str, found: list[Finding]) -> None:
         self.counters["undecodable frames"] += 1
+        self._set_aside.append(SetAside(record.offset, reason))
         assert record.group is not None
         key = (record.cluster, record.group)
         group, ledger = self._opened(key)
@@ -340,6 +364,13 @@ class Coordinator:
         group.lost_sight(at_us, because)
         self._after(key, at_us)
 
+    def _begin_anew(self, key: GroupKey, at_us: int) -> None:
+        """Know nothing of a group but its name and what is open against it."""
+        group, _ = self._opened(key)
+        fresh = ClassicGroup(group.name, group.cluster, settings=self.settings, loading=self._loading)
+        fresh.kind, fresh.incarnation, fresh.last_record_us = group.kind, group.incarnation, at_us
+        self._groups[key].group = fresh
+
     def _after(self, key: GroupKey, at_us: int) -> None:
         """Something other than steady traffic happened: show it, store it, and let the timer rules look soon."""
         tracked = self._groups[key]
@@ -363,7 +394,12 @@ class Coordinator:
             tracked = self._groups.get(key)
             if tracked is not None and tracked.due_us == due_us:  # else it was brought forward or is gone
                 tracked.due_us = None
-                self._check(key, tracked, found)
+                try:
+                    self._check(key, tracked, found)
+                except SnapshotError:
+                    raise
+                except Exception as error:  # the record in hand has no part in it
+                    self._stumbled(key, error, found)
         if self._view.open:
             self._settle_view(found)
 
@@ -412,6 +448,16 @@ class Coordinator:
             coming.append(next_us)
         self._schedule(key, tracked, min(coming))
 
+    def _stumbled(self, key: GroupKey, error: Exception, found: list[Finding]) -> None:
+        """The model raised on a group's timers: learn the group anew, and say so."""
+        self.counters["groups that the model stumbled over"] += 1
+        self._begin_anew(key, self.now_us)
+        group, ledger = self._opened(key)
+        reason = raised_in_words(error)
+        breach = Breach("", f"Group {group.name} is learned anew: on its timers {reason}.", reason, ())
+        found.extend(self._report(group, ledger, CATALOGUE["V-02"], breach, self.now_us))
+        self._forget_membership(key, self.now_us, "the model stumbled over it")
+
     def _withdraw_explained(self, group: ClassicGroup, ledger: Ledger) -> None:
         """Drop held findings that a frame captured out of order has explained meanwhile."""
         for known in ledger.held(self.now_us):
@@ -445,3 +491,12 @@ class Coordinator:
         quiet_us = self.settings.quiet_ms * 1_000
         found.extend(self._view.settle(CATALOGUE, self.now_us, quiet_us, (), ""))
         self._view_due_us = self._view.next_due_us(CATALOGUE, quiet_us)
+
+
+def raised_in_words(error: Exception) -> str:
+    """What the model raised, and where: all that is left of a traceback once it is in a finding."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" in line {trace.tb_lineno} of {trace.tb_frame.f_globals.get('__name__')}" if trace is not None else ""
+    return f"the model raised {type(error).__name__}: {error}{where}"

@@ -56,6 +56,9 @@ class EmptyModel:
         self.counters["unreadable"] += 1
         return []
 
+    def drain_set_aside(self) -> Sequence[tuple[int, str]]:
+        return ()
+
     def changed_groups(self) -> Sequence[GroupSnapshot]:
         return ()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.coordinator import Coordinator
+from coordinator_model.coordinator import Coordinator, raised_in_words
 from coordinator_model.wire.record import Kind, MirrorRecord
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ class Offline:
         try:
             findings = model.receive(record)
         except Exception as error:  # as in the job: one bad record must not stop the rest
-            reason = f"the model raised {type(error).__name__}: {error}"
-            findings = model.receive_unreadable(record.offset, record.at_us, record.group, reason)
+            findings = model.receive_unreadable(record.offset, record.at_us, record.group, raised_in_words(error))
         for finding in findings:
             self._found(finding)
         kind, at_us = record.kind, record.at_us
@@ -104,5 +103,6 @@ class Offline:
         self.first_us = self.first_us or at_us
         self._next_look_us = at_us + LOOK_US
         for model in self._models.values():
+            model.drain_set_aside()  # the file has them
             for group in model.changed_groups():
                 self._changed(group, at_us)

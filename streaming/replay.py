@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 import pandas as pd
 
+from coordinator_model.coordinator import raised_in_words
 from coordinator_model.wire.record import RecordError, unpack_record
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Model(Protocol):
     def receive(self, record: MirrorRecord) -> list[Finding]: ...
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
+
+    def drain_set_aside(self) -> Sequence[tuple[int, str]]: ...
 
     def changed_groups(self) -> Sequence[GroupSnapshot]: ...
 
@@ -108,6 +111,7 @@ class Replay:
         partition: int = rows[0][0]
         model = self._model(partition, state)
         out = self._replay(model, rows)
+        out += self._dead_letters(model, rows)
         for group in model.changed_groups():
             snapshot = group.as_json()
             out.append(Row(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot)))
@@ -127,14 +131,22 @@ class Replay:
             try:
                 found = receive(unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope))
             except RecordError as error:
-                found = self._set_aside(model, row, str(error), out)
+                found = _unreadable(model, row, str(error))
             except Exception as error:  # one bad record must not stop the query, nor every restart of it
-                found = self._set_aside(model, row, f"the model raised {type(error).__name__}: {error}", out)
+                found = _unreadable(model, row, raised_in_words(error))
             if found:
                 out += self._findings(found)
         return out
 
-    def _set_aside(self, model: Model, row: tuple[Any, ...], reason: str, out: list[Row]) -> list[Finding]:
+    def _dead_letters(self, model: Model, rows: list[tuple[Any, ...]]) -> list[Row]:
+        """What the model could make nothing of, with its bytes."""
+        set_aside = model.drain_set_aside()
+        if not set_aside:
+            return []
+        by_offset = {row[1]: row for row in rows}
+        return [self._dead_letter(by_offset[offset], reason) for offset, reason in set_aside]
+
+    def _dead_letter(self, row: tuple[Any, ...], reason: str) -> Row:
         partition, offset, timestamp_ms, key, value, envelope = row
         letter = {
             "topic": self.topic,
@@ -146,9 +158,7 @@ class Replay:
             "value": _base64(value),
             "mirror": _base64(envelope),
         }
-        out.append(Row(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter)))
-        group = None if key is None else key.decode(errors="replace")
-        return model.receive_unreadable(offset, timestamp_ms * 1000, group, reason)
+        return Row(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter))
 
     def _findings(self, findings: list[Finding]) -> list[Row]:
         return [Row(self.outputs.findings, finding.id, _dumps(finding.as_json())) for finding in findings]
@@ -178,6 +188,11 @@ class Replay:
         if kept is not None and kept.stamp == stamp:
             return kept.model
         return self.model.restore(bytes(blob), settings=self.settings)
+
+
+def _unreadable(model: Model, row: tuple[Any, ...], reason: str) -> list[Finding]:
+    _partition, offset, timestamp_ms, key, _value, _envelope = row
+    return model.receive_unreadable(offset, timestamp_ms * 1000, None if key is None else key.decode(errors="replace"), reason)
 
 
 def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[tuple[Any, ...]]:

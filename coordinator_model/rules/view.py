@@ -26,10 +26,10 @@ V_02 = Rule(
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
     blame=Blame.CAPTURE,
-    meaning="A record of the mirror could not be read; the group it belongs to is back to learning.",
-    condition="The envelope is not the documented one, or the frame does not decode as what it is labelled.",
+    meaning="A record of the mirror could not be read, or the model stumbled over it; the group it belongs to is back to learning.",
+    condition="The envelope is not the documented one, the frame does not decode as what it is labelled, or the model raised.",
     expected="A record as documented in docs/mirror-format.md, holding a whole frame.",
-    action="Look at the record at the offset named: who writes to the mirror topic besides the tap?",
+    action="Look at the record in the dead-letter topic: who writes to the mirror topic besides the tap? Report what the model raised.",
     false_alarms="An API version newer than this release knows.",
 )
 V_03 = Rule(

@@ -172,6 +172,9 @@ def test_an_unreadable_frame_is_a_finding_and_counted(cut_bytes: int) -> None:
     talk.raw(a, b"\xff\xff\xff", cut_bytes=cut_bytes)
     assert talk.the("V-02").group == "g"
     assert talk.model.counters["undecodable frames"] == 1
+    ((offset, reason),) = talk.model.drain_set_aside()
+    assert (offset, reason in talk.the("V-02").summary) == (talk.offset - 1, True)
+    assert talk.model.drain_set_aside() == []
     assert talk.group_json()["learning"] == "a frame could not be read"
 
 
@@ -210,7 +213,8 @@ def test_a_finding_about_the_view_is_resolved_by_the_clock_alone() -> None:
     assert talk.model.next_deadline() is None
 
 
-def test_a_group_on_whose_timers_the_model_raises_is_looked_at_again_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record that moved the clock has no part in it, and is not lost."""
     talk = Conversation()
     a, b = settled(talk)
 
@@ -220,11 +224,15 @@ def test_a_group_on_whose_timers_the_model_raises_is_looked_at_again_after_a_res
     with monkeypatch.context() as broken_model:
         broken_model.setattr("coordinator_model.coordinator.session_end_us", broken)
         talk.now_us += 1_000_000
-        with pytest.raises(ZeroDivisionError):
-            talk.tick()
-    found = talk.model.receive_unreadable(talk.offset - 1, talk.now_us, None, "the model raised ZeroDivisionError")
-    assert [finding.rule for finding in found] == ["V-02"]
+        talk.tick()
+    assert talk.model.counters["groups that the model stumbled over"] == 1
+    assert talk.model.counters["tick"] == 1
+    assert talk.model.drain_set_aside() == []
+    assert talk.group_json()["learning"] == "the model stumbled over it"
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.round([a, b], 4)
+    assert "ZeroDivisionError" in talk.the("V-02").summary
+    assert "test_coordinator" in talk.the("V-02").summary, "it says where"
     talk.ask_join(a)
     for _ in range(14):
         talk.heartbeat(b, 27)
@@ -247,9 +255,33 @@ def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back
             talk.heartbeat(a)
     found = talk.model.receive_unreadable(talk.offset - 1, talk.now_us, "g", "the model raised ZeroDivisionError")
     assert [finding.rule for finding in found] == ["V-02"]
+    assert talk.model.drain_set_aside() == [(talk.offset - 1, "the model raised ZeroDivisionError")]
     assert talk.group_json()["learning"] == "a record could not be read"
+    assert talk.group_json()["members"] == [], "nobody knows in what state it was left"
     talk.tick()
     assert talk.model.counters["missing records"] == 0
+
+
+def test_what_was_found_before_the_model_raised_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger has it as published: it would never be told again."""
+    talk = Conversation()
+    a, _ = settled(talk)
+    talk.model.receive_unreadable(talk.offset, talk.now_us, None, "no envelope")
+    talk.offset += 1
+    due = talk.model.next_deadline()
+    assert due is not None
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    talk.now_us += 120_000_000
+    with monkeypatch.context() as broken_model:
+        broken_model.setattr("coordinator_model.coordinator.decode", broken)
+        with pytest.raises(ZeroDivisionError):
+            talk.heartbeat(a)
+    found = talk.model.receive_unreadable(talk.offset - 1, talk.now_us, "g", "the model raised ZeroDivisionError")
+    view = [finding.status for finding in found if finding.rule == "V-02" and not finding.group]
+    assert view == [Status.RESOLVED, Status.OPEN]
 
 
 def test_unmodelled_apis_are_counted_and_name_the_kind_of_group() -> None:

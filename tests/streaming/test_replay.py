@@ -165,6 +165,20 @@ def test_what_cannot_be_read_is_set_aside_with_its_bytes_and_the_rest_goes_on(re
     assert out["status"]["mirror/0"]["counters"]["unreadable records"] == 1
 
 
+def test_a_frame_that_does_not_decode_is_set_aside_once_with_its_bytes(replay):
+    batch = rows()
+    batch[30] = (*batch[30][:4], b"\xff\xff", batch[30][5])
+    out, committed = run(replay, batch)
+    letter = out["dead"]["mirror/0/30"]
+    assert letter["value"] == base64.b64encode(b"\xff\xff").decode()
+    assert letter["mirror"] == base64.b64encode(batch[30][5]).decode()
+    assert letter["reason"] in next(finding["summary"] for finding in out["findings"].values() if finding["rule"] == "V-02")
+    assert out["status"]["mirror/0"]["counters"]["undecodable frames"] == 1
+    assert out["groups"]["c1/g"]["learning"] == "a frame could not be read"
+    again, _ = run(replay, batch, committed)
+    assert "dead" not in again, "a record that is read again is not set aside again"
+
+
 class Stumbling(Coordinator):
     """A model with a bug that one record brings out."""
 
@@ -177,6 +191,6 @@ class Stumbling(Coordinator):
 def test_a_record_that_makes_the_model_raise_is_set_aside_too(replay):
     stumbling = Replay(topic="mirror", outputs=OUTPUTS, model=Stumbling, settings=Settings(), run_id="run")
     out, _ = run(stumbling, rows())
-    assert out["dead"]["mirror/0/30"]["reason"] == "the model raised IndexError: a bug"
+    assert out["dead"]["mirror/0/30"]["reason"].startswith("the model raised IndexError: a bug in line ")
     assert counted(out, "V-02") == 1
     assert out["status"]["mirror/0"]["next_offset"] == len(rows())
