@@ -14,10 +14,12 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from coordinator_model.settings import Settings
+from streaming.notify.settings import Notify
+from streaming.sections import ExistingFile, Section, secret
 
 ENVIRONMENT_PREFIX: Final = "REBALANCE_MONITOR_"
 _NESTING: Final = "__"
@@ -30,21 +32,10 @@ class ConfigError(ValueError):
     """The configuration cannot be used; the message names the file or variable, the key and the remedy, a line for each."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _existing_file(path: Path) -> Path:
-    if not path.expanduser().is_file():
-        raise ValueError(f"there is no file {path}")
-    return path.expanduser()
-
-
-ExistingFile = Annotated[Path, AfterValidator(_existing_file)]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 
-class Kafka(_Section):
+class Kafka(Section):
     """The Kafka that holds the mirror topic and takes the results. It need not be the one that is watched."""
 
     bootstrap_servers: str = Field(min_length=1)
@@ -79,10 +70,10 @@ class Kafka(_Section):
         return option in self.spark_options and option in self.librdkafka_options
 
     def password(self) -> str | None:
-        return _secret(self.sasl_password, self.sasl_password_file)
+        return secret(self.sasl_password, self.sasl_password_file)
 
     def key_password(self) -> str | None:
-        return _secret(self.ssl_key_password, self.ssl_key_password_file)
+        return secret(self.ssl_key_password, self.ssl_key_password_file)
 
     def for_librdkafka(self) -> dict[str, str]:
         """Client properties of confluent-kafka."""
@@ -133,7 +124,7 @@ class Kafka(_Section):
         return options
 
 
-class Topics(_Section):
+class Topics(Section):
     """Names of the topics, all on the same Kafka."""
 
     mirror: TopicName = "rebalance-mirror"
@@ -142,6 +133,7 @@ class Topics(_Section):
     status: TopicName = "rebalance-status"
     dead_letters: TopicName = "rebalance-dead-letters"
     quality: TopicName = "rebalance-quality"
+    notifications: TopicName = "rebalance-notifications"
     create: bool = True
     partitions: int = Field(default=1, ge=1, le=MAX_PARTITIONS)
     replication_factor: int = Field(default=-1, ge=-1, le=100)
@@ -149,14 +141,14 @@ class Topics(_Section):
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        names = [self.mirror, self.findings, self.groups, self.status, self.dead_letters, self.quality]
+        names = [self.mirror, self.findings, self.groups, self.status, self.dead_letters, self.quality, self.notifications]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two topics have the name {name!r}")
         return self
 
 
-class Job(_Section):
+class Job(Section):
     """The Spark application."""
 
     checkpoint: Path = Path("checkpoints/monitor")
@@ -173,7 +165,7 @@ class Job(_Section):
     stop_wait_s: float = Field(default=20.0, gt=0)
 
 
-class Quality(_Section):
+class Quality(Section):
     """The Great Expectations query."""
 
     enabled: bool = True
@@ -186,7 +178,7 @@ class Quality(_Section):
 
 
 class MonitorConfig(BaseSettings):
-    """Everything ``rebalance-monitor run`` needs."""
+    """Everything ``rebalance-monitor run`` and ``rebalance-monitor notify`` need."""
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter=_NESTING, extra="forbid", frozen=True)
 
@@ -196,6 +188,7 @@ class MonitorConfig(BaseSettings):
     job: Job = Field(default_factory=Job)
     quality: Quality = Quality()
     model: Settings = Settings()
+    notify: Notify = Notify()
 
     @classmethod
     def settings_customise_sources(
@@ -254,12 +247,6 @@ def _suggestion(path: list[str]) -> str:
         known = [*getattr(section, "model_fields", ()), *getattr(section, "__dataclass_fields__", ())]
     near = difflib.get_close_matches(path[-1], known, n=1)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-def _secret(value: SecretStr | None, file: Path | None) -> str | None:
-    if value is not None:
-        return value.get_secret_value()
-    return file.read_text().strip() if file else None
 
 
 def _quoted(text: str) -> str:

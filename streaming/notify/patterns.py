@@ -1,0 +1,42 @@
+"""Names by pattern: a glob (``orders-*``), or a regular expression between slashes (``/^orders-(eu|us)$/``).
+
+A glob stands for the whole name, for that is what most people mean and dots are frequent in group names. A regular expression is
+searched for, as everywhere between slashes. The trap: ``/test/`` is in "contest" too; anchors are the writer's business.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@functools.cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+        return re.compile(pattern[1:-1])
+    return re.compile(f"^{fnmatch.translate(pattern)}")
+
+
+def _usable(pattern: str) -> str:
+    if not pattern:
+        raise ValueError("an empty pattern matches nothing; '*' matches everything")
+    try:
+        _expression(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern} is no regular expression: {error}") from None
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_usable)]
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether any of the patterns is for this name."""
+    return any(_expression(pattern).search(name) for pattern in patterns)
