@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from coordinator_model.findings import Evidence, iso_utc
 from coordinator_model.wire import API_NAMES
 from streaming.quality.continuity import Continuity
-from streaming.quality.frames import to_frame
+from streaming.quality.frames import Row, describe, to_frame
 from streaming.quality.suite import FAMILY, Expected, load
 from streaming.quality.validation import Outcome, Validator
 from streaming.standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import pandas as pd
 
     from coordinator_model.findings import Finding
     from streaming.config import MonitorConfig
@@ -49,6 +47,7 @@ class Checker:
     def __init__(self, config: MonitorConfig, *, published: Sequence[dict[str, Any]], publisher: Publisher) -> None:
         quality = config.quality
         suite = load(quality.suite)
+        self._columns = suite.columns
         self._validator = Validator(suite, docs=quality.docs, docs_every_s=quality.docs_every_s, docs_history=quality.docs_history)
         self._topic = config.topics.quality
         self._quiet_us = config.model.quiet_ms * 1000
@@ -64,16 +63,16 @@ class Checker:
 
         :raises RuntimeError: when Kafka does not take the results; the batch is then to be repeated.
         """
-        frame = to_frame(rows, self._continuity)
-        if frame.empty:
+        described = describe(rows, self._continuity)
+        if not described:
             return []
-        outcomes = self._validator.validate(frame, f"batch {batch}")
-        offending_of = _by_place(frame, {place for outcome in outcomes for place in outcome.records})
-        newest_us = int(frame["timestamp_ms"].max()) * 1000
+        outcomes = self._validator.validate(to_frame(described, self._columns), f"batch {batch}")
+        offending_of = _by_place(described, {place for outcome in outcomes for place in outcome.records})
+        newest_us = described[-1].timestamp_ms * 1000
         self._publisher.publish(self._standing.settle_orphans(FAMILY, at_us=newest_us))
         for outcome in outcomes:
             offending = [offending_of[place] for place in outcome.records]
-            told = _as_json(outcome, offending, batch=batch, rows=len(frame), newest_us=newest_us)
+            told = _as_json(outcome, offending, batch=batch, rows=len(described), newest_us=newest_us)
             self._publisher.publish_json(self._topic, outcome.expected.rule.id, told)
             self._publisher.publish(self._judge(outcome, offending, newest_us))
         if not self._publisher.flush(_FLUSH_S):
@@ -83,7 +82,7 @@ class Checker:
     def _subject(self, expected: Expected) -> str:
         return f"{self._mirror} {expected.subject}"
 
-    def _judge(self, outcome: Outcome, offending: list[dict[str, Any]], newest_us: int) -> list[Finding]:
+    def _judge(self, outcome: Outcome, offending: list[Row], newest_us: int) -> list[Finding]:
         rule, subject = outcome.expected.rule, self._subject(outcome.expected)
         if outcome.success:
             known_us = self._standing.updated_at_us(rule.id, subject)
@@ -103,19 +102,19 @@ class Checker:
         ]
 
 
-def _summary(outcome: Outcome, offending: list[dict[str, Any]], mirror: str) -> str:
+def _summary(outcome: Outcome, offending: list[Row], mirror: str) -> str:
     name = f"{outcome.expected.rule.name[:1].upper()}{outcome.expected.rule.name[1:]}"
     if outcome.problem:
         return f"{name}: could not be checked on topic {mirror}."
     if not offending:
         return f"{name} on topic {mirror}."
     first = offending[0]
-    details = [f"{column} {first[column]}" for column in (outcome.expected.column, *outcome.expected.explain) if column]
+    details = [f"{column} {getattr(first, column)}" for column in (outcome.expected.column, *outcome.expected.explain) if column]
     more = f" and {outcome.unexpected - 1} more" if outcome.unexpected > 1 else ""
-    return f"{name}: record {first['offset']} of partition {first['partition']} of topic {mirror}{more} ({', '.join(details)})."
+    return f"{name}: record {first.offset} of partition {first.partition} of topic {mirror}{more} ({', '.join(details)})."
 
 
-def _as_json(outcome: Outcome, offending: list[dict[str, Any]], *, batch: int, rows: int, newest_us: int) -> dict[str, Any]:
+def _as_json(outcome: Outcome, offending: list[Row], *, batch: int, rows: int, newest_us: int) -> dict[str, Any]:
     expected = outcome.expected
     shown = [column for column in (expected.column, *expected.explain) if column]
     return {
@@ -133,36 +132,31 @@ def _as_json(outcome: Outcome, offending: list[dict[str, Any]], *, batch: int, r
     }
 
 
-def _shown(row: dict[str, Any], columns: list[str]) -> dict[str, Any]:
-    place = {"partition": row["partition"], "offset": row["offset"], "at": iso_utc(_at_us(row))}
-    return place | {column: row[column] for column in columns}
+def _shown(row: Row, columns: list[str]) -> dict[str, Any]:
+    place = {"partition": row.partition, "offset": row.offset, "at": iso_utc(_at_us(row))}
+    return place | {column: getattr(row, column) for column in columns}
 
 
-def _by_place(frame: pd.DataFrame, places: set[tuple[int, int]]) -> dict[tuple[int, int], dict[str, Any]]:
-    """The rows at these partitions and offsets, as dicts with None for what is missing."""
-    if not places:
-        return {}
-    chosen = [place in places for place in zip(frame["partition"], frame["offset"], strict=True)]
-    rows: list[dict[str, Any]] = frame[chosen].to_dict("records")  # type: ignore[assignment]
-    return {(row["partition"], row["offset"]): row for row in rows}
+def _by_place(described: list[Row], places: set[tuple[int, int]]) -> dict[tuple[int, int], Row]:
+    return {row[:2]: row for row in described if row[:2] in places} if places else {}
 
 
-def _at_us(row: dict[str, Any]) -> int:
+def _at_us(row: Row) -> int:
     """Capture time, or the record's where there is no envelope to tell it."""
-    return int(row["timestamp_ms"]) * 1000 if row["at_us"] is None else int(row["at_us"])
+    return int(row.timestamp_ms) * 1000 if row.at_us is None else int(row.at_us)
 
 
-def _evidence(row: dict[str, Any]) -> Evidence:
-    if row["api_key"] is None:
-        what = f"{row['kind']} record" if row["kind"] else "record without an envelope"
+def _evidence(row: Row) -> Evidence:
+    if row.api_key is None:
+        what = f"{row.kind} record" if row.kind else "record without an envelope"
     else:
-        kind = "request" if row["kind"] == "req" else "response"
-        what = f"{API_NAMES.get(row['api_key'], row['api_key'])} v{row['api_version']} {kind}, key {row['key']}"
+        kind = "request" if row.kind == "req" else "response"
+        what = f"{API_NAMES.get(row.api_key, row.api_key)} v{row.api_version} {kind}, key {row.key}"
     return Evidence(
-        partition=row["partition"],
-        offset=row["offset"],
-        connection=row["connection"] or "",
-        exchange=-1 if row["exchange"] is None else row["exchange"],
+        partition=row.partition,
+        offset=row.offset,
+        connection=row.connection or "",
+        exchange=-1 if row.exchange is None else row.exchange,
         at_us=_at_us(row),
         frame=what,
     )

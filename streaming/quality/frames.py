@@ -6,7 +6,8 @@ skip it. Which answers are right is the suite's business (``suite.json``). The c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -14,38 +15,44 @@ from coordinator_model.wire import DecodeError, decode, decode_request_header, g
 from coordinator_model.wire.record import Kind, RecordError, unpack_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from coordinator_model.wire.record import MirrorRecord
     from streaming.quality.continuity import Continuity
 
-COLUMNS: Final = (
-    "partition",
-    "offset",
-    "timestamp_ms",
-    "key",
-    "envelope_error",
-    "kind",
-    "at_us",
-    "cluster",
-    "broker",
-    "connection",
-    "exchange",
-    "api_key",
-    "api_version",
-    "client_id",
-    "cut_bytes",
-    "version_known",
-    "decode_error",
-    "header_agrees",
-    "key_in_frame",
-    "clock_difference_ms",
-    "request_seen",
-    "group_in_one_partition",
-    "missing_offsets",
-    "missing_exchanges",
-    "missing_exchanges_of",
-)
+KINDS: Final[dict[str, str]] = {
+    "partition": "int64",
+    "offset": "int64",
+    "timestamp_ms": "int64",
+    "key": "string[pyarrow]",
+    "envelope_error": "string[pyarrow]",
+    "kind": "string[pyarrow]",
+    "at_us": "Int64",
+    "cluster": "string[pyarrow]",
+    "broker": "string[pyarrow]",
+    "connection": "string[pyarrow]",
+    "exchange": "Int64",
+    "api_key": "Int64",
+    "api_version": "Int64",
+    "client_id": "string[pyarrow]",
+    "cut_bytes": "Int64",
+    "version_known": "boolean",
+    "decode_error": "string[pyarrow]",
+    "header_agrees": "boolean",
+    "key_in_frame": "boolean",
+    "clock_difference_ms": "Float64",
+    "request_seen": "boolean",
+    "group_in_one_partition": "boolean",
+    "missing_offsets": "Int64",
+    "missing_exchanges": "Int64",
+    "missing_exchanges_of": "string[pyarrow]",
+}
+"""Each column and its pandas type. Great Expectations copies the frame some twenty times a batch; with Python objects in it, that alone
+costs more than reading the records."""
+
+COLUMNS: Final = tuple(KINDS)
+PLACE: Final = ("partition", "offset")
+"""What names a record; always in the frame."""
 
 _LIST_GROUPS: Final = 16  # names every group of a broker, and is mirrored to those seen on its connection
 _FRAMED: Final = (Kind.REQUEST, Kind.RESPONSE)
@@ -54,87 +61,142 @@ Raw = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
 """partition, offset, timestamp_ms, key, value, envelope: ``streaming.replay.INPUT_COLUMNS``."""
 
 
-def to_frame(rows: Iterable[Raw], continuity: Continuity) -> pd.DataFrame:
+class Row(NamedTuple):
+    """What is known of one record; the fields are :data:`COLUMNS`."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: str | None = None
+    envelope_error: str | None = None
+    kind: str | None = None
+    at_us: int | None = None
+    cluster: str | None = None
+    broker: str | None = None
+    connection: str | None = None
+    exchange: int | None = None
+    api_key: int | None = None
+    api_version: int | None = None
+    client_id: str | None = None
+    cut_bytes: int | None = None
+    version_known: bool | None = None
+    decode_error: str | None = None
+    header_agrees: bool | None = None
+    key_in_frame: bool | None = None
+    clock_difference_ms: float | None = None
+    request_seen: bool | None = None
+    group_in_one_partition: bool | None = None
+    missing_offsets: int | None = None
+    missing_exchanges: int | None = None
+    missing_exchanges_of: str | None = None
+
+
+def describe(rows: Iterable[Raw], continuity: Continuity) -> list[Row]:
     """One row for each record that was not in an earlier batch, by time, so that the first offending one is the earliest.
 
     :param continuity: is moved on by these records.
     """
-    described = [row for row in (_describe(raw, continuity) for raw in sorted(rows, key=lambda raw: raw[:2])) if row is not None]
-    described.sort(key=lambda row: row["timestamp_ms"])
+    described = [row for raw in sorted(rows, key=_PLACE_OF) if (row := _describe(raw, continuity)) is not None]
+    described.sort(key=_TIME_OF)
     holes = continuity.holes()
-    if described:
-        newest = described[-1]  # a hole has no record of its own: it is told on the one by which it became certain
-        newest["missing_exchanges"] = sum(hole.exchanges for hole in holes)
-        newest["missing_exchanges_of"] = "; ".join(f"{hole.first} to {hole.last} of {hole.connection}" for hole in holes) or None
-    return pd.DataFrame({name: pd.Series([row.get(name) for row in described], dtype=object) for name in COLUMNS})
+    if described:  # a hole has no record of its own: it is told on the one by which it became certain
+        missing = sum(hole.exchanges for hole in holes)
+        which = "; ".join(f"{hole.first} to {hole.last} of {hole.connection}" for hole in holes) or None
+        described[-1] = described[-1]._replace(missing_exchanges=missing, missing_exchanges_of=which)
+    return described
 
 
-def _describe(raw: Raw, continuity: Continuity) -> dict[str, Any] | None:
+def to_frame(described: Sequence[Row], columns: Iterable[str] = COLUMNS) -> pd.DataFrame:
+    """The rows as a frame with these columns and :data:`PLACE`."""
+    values = dict(zip(COLUMNS, zip(*described, strict=True), strict=True)) if described else dict.fromkeys(COLUMNS, ())
+    wanted = {*PLACE, *columns}
+    return pd.DataFrame({name: pd.array(values[name], dtype=kind) for name, kind in KINDS.items() if name in wanted})  # type: ignore[call-overload]
+
+
+_PLACE_OF: Final = itemgetter(0, 1)
+_TIME_OF: Final = itemgetter(2)
+
+
+def _describe(raw: Raw, continuity: Continuity) -> Row | None:
     partition, offset, timestamp_ms, key, value, envelope = raw
-    row: dict[str, Any] = {"partition": partition, "offset": offset, "timestamp_ms": timestamp_ms}
     try:
         record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
     except RecordError as error:
         missing = continuity.see_offset(partition, offset)
         if missing is None:
             return None
-        return row | {
-            "missing_offsets": missing,
-            "envelope_error": str(error),
-            "key": None if key is None else key.decode(errors="replace"),
-        }
+        group = None if key is None else key.decode(errors="replace")
+        return Row(partition, offset, timestamp_ms, group, str(error), missing_offsets=missing)
     seen = continuity.see(record)
     if seen.repeated:
         return None
-    row |= {
-        "key": record.group,
-        "kind": record.kind.value,
-        "at_us": record.at_us,
-        "cluster": record.cluster,
-        "broker": record.broker,
-        "connection": record.connection or None,
-        "clock_difference_ms": record.at_us / 1000 - timestamp_ms,
-        "request_seen": seen.request_seen,
-        "group_in_one_partition": seen.group_in_one_partition,
-        "missing_offsets": seen.missing_before,
-    }
-    if record.kind in _FRAMED:
-        row |= _frame(record)
-    return row
+    of_frame = _of_frame(record) if record.kind in _FRAMED else _NO_FRAME
+    return Row(
+        partition,
+        offset,
+        timestamp_ms,
+        record.group,
+        None,
+        record.kind.value,
+        record.at_us,
+        record.cluster,
+        record.broker,
+        record.connection or None,
+        *of_frame,
+        record.at_us / 1000 - timestamp_ms,
+        seen.request_seen,
+        seen.group_in_one_partition,
+        seen.missing_before,
+    )
 
 
-def _frame(record: MirrorRecord) -> dict[str, Any]:
+_OfFrame = tuple[int | None, int | None, int | None, str | None, int | None, bool | None, str | None, bool | None, bool | None]
+"""The columns from ``exchange`` to ``key_in_frame``."""
+
+_NO_FRAME: Final[_OfFrame] = (None,) * 9
+
+
+def _of_frame(record: MirrorRecord) -> _OfFrame:
+    version_known, decode_error, header_agrees, key_in_frame = _read(record)
+    return (
+        record.exchange,
+        record.api_key,
+        record.api_version,
+        record.client_id,
+        record.cut_bytes,
+        version_known,
+        decode_error,
+        header_agrees,
+        key_in_frame,
+    )
+
+
+def _read(record: MirrorRecord) -> tuple[bool | None, str | None, bool, bool | None]:
+    """The version is known, why the frame does not decode, its header agrees, the key is in it."""
     is_request = record.kind is Kind.REQUEST
     versions = supported_versions(record.api_key)
-    facts: dict[str, Any] = {
-        "exchange": record.exchange,
-        "api_key": record.api_key,
-        "api_version": record.api_version,
-        "client_id": record.client_id,
-        "cut_bytes": record.cut_bytes,
-        "version_known": record.api_version in versions if versions else None,
-        "header_agrees": _header_agrees(record) if is_request else record.frame[:4] == _int32(record.correlation_id),
-    }
-    if record.cut_bytes or record.api_version not in versions:
-        return facts  # the fault has its own column
+    version_known = record.api_version in versions if versions else None
+    if record.cut_bytes or not version_known:  # the fault has its own column
+        return version_known, None, _label_agrees(record, is_request=is_request), None
     try:
-        body = decode(record.frame, request=is_request, api_key=record.api_key, api_version=record.api_version).body
+        header, body = decode(record.frame, request=is_request, api_key=record.api_key, api_version=record.api_version)
     except DecodeError as error:
-        return facts | {"decode_error": str(error)}
+        return version_known, str(error), _label_agrees(record, is_request=is_request), None
+    agrees = header.correlation_id == record.correlation_id and (not is_request or _same_api(header, record))
     named = groups_named(body)
-    if named and record.api_key != _LIST_GROUPS:
-        facts["key_in_frame"] = record.group in named
-    return facts
+    return version_known, None, agrees, record.group in named if named and record.api_key != _LIST_GROUPS else None
 
 
-def _header_agrees(record: MirrorRecord) -> bool:
+def _label_agrees(record: MirrorRecord, *, is_request: bool) -> bool:
+    """As far as the beginning of a frame tells that cannot be read whole."""
+    if not is_request:
+        return record.frame[:4] == (record.correlation_id & 0xFFFFFFFF).to_bytes(4, "big")
     try:
         header = decode_request_header(record.frame)
     except DecodeError:
         return False
-    labelled = (record.api_key, record.api_version, record.correlation_id)
-    return (header.api_key, header.api_version, header.correlation_id) == labelled
+    return header.correlation_id == record.correlation_id and _same_api(header, record)
 
 
-def _int32(value: int) -> bytes:
-    return (value & 0xFFFFFFFF).to_bytes(4, "big")
+def _same_api(header: Any, record: MirrorRecord) -> bool:
+    return bool(header.api_key == record.api_key and header.api_version == record.api_version)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,7 +16,7 @@ from streaming.config import ConfigError
 from streaming.quality.frames import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 DEFAULT_SUITE: Final = Path(__file__).with_name("suite.json")
 FAMILY: Final = "Q"
@@ -44,7 +45,7 @@ class Suite(NamedTuple):
 
     name: str
     expectations: tuple[Expected, ...]
-    content: dict[str, Any]
+    columns: tuple[str, ...]  #: those that any of them asks for
 
 
 def load(file: Path | None = None) -> Suite:
@@ -66,7 +67,14 @@ def load(file: Path | None = None) -> Suite:
         raise ConfigError(f"quality.suite: {path} is not a suite: it needs a name and a list of expectations") from None
     if not expectations:
         raise ConfigError(f"quality.suite: {path} has no expectations; to switch the checks off, set quality.enabled = false")
-    return Suite(name, expectations, content)
+    return Suite(name, expectations, _columns(expectations))
+
+
+def _columns(expectations: Iterable[Expected]) -> tuple[str, ...]:
+    """Whatever the arguments speak of: ``column``, ``column_A``, ``column_list``, the text of a ``row_condition``."""
+    arguments = json.dumps([each.config["kwargs"] for each in expectations])
+    spoken_of = set(re.findall(r"\w+", arguments))
+    return tuple(column for column in COLUMNS if column in spoken_of)
 
 
 def _expected(path: Path, number: int, config: Mapping[str, Any]) -> Expected:

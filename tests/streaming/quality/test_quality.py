@@ -12,7 +12,7 @@ from coordinator_model.wire.record import Kind, MirrorRecord, pack_envelope
 from streaming.config import ConfigError, Kafka, MonitorConfig, Quality
 from streaming.quality.checker import Checker
 from streaming.quality.continuity import GRACE_US, Continuity, Remembered
-from streaming.quality.frames import COLUMNS, to_frame
+from streaming.quality.frames import COLUMNS, describe, to_frame
 from streaming.quality.suite import DEFAULT_SUITE, load
 from tests.real.traffic import partition_of, story, tick
 
@@ -325,7 +325,7 @@ def test_what_is_remembered_is_bounded_and_the_youngest_stay():
 def test_a_connection_first_seen_in_mid_life_is_not_blamed_for_what_came_before():
     topic, continuity = Topic(), Continuity()
     rows = sound(topic, seconds=20)
-    frame = to_frame(rows[500:], continuity)
+    frame = to_frame(describe(rows[500:], continuity))
     assert not (frame["request_seen"] == False).any()  # noqa: E712 - None is not False
     assert frame["missing_exchanges"].dropna().sum() == 0
     assert tuple(frame.columns) == COLUMNS
@@ -336,6 +336,6 @@ def test_a_connection_seen_from_its_opening_must_begin_at_zero():
     opened = tick(START_US)._replace(kind=Kind.OPEN, group="group-0", connection="group-0#1")
     rows = sound(topic, seconds=20, change=lambda _, r: None if r.group == "group-0" and r.exchange == 0 else r)
     first = [(partition_of("group-0", PARTITIONS), -1, START_US // 1000, b"group-0", b"", pack_envelope(opened))]
-    frame = to_frame(first + rows, continuity)
+    frame = to_frame(describe(first + rows, continuity))
     assert frame["missing_exchanges"].dropna().sum() == 1
     assert GRACE_US < 20 * SECOND
