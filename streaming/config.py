@@ -8,24 +8,36 @@ pass-through tables.
 
 from __future__ import annotations
 
-import difflib
+import json
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from coordinator_model.settings import Settings
+from streaming import config_keys
 from streaming.notify.settings import Notify
-from streaming.sections import ExistingFile, Section, secret
-
-ENVIRONMENT_PREFIX: Final = "REBALANCE_MONITOR_"
-_NESTING: Final = "__"
+from streaming.sections import (
+    ENCRYPTED_KEY,
+    CertificateFile,
+    ClientProperty,
+    ExistingFile,
+    KeyFile,
+    LocalPath,
+    SecretFile,
+    Section,
+    secret,
+)
 
 MAX_PARTITIONS: Final = 1024
 """Mirror partitions that a job can serve; a bound of the table that spreads them, see ``streaming.job``."""
+
+
+MIN_DRIVER_MIB: Final = 512
 
 
 class ConfigError(ValueError):
@@ -43,26 +55,47 @@ class Kafka(Section):
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     sasl_username: str | None = None
     sasl_password: SecretStr | None = None
-    sasl_password_file: ExistingFile | None = None
-    ssl_ca_file: ExistingFile | None = None
-    ssl_certificate_file: ExistingFile | None = None
-    ssl_key_file: ExistingFile | None = None
+    sasl_password_file: SecretFile | None = None
+    ssl_ca_file: CertificateFile | None = None
+    ssl_certificate_file: CertificateFile | None = None
+    ssl_key_file: KeyFile | None = None
     ssl_key_password: SecretStr | None = None
-    ssl_key_password_file: ExistingFile | None = None
+    ssl_key_password_file: SecretFile | None = None
     reach_timeout_s: float = Field(default=10.0, gt=0, le=600)
-    spark_options: dict[str, str] = Field(default_factory=dict)
-    librdkafka_options: dict[str, str] = Field(default_factory=dict)
+    spark_options: dict[str, ClientProperty] = Field(default_factory=dict)
+    librdkafka_options: dict[str, ClientProperty] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.security_protocol.startswith("SASL") and not self._handed_over("sasl.mechanism"):
             for key in ("sasl_mechanism", "sasl_username"):
                 if getattr(self, key) is None:
-                    raise ValueError(f"{self.security_protocol} needs {key}")
+                    raise ValueError(f"security_protocol = {self.security_protocol} needs {key}")
             if self.password() is None:
-                raise ValueError(f"{self.security_protocol} needs sasl_password or sasl_password_file")
+                variable = config_keys.variable_for(("kafka", "sasl_password"))
+                raise ValueError(
+                    f"security_protocol = {self.security_protocol} needs sasl_password_file, or {variable} in the environment"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _key_fits(self) -> Self:
         if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
             raise ValueError("ssl_certificate_file and ssl_key_file go together")
+        if self.ssl_key_file and ENCRYPTED_KEY in self.ssl_key_file.read_text() and self.key_password() is None:
+            raise ValueError("ssl_key_file is encrypted: it needs ssl_key_password_file")
+        return self
+
+    @model_validator(mode="after")
+    def _in_force(self) -> Self:
+        """What has no effect under the chosen protocol was meant to have one: nobody goes unencrypted by a forgotten key."""
+        for prefix, part, remedy in (("sasl_", "SASL", "SASL_SSL"), ("ssl_", "SSL", "SSL or SASL_SSL")):
+            set_keys = [name for name in type(self).model_fields if name.startswith(prefix) and getattr(self, name) is not None]
+            if set_keys and part not in self.security_protocol.split("_"):
+                raise ValueError(
+                    f"{set_keys[0]} has no effect with security_protocol = {self.security_protocol}; set that to {remedy}, "
+                    f"or remove {set_keys[0]}"
+                )
         return self
 
     def _handed_over(self, option: str) -> bool:
@@ -137,7 +170,7 @@ class Topics(Section):
     create: bool = True
     partitions: int = Field(default=1, ge=1, le=MAX_PARTITIONS)
     replication_factor: int = Field(default=-1, ge=-1, le=100)
-    history_days: float = Field(default=7.0, gt=0)
+    history_days: float = Field(default=7.0, gt=0, le=36_500)
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -148,17 +181,23 @@ class Topics(Section):
         return self
 
 
+def _enough_for_spark(heap: str) -> str:
+    if int(heap[:-1]) * (1024 if heap[-1] == "g" else 1) < MIN_DRIVER_MIB:
+        raise ValueError(f"Spark does not start with less than {MIN_DRIVER_MIB}m")
+    return heap
+
+
 class Job(Section):
     """The Spark application."""
 
-    checkpoint: Path = Path("checkpoints/monitor")
-    log_file: Path = Path("checkpoints/monitor.log")
+    checkpoint: LocalPath = Path("checkpoints/monitor")
+    log_file: LocalPath = Path("checkpoints/monitor.log")
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     trigger_ms: int = Field(default=250, ge=0, le=60_000)
     max_records_per_batch: int = Field(default=100_000, ge=100)
     shuffle_partitions: int = Field(default=1, ge=1, le=64)
     cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
-    driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$")
+    driver_memory: Annotated[str, AfterValidator(_enough_for_spark)] = Field(default="1g", pattern=r"^\d+[mg]$")
     jvm_options: str = "-XX:TieredStopAtLevel=1"
     restart_wait_s: float = Field(default=1.0, gt=0)
     restart_wait_max_s: float = Field(default=60.0, gt=0)
@@ -172,40 +211,84 @@ class Quality(Section):
     suite: ExistingFile | None = None
     trigger_s: float = Field(default=10.0, ge=0.1)
     max_records_per_batch: int = Field(default=100_000, ge=100)
-    docs: Path = Path("checkpoints/data-docs")
+    docs: LocalPath = Path("checkpoints/data-docs")
     docs_every_s: float = Field(default=60.0, ge=0)
     docs_history: int = Field(default=20, ge=1, le=1000)
+
+
+_AT_LEAST_ONE: Final = frozenset({"zombie_refusals", "quiet_ms", "unbounded_join_ms", "silence_ms", "forget_group_ms"})
+
+
+def _lawful(model: Settings) -> Settings:
+    """The bounds of what the model, which knows no configuration, takes as it comes."""
+    for name in config_keys.keys(Settings):
+        value, least = getattr(model, name), int(name in _AT_LEAST_ONE)
+        if isinstance(value, int) and value < least:
+            raise PydanticCustomError(
+                "setting",
+                "input should be greater than or equal to {least} (it is {value})",
+                {"key": name, "least": least, "value": value},
+            )
+    return model
+
+
+class _Environment(EnvSettingsSource):
+    """A list may be written as ``a,b`` too, also one in a dataclass, which pydantic-settings does not look into."""
+
+    def decode_complex_value(self, field_name: str, field: Any, value: Any) -> Any:
+        return super().decode_complex_value(field_name, field, value) if value.lstrip().startswith(("[", "{")) else value
+
+    def __call__(self) -> dict[str, Any]:
+        values: dict[str, Any] = config_keys.with_lists(self.settings_cls, super().__call__())
+        return values
 
 
 class MonitorConfig(BaseSettings):
     """Everything ``rebalance-monitor run`` and ``rebalance-monitor notify`` need."""
 
-    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter=_NESTING, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=config_keys.PREFIX, env_nested_delimiter=config_keys.NESTING, extra="forbid", frozen=True
+    )
 
     cluster: str = ""
     kafka: Kafka
     topics: Topics = Topics()
     job: Job = Field(default_factory=Job)
     quality: Quality = Quality()
-    model: Settings = Settings()
+    model: Annotated[Settings, AfterValidator(_lawful)] = Settings()
     notify: Notify = Notify()
 
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
+        settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings
+        return _Environment(settings_cls), init_settings
+
+
+class Loaded(NamedTuple):
+    """A configuration, and what the file alone says."""
+
+    config: MonitorConfig
+    file: dict[str, Any]
 
 
 def load(file: Path) -> MonitorConfig:
     """Read and check a configuration file, with the environment over it.
 
-    :raises ConfigError: when the file cannot be read or a key is unknown, missing or out of range.
+    :raises ConfigError: when the file cannot be read, or a key or a variable is unknown, missing, out of range or a secret in the file.
+    """
+    return read(file).config
+
+
+def read(file: Path) -> Loaded:
+    """As :func:`load`; gives what the file says beside.
+
+    :raises ConfigError: as :func:`load`.
     """
     try:
         values = tomllib.loads(file.read_text())
@@ -215,38 +298,32 @@ def load(file: Path) -> MonitorConfig:
         raise ConfigError(f"cannot read {file}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not TOML: {error}") from None
+    problems = config_keys.environment_problems(MonitorConfig)
+    problems += [f"{file}: {problem}" for problem in config_keys.file_problems(MonitorConfig, values)]
+    if problems:
+        raise ConfigError("\n".join(problems))
     try:
-        return MonitorConfig(**values)
+        return Loaded(MonitorConfig(**values), values)
     except ValidationError as error:
         raise ConfigError("\n".join(_sentence(file, problem) for problem in error.errors())) from None
-    except ValueError as error:  # pydantic-settings: an environment variable that should hold JSON does not
-        raise ConfigError(f"the environment: {error}") from None
 
 
 def _sentence(file: Path, problem: Any) -> str:
-    path = [str(part) for part in problem["loc"]]
+    path = tuple(str(part) for part in problem["loc"])
+    if problem["type"] == "setting":
+        path = (*path, problem["ctx"]["key"])
     key = ".".join(path)
-    variable = ENVIRONMENT_PREFIX + _NESTING.join(path).upper()
-    where = f"environment variable {variable}" if variable in os.environ else str(file)
+    variable = next((found.name for found in config_keys.variables() if found.path == path), None)
+    where = f"environment variable {variable}" if variable else str(file)
     if problem["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return f"{where}: unknown key {key}{_suggestion(path)}"
+        return f"{where}: unknown key {key}{config_keys.suggestion(MonitorConfig, path)}"
     if problem["type"] == "missing":
-        return f"{where}: {key} is missing; set it there or in {variable}"
+        return f"{where}: {key} is missing; set it there or in {config_keys.variable_for(path)}"
     reason = str(problem["msg"])
     reason = reason.removeprefix("Value error, ") if problem["type"] == "value_error" else f"{reason[:1].lower()}{reason[1:]}"
     given = problem.get("input")
-    shown = f" (it is {given!r})" if isinstance(given, str | int | float) and "password" not in key else ""
-    return f"{where}: {key}: {reason}{shown}"
-
-
-def _suggestion(path: list[str]) -> str:
-    known = list(MonitorConfig.model_fields)
-    if len(path) > 1:
-        field = MonitorConfig.model_fields.get(path[0])
-        section = field.annotation if field else None
-        known = [*getattr(section, "model_fields", ()), *getattr(section, "__dataclass_fields__", ())]
-    near = difflib.get_close_matches(path[-1], known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    show = isinstance(given, str | int | float) and not config_keys.may_be_secret(MonitorConfig, path)
+    return f"{where}: {key}: {reason}{f' (it is {json.dumps(given, ensure_ascii=False)})' if show else ''}"
 
 
 def _quoted(text: str) -> str:

@@ -1,6 +1,7 @@
 """What the sections of the configuration share: they are immutable, refuse unknown keys, and take secrets from elsewhere.
 
-The trap: a section that refused nothing would leave a mistyped key without effect, and nobody would know.
+The trap: a section that refused nothing would leave a mistyped key without effect, and nobody would know. And files are looked into
+here, for what a client says of an empty password or a key in the wrong form comes late and in its own words.
 """
 
 from __future__ import annotations
@@ -8,26 +9,93 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, SecretStr
 
 
 class Section(BaseModel):
     """A table of the configuration file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _not_empty(path: object) -> object:
+    if path == "":
+        raise ValueError("it is empty; name a path, or leave the key out")
+    return path
+
+
+def _local(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # ~somebody
+        raise ValueError(f"{path}: {str(error).lower()}") from None
 
 
 def _existing_file(path: Path) -> Path:
-    if not path.expanduser().is_file():
+    if not path.is_file():
         raise ValueError(f"there is no file {path}")
-    return path.expanduser()
+    return path
 
 
-ExistingFile = Annotated[Path, AfterValidator(_existing_file)]
+def _readable(path: Path) -> Path:
+    _text_of(path)
+    return path
+
+
+def _secret_file(path: Path) -> Path:
+    if not _text_of(path).strip():
+        raise ValueError(f"{path} is empty")
+    return path
+
+
+def _certificates(path: Path) -> Path:
+    if "-----BEGIN CERTIFICATE-----" not in _text_of(path):
+        raise ValueError(f"{path} holds no certificate in PEM (a block that begins with -----BEGIN CERTIFICATE-----)")
+    return path
+
+
+def _private_key(path: Path) -> Path:
+    text = _text_of(path)
+    if "-----BEGIN PRIVATE KEY-----" in text or ENCRYPTED_KEY in text:
+        return path
+    if " PRIVATE KEY-----" in text:
+        raise ValueError(
+            f"{path} is not in PKCS#8, which is all that Java reads; convert it: openssl pkcs8 -topk8 -nocrypt -in {path} -out NEW"
+        )
+    raise ValueError(f"{path} holds no private key in PEM (a block that begins with -----BEGIN PRIVATE KEY-----)")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file") from None
+
+
+def _in_words(value: object) -> object:
+    """Client properties are text; in TOML and JSON one writes a number or a truth value as what it is."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+ENCRYPTED_KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+
+LocalPath = Annotated[Path, AfterValidator(_local), BeforeValidator(_not_empty)]
+ExistingFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_readable)]
+SecretFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_secret_file)]
+CertificateFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_certificates)]
+KeyFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_private_key)]
+ClientProperty = Annotated[str, BeforeValidator(_in_words)]
 
 
 def secret(value: SecretStr | None, file: Path | None) -> str | None:
-    """What an operator gave by value (from the environment) or by file; None when neither."""
+    """What an operator gave by value (from the environment) or by file; None when neither.
+
+    A file's last line end does not belong to it; any other blank may.
+    """
     if value is not None:
         return value.get_secret_value()
-    return file.read_text().strip() if file else None
+    return file.read_text().rstrip("\r\n") if file else None

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from coordinator_model.findings import Severity
 from streaming.notify.patterns import Pattern
 from streaming.notify.windows import Maintenance
-from streaming.sections import ExistingFile, Section, secret
+from streaming.sections import CertificateFile, ExistingFile, SecretFile, Section, secret
 
 GroupBy = Literal["finding", "group", "cluster"]
 TEMPLATES: Final = ("generic", "slack", "teams", "pagerduty")
@@ -70,14 +70,14 @@ class Web(Section):
     """How to speak to somebody over HTTP."""
 
     timeout_s: float = Field(default=10.0, gt=0, le=600)
-    ca_file: ExistingFile | None = None
-    certificate_file: ExistingFile | None = None
+    ca_file: CertificateFile | None = None
+    certificate_file: CertificateFile | None = None
     key_file: ExistingFile | None = None
     username: str | None = None
     password: SecretStr | None = None
-    password_file: ExistingFile | None = None
+    password_file: SecretFile | None = None
     token: SecretStr | None = None
-    token_file: ExistingFile | None = None
+    token_file: SecretFile | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -100,7 +100,7 @@ class SecretlyAddressed(Web):
     """Somebody whose address is a secret."""
 
     url: SecretWebAddress | None = None
-    url_file: ExistingFile | None = None
+    url_file: SecretFile | None = None
 
     @model_validator(mode="after")
     def _addressed(self) -> Self:
@@ -144,7 +144,7 @@ class Webhook(Wants, SecretlyAddressed):
     template: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
     template_file: ExistingFile | None = None
     secret: SecretStr | None = None
-    secret_file: ExistingFile | None = None
+    secret_file: SecretFile | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     group_by: GroupBy = "group"
     group_wait_s: float = Field(default=2.0, ge=0, le=3600)

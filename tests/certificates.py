@@ -1,0 +1,80 @@
+"""A certificate authority for the tests: PEM files that both of Kafka's clients and the broker itself read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+from cryptography.x509.oid import NameOID
+
+
+class Identity(NamedTuple):
+    """A key, and the chain that proves whose it is."""
+
+    certificate: Path
+    key: Path
+    both: Path  #: in one file, as a Java keystore of type PEM
+
+
+class Authority:
+    """Signs certificates; ``certificate`` is what its friends trust."""
+
+    def __init__(self, folder: Path, name: str = "authority") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _named(name)
+        self._certificate = (
+            _begun(self._name, self._name, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.certificate = folder / f"{name}.pem"
+        self.certificate.write_bytes(self._certificate.public_bytes(Encoding.PEM))
+
+    def identity(self, name: str, *, address: str | None = None, password: str | None = None) -> Identity:
+        """A key and its certificate, for a server at an IP address or for a client.
+
+        :param password: encrypts the key.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        begun = _begun(_named(name), self._name, key)
+        if address is not None:
+            begun = begun.add_extension(
+                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False
+            )
+        chain = begun.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
+        lock = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock)
+        files = Identity(*(self._folder / f"{name}.{kind}" for kind in ("pem", "key", "both")))
+        for file, text in zip(files, (chain, secret, secret + chain), strict=True):
+            file.write_bytes(text)
+        return files
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _begun(whose: x509.Name, signer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(whose)
+        .issuer_name(signer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+    )
