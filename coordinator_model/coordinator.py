@@ -25,6 +25,7 @@ from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_cold, pack_hot, pack_partition, unpack_group, unpack_partition
+from coordinator_model.tally import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Tally
 from coordinator_model.wire import API_NAMES, DecodeError, decode
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError, unpack_loss
 
@@ -72,6 +73,7 @@ class Coordinator:
         self._found: list[Finding] = []  # what was found before
         self._set_aside: list[SetAside] = []
         self.counters: Counter[str] = Counter()
+        self.tally = Tally()
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it told anybody
         self._groups: dict[GroupKey, _Tracked] = {}
         self._dirty: set[GroupKey] = set()
@@ -103,6 +105,8 @@ class Coordinator:
             self._gap(record, found)
         else:
             self.counters[kind.value] += 1
+            if kind is Kind.TICK:
+                self.tally.tick_us = record.at_us
         self._in_hand = None
         return found
 
@@ -157,11 +161,15 @@ class Coordinator:
         for cluster, name in self._changed:
             if (cluster, name) in self._groups:
                 group, ledger = self._opened((cluster, name))
-                changed.append(overview(group, len(ledger.open), self.now_us))
+                changed.append(overview(group, len(ledger.open), self.partition, self.now_us))
             else:
                 changed.append(GroupSnapshot(cluster, name, None))
         self._changed.clear()
         return changed
+
+    def figures(self) -> dict[str, Any]:
+        """What was counted so far, as JSON values, for the status topic."""
+        return {"counters": dict(self.counters), "groups": len(self._groups), **self.tally.as_json()}
 
     # ------------------------------------------------------------------------------------------------ snapshot
 
@@ -182,6 +190,7 @@ class Coordinator:
                 "next_offset": self.next_offset,
                 "now_us": self.now_us,
                 "counters": dict(self.counters),
+                "tally": self.tally.pack(),
                 "loading": self._loading,
                 "view": [self._view.cluster, self._view_due_us, list(self._view.open.values())],
                 "groups": [[*key, tracked.due_us, tracked.cold, tracked.hot] for key, tracked in self._groups.items()],
@@ -199,7 +208,7 @@ class Coordinator:
         try:
             model = cls(topic=content["topic"], partition=content["partition"], settings=settings)
             model._fill(content)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"not a snapshot of the model: {error!r}") from None
         return model
 
@@ -207,6 +216,8 @@ class Coordinator:
         self.next_offset = content["next_offset"]
         self.now_us = content["now_us"]
         self.counters.update(content["counters"])
+        if "tally" in content:  # else an earlier release wrote it
+            self.tally = Tally.unpack(content["tally"])
         self._loading.update(content["loading"])
         cluster, self._view_due_us, view = content["view"]
         self._view = Ledger(cluster, "")
@@ -223,7 +234,9 @@ class Coordinator:
     def _in_order(self, offset: int, at_us: int, found: list[Finding]) -> bool:
         """Whether the record at ``offset`` is new; says so if some before it are missing."""
         expected = self.next_offset
-        if expected is not None:
+        if expected is None:
+            self.tally.since_us = at_us
+        else:
             if offset < expected:
                 self.counters["repeated records"] += 1
                 return False
@@ -235,6 +248,7 @@ class Coordinator:
     def _hole(self, expected: int, offset: int, at_us: int, found: list[Finding]) -> None:
         missing = offset - expected
         self.counters["missing records"] += missing
+        self.tally.gaps[MIRROR] += 1
         for key in list(self._groups):
             self._forget_membership(key, at_us, "records of the mirror are missing")
         summary = (
@@ -250,12 +264,12 @@ class Coordinator:
             self._unmodelled(record)
             return
         if record.cut_bytes:
-            self._undecodable(record, f"{record.cut_bytes} bytes of it were not captured", found)
+            self._undecodable(record, TRUNCATED, f"{record.cut_bytes} bytes of it were not captured", found)
             return
         try:
             frame = decode(record.frame, request=is_request, api_key=api_key, api_version=record.api_version)
         except DecodeError as error:
-            self._undecodable(record, str(error), found)
+            self._undecodable(record, UNDECODABLE, str(error), found)
             return
         body = frame.body
         key = (record.cluster, record.group)
@@ -263,8 +277,10 @@ class Coordinator:
         group.last_record_us = record.at_us
         self._dirty.add(key)
         if is_request:
+            self.tally.requests[api_key][record.api_version] += 1
             happenings = group.request(record, body)
         else:
+            self.tally.responses[api_key][record.api_version] += 1
             happenings = group.response(record, body, frame.correlation_id)
             self._note_loading(record, body)
         if happenings:
@@ -289,6 +305,7 @@ class Coordinator:
 
     def _unmodelled(self, record: MirrorRecord) -> None:
         self.counters[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1
+        self.tally.lost(record, NOT_MODELLED)
         kind = _KIND_BY_API.get(record.api_key)
         if kind is not None and record.group:
             group, _ = self._opened((record.cluster, record.group))
@@ -297,8 +314,9 @@ class Coordinator:
                 group.lost_sight(record.at_us, f"is of the {kind} type, which is not modelled yet")
                 self._after((record.cluster, record.group), record.at_us)
 
-    def _undecodable(self, record: MirrorRecord, reason: str, found: list[Finding]) -> None:
+    def _undecodable(self, record: MirrorRecord, outcome: str, reason: str, found: list[Finding]) -> None:
         self.counters["undecodable frames"] += 1
+        self.tally.lost(record, outcome)
         self._set_aside.append(SetAside(record.offset, reason))
         assert record.group is not None
         key = (record.cluster, record.group)
@@ -337,10 +355,14 @@ class Coordinator:
         try:
             lost = unpack_loss(record.frame)
         except RecordError:
+            self.tally.gaps[CAPTURE] += 1
             return "an unknown number of records"
         if lost.records == 0 and record.connection:
+            self.tally.gaps[CONNECTION] += 1
             # Not a loss on the way: the capturer cannot follow this client (TLS, another protocol, packets it did not see).
             return f"sight of connection {record.connection} from {record.client_address}, which it cannot follow"
+        self.tally.gaps[CAPTURE] += 1
+        self.tally.gap_us += max(0, lost.to_us - lost.from_us)
         self.counters["records lost by the capture"] += lost.records
         return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
 
@@ -354,7 +376,7 @@ class Coordinator:
             tracked = self._groups[key] = _Tracked()
         if tracked.group is None or tracked.ledger is None:
             cluster, name = key
-            group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading)
+            group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally)
             ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else Ledger(cluster, name)
             tracked.group, tracked.ledger = group, ledger
         return tracked.group, tracked.ledger
@@ -367,7 +389,7 @@ class Coordinator:
     def _begin_anew(self, key: GroupKey, at_us: int) -> None:
         """Know nothing of a group but its name and what is open against it."""
         group, _ = self._opened(key)
-        fresh = ClassicGroup(group.name, group.cluster, settings=self.settings, loading=self._loading)
+        fresh = ClassicGroup(group.name, group.cluster, settings=self.settings, loading=self._loading, tally=self.tally)
         fresh.kind, fresh.incarnation, fresh.last_record_us = group.kind, group.incarnation, at_us
         self._groups[key].group = fresh
 

@@ -12,6 +12,7 @@ from coordinator_model.findings import iso_utc
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Member
 from coordinator_model.groups.state import State
+from coordinator_model.tally import named_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class GroupSnapshot:
         return self.content
 
 
-def overview(group: ClassicGroup, open_findings: int, now_us: int) -> GroupSnapshot:
+def overview(group: ClassicGroup, open_findings: int, partition: int, now_us: int) -> GroupSnapshot:
     """What is known of the group at ``now_us``."""
     newest = group.round
     members = [member for member in group.members.values() if member.present]
@@ -51,12 +52,33 @@ def overview(group: ClassicGroup, open_findings: int, now_us: int) -> GroupSnaps
         "members": [_member(group, member) for member in members],
         "waits_for": _waits_for(group, members),
         "rebalances": dict(sorted(group.causes.items())),
+        "joins": _phase(group.joins),
+        "syncs": _phase(group.syncs),
         "last_join_ms": None if group.join_took_us is None else group.join_took_us // 1_000,
         "last_sync_ms": None if group.sync_took_us is None else group.sync_took_us // 1_000,
+        "errors": _errors(group),
         "open_findings": open_findings,
+        "partition": partition,
         "updated_at": iso_utc(now_us),
     }
     return GroupSnapshot(group.cluster, group.name, content)
+
+
+def _errors(group: ClassicGroup) -> dict[str, dict[str, int]]:
+    """API → error → answers."""
+    named: dict[str, dict[str, int]] = {}
+    for api_key, counts in sorted(group.errors.items()):
+        for error, count in sorted(counts.items()):
+            api, name = named_error(api_key, error)
+            known = named.setdefault(api, {})
+            known[name] = known.get(name, 0) + count
+    return named
+
+
+def _phase(ended: tuple[int, int]) -> dict[str, int]:
+    """How many ended, and how long they took together."""
+    count, total_us = ended
+    return {"count": count, "total_ms": total_us // 1_000}
 
 
 def _member(group: ClassicGroup, member: Member) -> dict[str, Any]:

@@ -136,7 +136,7 @@ _PLAIN: Final = (
     "name", "cluster", "kind", "broker", "incarnation", "settled", "learning_because", "generation_seen", "state_since_us",
     "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
     "assignments", "offsets", "coordination", "timeline", "sessions",
-    "identity", "unwatched_us",
+    "identity", "unwatched_us", "errors", "joins", "syncs",
 )  # fmt: skip
 
 # What steady traffic changes in a member is stored apart, as bare numbers, so that a group in which nothing but heartbeats happens

@@ -13,7 +13,7 @@ from coordinator_model.findings import Blame, Certainty, Finding, Severity, Stat
 from coordinator_model.wire.record import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
@@ -55,6 +55,9 @@ class EmptyModel:
         self.next_offset = offset + 1
         self.counters["unreadable"] += 1
         return []
+
+    def figures(self) -> Mapping[str, object]:
+        return {"counters": dict(self.counters)}
 
     def drain_set_aside(self) -> Sequence[tuple[int, str]]:
         return ()

@@ -50,8 +50,7 @@ class Model(Protocol):
     @property
     def next_offset(self) -> int | None: ...
 
-    @property
-    def counters(self) -> Mapping[str, int]: ...
+    def figures(self) -> Mapping[str, Any]: ...
 
     def __init__(self, *, topic: str, partition: int, settings: Settings) -> None: ...
 
@@ -173,7 +172,7 @@ class Replay:
             "records": len(rows),
             "took_ms": round(took_ms, 1),
             "snapshot_bytes": snapshot_bytes,
-            "counters": dict(model.counters),
+            **model.figures(),
         }
         return Row(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 

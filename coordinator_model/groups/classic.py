@@ -58,6 +58,7 @@ from coordinator_model.groups.words import host_of
 from coordinator_model.groups.words import request_evidence as request_evidence  # noqa: PLC0414 - rules find them here
 from coordinator_model.groups.words import response_evidence as response_evidence  # noqa: PLC0414
 from coordinator_model.settings import Settings
+from coordinator_model.tally import JOIN, SYNC, Tally
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.record import MirrorRecord
 
@@ -113,12 +114,14 @@ class ClassicGroup:
         "cold_changed",
         "coordination",
         "deleted_us",
+        "errors",
         "generation_seen",
         "identity",
         "incarnation",
         "instances",
         "issued",
         "join_took_us",
+        "joins",
         "kind",
         "last_record_us",
         "learning_because",
@@ -136,15 +139,20 @@ class ClassicGroup:
         "state",
         "state_since_us",
         "sync_took_us",
+        "syncs",
+        "tally",
         "timeline",
         "unwatched_us",
     )
 
-    def __init__(self, name: str, cluster: str, *, settings: Settings, loading: Mapping[tuple[str, str], int]) -> None:
+    def __init__(
+        self, name: str, cluster: str, *, settings: Settings, loading: Mapping[tuple[str, str], int], tally: Tally
+    ) -> None:
         self.name = name
         self.cluster = cluster
         self.settings = settings
         self.loading = loading  #: (cluster, broker) → last time that it told anybody in this partition that it is loading
+        self.tally = tally  #: of the partition
         self.kind = "classic"
         self.broker = ""
         self.incarnation = 1
@@ -160,9 +168,12 @@ class ClassicGroup:
         self.issued: dict[str, IssuedId] = {}
         self.open: dict[ExchangeKey, Exchange] = {}
         self.lines: dict[str, Line] = {}
-        self.causes: dict[str, int] = {}
+        self.causes: dict[str, int] = {}  #: completed rebalances by what began them
+        self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → answers
         self.join_took_us: int | None = None
         self.sync_took_us: int | None = None
+        self.joins = (0, 0)  #: join phases that were seen to end, and the microseconds that they took together
+        self.syncs = (0, 0)
         self.deleted_us: int | None = None
         self.last_record_us = 0
         self.changed = True  #: something that an overview shows
@@ -312,6 +323,7 @@ class ClassicGroup:
         """
         exchange = self.open.pop((record.connection, record.exchange), None)
         if exchange is None:
+            self.tally.unpaired[record.api_key, record.api_version] += 1
             return NOTHING
         line = self.lines[record.connection]  # made with the request, and gone only together with it
         line.outstanding -= 1
@@ -408,11 +420,6 @@ class ClassicGroup:
             self.state_since_us = at_us
         self.changed = True
 
-    def _starts_phase(self, cause: str, at_us: int) -> None:
-        if self.state is not State.PREPARING:
-            self.causes[cause] = self.causes.get(cause, 0) + 1
-        self._saw(Seen.JOIN_TRIGGERS, at_us)
-
     def _gone(self, member: Member, why: str, at_us: int) -> None:
         was_present = member.present
         member.gone = why
@@ -420,9 +427,6 @@ class ClassicGroup:
         self.changed = True
         if was_present and why in {"left", "silent", "refused"}:
             others = any(True for _ in self.present_members())
-            if others and self.state is not State.PREPARING:
-                cause = {"left": "member left", "silent": "session expired", "refused": "member evicted"}[why]
-                self.causes[cause] = self.causes.get(cause, 0) + 1
             self._saw(Seen.MEMBER_GONE if others else Seen.LAST_MEMBER_GONE, at_us)
         self._forget_some()
 
@@ -528,7 +532,7 @@ class ClassicGroup:
             return NOTHING  # with v4+ it is answered MEMBER_ID_REQUIRED and changes nothing
         instance = self.instances.get(exchange.instance_id)
         if instance is None:
-            self._mark_trigger(exchange, "new member")
+            self._mark_trigger(exchange)
             return NOTHING
         return (Returned(exchange, instance),) if self._was_fenced(instance, exchange) else NOTHING
 
@@ -542,16 +546,16 @@ class ClassicGroup:
 
     def _classify_rejoin(self, exchange: Exchange, member: Member, ask: JoinAsk) -> None:
         newest = self.round
-        if exchange.member_id in self.issued:
-            self._mark_trigger(exchange, "new member")
-        elif newest is not None and newest.leader == member.id and self.state is State.STABLE:
-            self._mark_trigger(exchange, "leader rejoined")
-        elif member.present and member.digest and ask.digest != member.digest:
-            self._mark_trigger(exchange, "subscription changed")
+        if (
+            exchange.member_id in self.issued  # a new member
+            or (newest is not None and newest.leader == member.id and self.state is State.STABLE)
+            or (member.present and member.digest and ask.digest != member.digest)  # another subscription
+        ):
+            self._mark_trigger(exchange)
 
-    def _mark_trigger(self, exchange: Exchange, cause: str) -> None:
+    def _mark_trigger(self, exchange: Exchange) -> None:
         exchange.starts_phase = True
-        self._starts_phase(cause, exchange.inv_us)
+        self._saw(Seen.JOIN_TRIGGERS, exchange.inv_us)
 
     def _join_answered(self, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         error = exchange.error = body.error_code
@@ -649,10 +653,12 @@ class ClassicGroup:
             body.leader,
             body.protocol_name,
         )
-        if self.state is State.PREPARING:
-            self.join_took_us = exchange.res_us - self.state_since_us
-        elif self.state in {State.STABLE, State.UNKNOWN, State.EMPTY}:
-            self.causes["not seen"] = self.causes.get("not seen", 0) + 1
+        began_us = self.state_since_us
+        if self.state is not State.PREPARING:  # its beginning was not seen: whoever waited longest was there by then
+            began_us = min([exchange.inv_us, *(waiting.inv_us for waiting in self.waiting_joins())])
+        self.join_took_us = max(0, exchange.res_us - began_us)
+        self.joins = (self.joins[0] + 1, self.joins[1] + self.join_took_us)
+        self.tally.took(self.cluster, JOIN, self.join_took_us)
         self.rounds.append(newest)
         del self.rounds[:-ROUNDS_KEPT]
         for older in self.rounds[:-2]:
@@ -797,7 +803,9 @@ class ClassicGroup:
             if newest is not None and newest.sync_done_us is None:
                 newest.sync_done_us = exchange.res_us
                 if self.state is State.COMPLETING:
-                    self.sync_took_us = exchange.res_us - self.state_since_us
+                    self.sync_took_us = max(0, exchange.res_us - self.state_since_us)
+                    self.syncs = (self.syncs[0] + 1, self.syncs[1] + self.sync_took_us)
+                    self.tally.took(self.cluster, SYNC, self.sync_took_us)
             self._saw(Seen.SYNCED, exchange.res_us)
         return suspects
 
@@ -872,8 +880,6 @@ class ClassicGroup:
             self._accepted(exchange)
             if newest is None or newest.roster is None or member.id in newest.roster:
                 self._prove(member, exchange)
-            if self.state is not State.PREPARING:
-                self._starts_phase("not seen", exchange.res_us)
             self._saw(Seen.TOLD_TO_REJOIN, exchange.res_us)
         if exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
             happenings = (Accepted(exchange),)

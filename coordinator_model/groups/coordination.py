@@ -183,6 +183,7 @@ class Coordination:
 
     def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         errors = _errors(group, exchange, body)
+        _count(group, exchange.api_key, errors)
         if body.throttle_time_ms:
             self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
         happenings: list[Happening] = []
@@ -374,6 +375,13 @@ def heard(group: ClassicGroup) -> Iterator[tuple[Member, int]]:
     for member in group.present_members():
         if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
             yield member, member.heartbeat_us
+
+
+def _count(group: ClassicGroup, api_key: int, errors: set[int]) -> None:
+    for error in errors - {0}:
+        known = group.errors.setdefault(api_key, {})
+        known[error] = known.get(error, 0) + 1
+        group.tally.errors[group.cluster, api_key, error] += 1
 
 
 def _errors(group: ClassicGroup, exchange: Exchange, body: Any) -> set[int]:

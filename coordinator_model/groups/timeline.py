@@ -26,6 +26,7 @@ API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROU
 NONE, REBALANCE_IN_PROGRESS = 0, 27
 COORDINATOR_MOVES: Final = frozenset({14, 15, 16})
 
+ID_REQUIRED_SINCE: Final = 4  #: JoinGroup v4: whoever has no member id yet is given one first, and starts nothing (KIP-394)
 MINUTE_US: Final = 60_000_000
 TRIES_SPAN_US: Final = 10_000_000  #: clients find a coordinator that is there sooner than this
 LONG_US: Final = 15 * MINUTE_US  #: how far back anything here is remembered
@@ -41,6 +42,7 @@ SAME_TOPICS: Final = "rejoined with the same topics"  #: the second half of a co
 MEMBER_LEFT: Final = "member left"
 REMOVED: Final = "member removed by somebody else"
 SESSION_EXPIRED: Final = "session expired"
+STATIC_RETURNED: Final = "static member returned"
 NOT_SEEN: Final = "not seen"
 
 
@@ -138,6 +140,7 @@ class Timeline:
     incarnation: int = 1
     moved_us: int | None = None  #: when the coordinator was last seen to go away, until somebody is let in again
     tried_us: tuple[int, int] = (0, 0)  #: since and until when known clients looked for it, without a long pause
+    counted: int | None = None  #: the newest generation that is counted among the group's rebalances
 
     # ------------------------------------------------------------------------------------------------ frames in
 
@@ -302,7 +305,10 @@ class Timeline:
 
     def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Happening, ...]:
         starter, self.trigger = self.trigger or NOBODY_SEEN, None
-        self.generation = newest.generation
+        if newest.generation != self.counted:  # else sight was lost between two answers of one and the same
+            cause = _seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
+            group.causes[cause] = group.causes.get(cause, 0) + 1
+        self.generation = self.counted = newest.generation
         self.moved_us = None
         if newest.generation == 1:
             self.birth_us = exchange.effective_us
@@ -447,6 +453,18 @@ def _expired(group: ClassicGroup, newest: Round, at_us: int) -> Starter | None:
     member = silent[0]
     shared = _is_shared(group, member.actor, member.id)
     return Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, shared, "", member.joined_frame)
+
+
+def _seen_late(group: ClassicGroup, exchange: Exchange) -> str:
+    """Why a join phase came about whose beginning was not seen, as far as those who joined in it tell: for show, no rule rests on it."""
+    for asked in (exchange, *group.waiting_joins()):
+        if asked.member_id:
+            continue
+        if asked.instance_id is not None:
+            return STATIC_RETURNED
+        if asked is exchange or asked.api_version < ID_REQUIRED_SINCE:
+            return NEW_MEMBER
+    return NOT_SEEN
 
 
 def _had_members(group: ClassicGroup) -> bool:

@@ -354,6 +354,6 @@ class Conversation:
         from coordinator_model.overview import overview
 
         group, ledger = self.model._opened(("c1", self.group))
-        content = overview(group, len(ledger.open), self.now_us).content
+        content = overview(group, len(ledger.open), self.model.partition, self.now_us).content
         assert content is not None
         return content
