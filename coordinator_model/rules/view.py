@@ -56,5 +56,17 @@ V_04 = Rule(
     action="Check the link between the tap and the mirror topic, and the tap's buffer.",
     false_alarms="None known.",
 )
+V_05 = Rule(
+    id="V-05",
+    name="monitor stalled",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="The monitor itself is dead, hangs, or cannot reach Kafka: nothing is judged, whatever happens to the groups.",
+    condition="No new record in the status topic for longer than configured, and no V-03 that explains it. Told by the notifier alone.",
+    expected="A record in the status topic each second.",
+    action="Look at the process 'rebalance-monitor run' and what it said last; start it again.",
+    false_alarms="A mirror that is fed by hand, without ticks.",
+)
 
-RULES = (V_01, V_02, V_03, V_04)
+RULES = (V_01, V_02, V_03, V_04, V_05)

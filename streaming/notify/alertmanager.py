@@ -1,0 +1,233 @@
+"""Findings as alerts of Alertmanager's API v2.
+
+Labels are the identity of an alert: alertname, cluster, group, rule, severity. What changes goes into annotations. Several findings of
+one rule in one group (two zombies, say) therefore are one alert, whose annotations name them all: one notification, however many
+members are concerned. It begins with the first and ends with the last. With ``per_finding`` the id is a label too.
+
+Alertmanager forgets what it is not told again, and says "resolved" of it. So everything that is open is sent again and again, each
+time with an end in the future, as Prometheus does: if the notifier dies, its alerts end by themselves. The traps:
+
+* An end in the future is a promise that a later message cannot shorten, except by an end that has passed. So a finding that is over
+  is sent as open until its alert may end, and then with an end in the past.
+* The clocks may differ: what has passed here may be future there. So an end is the time at which the capture saw it, if that is
+  earlier, and is sent again for as long as an open alert would have lasted.
+* Alertmanager tells nobody of an alert that was active for less than its ``group_wait``: see ``keep_firing_s``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from streaming.notify.delivery import Delivery, Plan
+from streaming.notify.notice import Event, Heard, Notice, alert_name, iso, link, on_one_line, who
+from streaming.notify.web import Outcome, post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from streaming.notify.outbox import Outbox
+    from streaming.notify.pulse import Pulse
+    from streaming.notify.settings import Alertmanager
+
+PATH: Final = "/api/v2/alerts"
+HEARTBEAT: Final = "RebalanceMonitorHeartbeat"
+
+_LASTS: Final = 4  # times the interval between two sendings, as Prometheus has it
+_BATCH: Final = 100
+_NAMED: Final = 10
+_ANNOTATION: Final = 2000
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values, sorted."""
+
+
+class _Member(NamedTuple):
+    """A finding that is, or was, part of an alert."""
+
+    finding: Mapping[str, Any]
+    began_s: float
+    ended_s: float | None
+
+
+@dataclass(slots=True)
+class _Ended:
+    alert: dict[str, Any]
+    until_s: float
+
+
+class AlertmanagerChannel:
+    """One Alertmanager."""
+
+    def __init__(self, name: str, settings: Alertmanager, *, rule_url: str, cluster: str, pulse: Pulse) -> None:
+        self.name = f"alertmanager/{name}"
+        self._settings = settings
+        self._rule_url = rule_url
+        self._cluster = cluster
+        self._pulse = pulse
+        self._ended: dict[Labels, _Ended] = {}
+        self._all_sent_s: float | None = None
+
+    def plan(self, outbox: Outbox, now_s: float) -> Plan:
+        """What is ripe; and everything that is open, when it is time to say it again."""
+        waiting = outbox.due(now_s)
+        ripe = [due.notice for due in waiting if due.due_s <= now_s]
+        again_s = now_s if self._all_sent_s is None else self._all_sent_s + self._settings.resend_s
+        everything = again_s <= now_s or again_s > now_s + self._settings.resend_s  # the second: the clock was set back
+        wake_s = min([now_s + self._settings.resend_s, *(due.due_s for due in waiting if due.due_s > now_s)])
+        if everything:
+            self._all_sent_s = now_s
+        elif not ripe:
+            return Plan([], min(wake_s, again_s))
+        return Plan(self._deliveries(ripe, outbox.open(), now_s, everything=everything), wake_s)
+
+    def missed(self) -> None:
+        """Something was not delivered: everything is due again."""
+        self._all_sent_s = None
+
+    def send(self, delivery: Delivery) -> Outcome:
+        headers = {"Content-Type": "application/json"}
+        return post(self._settings.url.rstrip("/") + PATH, delivery.body, headers, self._settings)
+
+    def split(self, delivery: Delivery) -> list[Delivery]:
+        """Its alerts one by one, so that one that is refused does not take others with it; nothing when there is only one."""
+        alerts = {tuple(sorted(alert["labels"].items())): alert for alert in json.loads(delivery.body)}
+        if len(alerts) == 1:
+            return []
+        notices: dict[Labels, list[Notice]] = {}
+        for notice in delivery.notices:
+            labels = self._labels(notice.finding)
+            notices.setdefault(labels if labels in alerts else self._labels(notice.told or notice.finding), []).append(notice)
+        return [_delivery([alert], notices.get(labels, ())) for labels, alert in alerts.items()]
+
+    def only(self, notice: Notice, now_s: float) -> Delivery:
+        """An alert that is never sent again, and so ends by itself after a while."""
+        return _delivery([self._alert(self._labels(notice.finding), [_Member(notice.finding, now_s, None)], now_s)], [notice])
+
+    # --- findings into alerts ------------------------------------------------------------------------------------
+
+    def _deliveries(
+        self, ripe: Sequence[Notice], told: Iterable[Mapping[str, Any]], now_s: float, *, everything: bool
+    ) -> list[Delivery]:
+        members, touched = self._members(ripe, told)
+        for labels in [labels for labels, ended in self._ended.items() if ended.until_s < now_s]:
+            del self._ended[labels]
+        alerts: dict[Labels, dict[str, Any]] = {}
+        for labels, here in members.items():
+            if everything or labels in touched:
+                alerts[labels] = self._alert(labels, here, now_s)
+        for labels, alert in alerts.items():
+            if any(member.ended_s is None for member in members[labels]):
+                self._ended.pop(labels, None)
+            else:
+                self._ended[labels] = _Ended(alert, now_s + _LASTS * self._settings.resend_s)
+        if everything:
+            alerts = {labels: ended.alert for labels, ended in self._ended.items()} | alerts
+            if self._settings.heartbeat and self._pulse.beats(now_s):
+                alerts[()] = self._heartbeat(now_s)
+        return self._batches(alerts, ripe)
+
+    def _members(
+        self, ripe: Iterable[Notice], told: Iterable[Mapping[str, Any]]
+    ) -> tuple[dict[Labels, list[_Member]], set[Labels]]:
+        """Findings by alert, as they will be once the ripe notices are told; and the alerts that change by that."""
+        members: dict[Labels, dict[str, _Member]] = {}
+        touched: set[Labels] = set()
+        for finding in told:
+            members.setdefault(self._labels(finding), {})[finding["id"]] = _Member(finding, _opened_s(finding), None)
+        for notice in ripe:
+            name = notice.finding["id"]
+            if notice.told is not None:
+                before = self._labels(notice.told)
+                touched.add(before)
+                ended_s = _ended_s(notice.finding)
+                members.setdefault(before, {})[name] = _Member(notice.told, _opened_s(notice.told), ended_s)
+            if notice.event in {Event.OPEN, Event.SEVERITY}:
+                labels = self._labels(notice.finding)
+                touched.add(labels)
+                members.setdefault(labels, {})[name] = _Member(notice.finding, _opened_s(notice.finding), None)
+        return {labels: list(here.values()) for labels, here in members.items()}, touched
+
+    def _labels(self, finding: Mapping[str, Any]) -> Labels:
+        labels = {
+            **self._settings.labels,
+            "alertname": alert_name(finding),
+            "cluster": str(finding["cluster"]),
+            "group": str(finding["group"]),
+            "rule": str(finding["rule"]),
+            "severity": str(finding["severity"]),
+        }
+        if self._settings.per_finding:
+            labels["finding"] = str(finding["id"])
+        return tuple(sorted((name, value) for name, value in labels.items() if value))  # an empty label is none
+
+    def _alert(self, labels: Labels, members: Sequence[_Member], now_s: float) -> dict[str, Any]:
+        still_open = [member for member in members if member.ended_s is None]
+        ended_s = max((member.ended_s for member in members if member.ended_s is not None), default=now_s)
+        shown = sorted(still_open or members, key=lambda member: (member.began_s, member.finding["id"]))
+        began_s = min(shown[0].began_s, now_s)
+        return {
+            "labels": dict(labels),
+            "annotations": self._annotations([member.finding for member in shown]),
+            "startsAt": iso(began_s),
+            "endsAt": iso(now_s + _LASTS * self._settings.resend_s if still_open else max(began_s, min(ended_s, now_s))),
+            **self._generator(),
+        }
+
+    def _annotations(self, findings: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        first, more = findings[0], len(findings) - 1
+        people = [name for name in dict.fromkeys(who(finding) for finding in findings) if name]
+        runbook = link(self._rule_url, first)
+        annotations = {
+            "summary": f"{first['summary']} ({more} more like it)" if more else first["summary"],
+            "expected": first["expected"],
+            "observed": first["observed"],
+            "action": first["action"],
+            "who": "; ".join(people[:_NAMED]) + (f"; and {len(people) - _NAMED} more" if len(people) > _NAMED else ""),
+            "blame": first.get("blame"),
+            "certainty": first.get("certainty"),
+            "findings": ", ".join(finding["id"] for finding in findings[:_NAMED]),
+            "count": str(len(findings)),
+            "resolved_at": first.get("resolved_at") if first.get("status") == "resolved" else None,
+            "runbook_url": runbook,
+        }
+        return {name: on_one_line(str(text), _ANNOTATION) for name, text in annotations.items() if text}
+
+    def _heartbeat(self, now_s: float) -> dict[str, Any]:
+        labels = {**self._settings.labels, "alertname": HEARTBEAT, "severity": "none", "cluster": self._cluster}
+        return {
+            "labels": {name: value for name, value in labels.items() if value},
+            "annotations": {"summary": "The rebalance monitor and its notifier are at work. Raise the alarm when this ends."},
+            "startsAt": iso(now_s),
+            "endsAt": iso(now_s + _LASTS * self._settings.resend_s),
+            **self._generator(),
+        }
+
+    def _generator(self) -> dict[str, str]:
+        return {} if self._settings.generator_url is None else {"generatorURL": self._settings.generator_url}
+
+    def _batches(self, alerts: Mapping[Labels, dict[str, Any]], ripe: Sequence[Notice]) -> list[Delivery]:
+        """A notice goes with the last of its alerts, so that it counts as told only when all of them are."""
+        place = {labels: number // _BATCH for number, labels in enumerate(alerts)}
+        notices: dict[int, list[Notice]] = {}
+        for notice in ripe:
+            concerned = [self._labels(finding) for finding in (notice.told, notice.finding) if finding is not None]
+            notices.setdefault(max(place.get(labels, 0) for labels in concerned), []).append(notice)
+        listed = list(alerts.values())
+        return [
+            _delivery(listed[begin : begin + _BATCH], notices.get(begin // _BATCH, ())) for begin in range(0, len(listed), _BATCH)
+        ]
+
+
+def _delivery(alerts: Sequence[dict[str, Any]], notices: Iterable[Notice]) -> Delivery:
+    return Delivery(tuple(notices), json.dumps(alerts).encode())
+
+
+def _opened_s(finding: Mapping[str, Any]) -> float:
+    return Heard.of(finding, heard_s=0.0).opened_s
+
+
+def _ended_s(finding: Mapping[str, Any]) -> float:
+    heard = Heard.of(finding, heard_s=0.0)
+    return heard.resolved_s if heard.resolved_s is not None else heard.updated_s

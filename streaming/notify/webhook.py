@@ -1,0 +1,171 @@
+"""Receivers that are told by messages: webhooks, standard output, and services that only want to hear a heartbeat.
+
+The trap: a receiver of messages folds nothing. What is sent twice rings twice; so a message counts as told as soon as it is taken, and
+the little that a kill can repeat carries the same keys as the first time.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from streaming.notify.delivery import Delivery, Plan
+from streaming.notify.notice import Event, iso
+from streaming.notify.templating import MessageError, Template, context, message_key, shipped
+from streaming.notify.web import Outcome, Refused, Taken, post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streaming.notify.notice import Notice
+    from streaming.notify.outbox import Due, Outbox
+    from streaming.notify.pulse import Pulse
+    from streaming.notify.settings import GroupBy, Heartbeat, Stdout, Webhook
+
+_IDLE_S: Final = 60.0
+_MOST: Final = 50  # notices of one message
+
+
+def grouped(waiting: Iterable[Due], group_by: GroupBy, wait_s: float, now_s: float) -> tuple[list[list[Notice]], float]:
+    """Messages that are to go now, and when to ask again.
+
+    A message waits for others of its group or cluster for ``wait_s``, unless it has something critical to say.
+    """
+    heaps: dict[tuple[str, ...], list[Due]] = defaultdict(list)
+    wake_s = now_s + _IDLE_S
+    for due in waiting:
+        if due.due_s <= now_s:
+            heaps[_heap(due.notice, group_by)].append(due)
+        else:
+            wake_s = min(wake_s, due.due_s)
+    ready: list[list[Notice]] = []
+    for heap in heaps.values():
+        goes_s = min(due.due_s for due in heap) + wait_s
+        if goes_s <= now_s or any(_is_urgent(due.notice) for due in heap):
+            notices = [due.notice for due in heap]
+            ready += [notices[begin : begin + _MOST] for begin in range(0, len(notices), _MOST)]
+        else:
+            wake_s = min(wake_s, goes_s)
+    return ready, wake_s
+
+
+def _heap(notice: Notice, group_by: GroupBy) -> tuple[str, ...]:
+    finding = notice.finding
+    keys: dict[str, tuple[str, ...]] = {
+        "finding": (finding["cluster"], finding["group"], finding["id"]),
+        "group": (finding["cluster"], finding["group"]),
+        "cluster": (finding["cluster"],),
+    }
+    return keys[group_by]
+
+
+def _is_urgent(notice: Notice) -> bool:
+    return notice.event is not Event.RESOLVED and notice.finding["severity"] == "critical"
+
+
+class _Messages:
+    """What webhooks and standard output have in common."""
+
+    def __init__(
+        self, name: str, settings: Webhook | Stdout, template: Template, *, rule_url: str, secret: str | None = None
+    ) -> None:
+        self.name = name
+        self._group_by = settings.group_by
+        self._group_wait_s = settings.group_wait_s
+        self._template = template
+        self._rule_url = rule_url
+        self._secret = secret
+
+    def plan(self, outbox: Outbox, now_s: float) -> Plan:
+        """One delivery for each message."""
+        messages, wake_s = grouped(outbox.due(now_s), self._group_by, self._group_wait_s, now_s)
+        return Plan([self._delivery(notices) for notices in messages], wake_s)
+
+    def only(self, notice: Notice, _now_s: float) -> Delivery:
+        return self._delivery([notice])
+
+    def split(self, _delivery: Delivery) -> list[Delivery]:
+        return []
+
+    def missed(self) -> None:
+        """What was not taken is still due."""
+
+    def _delivery(self, notices: Sequence[Notice]) -> Delivery:
+        values = context(notices, receiver=self.name, rule_url=self._rule_url, secret=self._secret)
+        try:
+            return Delivery(tuple(notices), self._template.render(values))
+        except MessageError as error:
+            return Delivery(tuple(notices), b"", str(error))
+
+
+class WebhookChannel(_Messages):
+    """Anything that takes messages by POST."""
+
+    def __init__(self, name: str, settings: Webhook, *, rule_url: str) -> None:
+        self._settings = settings
+        self._headers = {"Content-Type": "application/json"} | {key.title(): value for key, value in settings.headers.items()}
+        template = Template(
+            settings.template_file or shipped(settings.template), makes_json="json" in self._headers["Content-Type"].lower()
+        )
+        super().__init__(f"webhook/{name}", settings, template, rule_url=rule_url, secret=settings.template_secret())
+
+    def send(self, delivery: Delivery) -> Outcome:
+        if delivery.problem:
+            return Refused(delivery.problem)
+        key = message_key(self.name, delivery.notices)
+        return post(self._settings.address(), delivery.body, {**self._headers, "Idempotency-Key": key}, self._settings)
+
+
+class StdoutChannel(_Messages):
+    """A line for each message."""
+
+    def __init__(self, settings: Stdout, *, rule_url: str, stream: BinaryIO | None = None) -> None:
+        super().__init__("stdout", settings, Template(shipped("generic")), rule_url=rule_url)
+        self._stream = stream or sys.stdout.buffer
+
+    def send(self, delivery: Delivery) -> Outcome:
+        try:
+            self._stream.write(json.dumps(json.loads(delivery.body), separators=(",", ":")).encode() + b"\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            return Refused("standard output is closed")
+        return Taken()
+
+
+class HeartbeatChannel:
+    """Pings while the monitor is alive, and says nothing else."""
+
+    def __init__(self, name: str, settings: Heartbeat, *, cluster: str, pulse: Pulse) -> None:
+        self.name = f"heartbeat/{name}"
+        self._settings = settings
+        self._cluster = cluster
+        self._pulse = pulse
+        self._pinged_s: float | None = None
+
+    def plan(self, _outbox: Outbox, now_s: float) -> Plan:
+        """A ping, when it is time and the monitor is alive."""
+        every_s = self._settings.every_s
+        waits = self._pinged_s is not None and 0 <= now_s - self._pinged_s < every_s  # a clock set back must not silence it
+        if waits or not self._pulse.beats(now_s):
+            return Plan([], now_s + 1.0)
+        self._pinged_s = now_s
+        return Plan([self._ping(now_s)], now_s + every_s)
+
+    def send(self, delivery: Delivery) -> Outcome:
+        return post(self._settings.address(), delivery.body, {"Content-Type": "application/json"}, self._settings)
+
+    def split(self, _delivery: Delivery) -> list[Delivery]:
+        return []
+
+    def missed(self) -> None:
+        """The next attempt need not wait for the next beat."""
+        self._pinged_s = None
+
+    def only(self, _notice: Notice, now_s: float) -> Delivery:
+        return self._ping(now_s)
+
+    def _ping(self, now_s: float) -> Delivery:
+        beat = {"heartbeat": "rebalance-monitor", "cluster": self._cluster, "at": iso(now_s)}
+        return Delivery((), json.dumps(beat).encode())
