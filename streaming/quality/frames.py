@@ -91,6 +91,39 @@ class Row(NamedTuple):
     missing_exchanges_of: str | None = None
 
 
+EXAMPLES: Final = tuple(
+    Row(
+        partition=0,
+        offset=offset,
+        timestamp_ms=1_700_000_000_000,
+        key="orders",
+        envelope_error="unknown kind 'x'",
+        kind=kind,
+        at_us=1_700_000_000_000_000,
+        cluster="prod",
+        broker="1",
+        connection="1#1",
+        exchange=0,
+        api_key=12,
+        api_version=4,
+        client_id="orders-1",
+        cut_bytes=0,
+        version_known=True,
+        decode_error="runs past the end",
+        header_agrees=True,
+        key_in_frame=True,
+        clock_difference_ms=0.5,
+        request_seen=True,
+        group_in_one_partition=True,
+        missing_offsets=0,
+        missing_exchanges=0,
+        missing_exchanges_of="7 to 9 of 1#1",
+    )
+    for offset, kind in enumerate(("req", "res"))
+)
+"""Two records with something in every column, to try a suite on."""
+
+
 def describe(rows: Iterable[Raw], continuity: Continuity) -> list[Row]:
     """One row for each record that was not in an earlier batch, by time, so that the first offending one is the earliest.
 

@@ -7,9 +7,12 @@ time.
 
 from __future__ import annotations
 
+import math
 import os
+import tempfile
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
@@ -20,10 +23,9 @@ from great_expectations.data_context.types.base import DataContextConfig, InMemo
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
 from streaming.config import ConfigError
+from streaming.quality.frames import EXAMPLES, to_frame
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
     from streaming.quality.suite import Expected, Suite
@@ -133,6 +135,25 @@ class Validator:
             if entry[0] != keep:
                 self._context.validation_results_store.remove_key(entry[0])
                 self._new.remove(entry)
+
+
+def refused(suite: Suite) -> list[str]:
+    """Why Great Expectations would not take an expectation, or could not check it on two records that have all there is to have."""
+    problems = []
+    for expected in suite.expectations:
+        try:
+            _built(expected)
+        except ConfigError as error:
+            problems.append(str(error))
+    if problems:
+        return problems
+    with tempfile.TemporaryDirectory() as folder:
+        tried = Validator(suite, docs=Path(folder), docs_every_s=math.inf, docs_history=1).validate(to_frame(EXAMPLES), "trial")
+    return [
+        f"quality.suite: {outcome.expected.subject}: Great Expectations cannot check it: {outcome.problem.splitlines()[0]}"
+        for outcome in tried
+        if outcome.problem
+    ]
 
 
 def _built(expected: Expected) -> Any:

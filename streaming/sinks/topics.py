@@ -6,25 +6,24 @@ retention. So they are created here, or their absence is said with the command t
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from streaming.config import MAX_PARTITIONS
+from streaming.sinks import reach
+from streaming.sinks.reach import Trouble, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streaming.config import MonitorConfig, Topics
 
-SILENT_LOGGER: Final = logging.getLogger("rebalance-monitor.librdkafka")
-"""librdkafka repeats on the terminal what its calls raise anyway."""
-SILENT_LOGGER.addHandler(logging.NullHandler())
-SILENT_LOGGER.propagate = False
+SILENT_LOGGER: Final = reach.SILENT_LOGGER
 
 _DAY_MS: Final = 86_400_000
+_COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
 class SetupError(RuntimeError):
@@ -45,8 +44,7 @@ def prepare(config: MonitorConfig) -> Mirror:
 
     :raises SetupError: when Kafka cannot be reached, the mirror topic is missing, or a result topic is and may not be created.
     """
-    admin = AdminClient(config.kafka.for_librdkafka(), logger=SILENT_LOGGER)
-    existing = _existing(admin, config)
+    admin, existing = connect(config)
     mirror = config.topics.mirror
     if mirror not in existing:
         raise SetupError(
@@ -55,7 +53,7 @@ def prepare(config: MonitorConfig) -> Mirror:
         )
     if existing[mirror] > MAX_PARTITIONS:
         raise SetupError(f"the mirror topic {mirror} has {existing[mirror]} partitions; the monitor serves up to {MAX_PARTITIONS}")
-    _create_missing(admin, config, existing)
+    _create_missing(admin, config, existing, result_topics(config.topics))
     try:
         described = admin.describe_topics(TopicCollection([mirror]))[mirror].result(config.kafka.reach_timeout_s)
         cluster = admin.describe_cluster().result(config.kafka.reach_timeout_s)
@@ -64,34 +62,65 @@ def prepare(config: MonitorConfig) -> Mirror:
     return Mirror(mirror, str(described.topic_id), str(cluster.cluster_id), existing[mirror])
 
 
+def prepare_notifier(config: MonitorConfig) -> None:
+    """Check that Kafka answers; create what the notifier reads and writes if it is missing, for it may be started before the monitor.
+
+    :raises SetupError: when Kafka cannot be reached, or a topic is missing and may not be created.
+    """
+    admin, existing = connect(config)
+    topics, results = config.topics, result_topics(config.topics)
+    wanted = {name: results[name] for name in (topics.findings, topics.status)} | {topics.notifications: _COMPACTED}
+    _create_missing(admin, config, existing, wanted)
+
+
 def result_topics(topics: Topics) -> dict[str, dict[str, str]]:
     """The topics that the monitor writes, each with the configuration it is created with."""
-    compacted = {"cleanup.policy": "compact"}
     history = {"cleanup.policy": "delete", "retention.ms": str(int(topics.history_days * _DAY_MS))}
     return {
-        topics.findings: compacted,
-        topics.groups: compacted,
-        topics.status: compacted,
+        topics.findings: _COMPACTED,
+        topics.groups: _COMPACTED,
+        topics.status: _COMPACTED,
         topics.dead_letters: history,
         topics.quality: history,
     }
 
 
-def _existing(admin: AdminClient, config: MonitorConfig) -> dict[str, int]:
-    """Topic names with their number of partitions."""
+def connect(config: MonitorConfig) -> tuple[AdminClient, dict[str, int]]:
+    """A client of the mirror's Kafka, and the topics that it may see there with their number of partitions.
+
+    :raises SetupError: saying why there is none, and which keys to look at.
+    """
+    servers = config.kafka.bootstrap_servers
     try:
-        listed = admin.list_topics(timeout=config.kafka.reach_timeout_s).topics
-    except KafkaException as error:
-        raise SetupError(
-            f"no Kafka broker answers at {config.kafka.bootstrap_servers} ({_reason(error)}); "
-            "start it, or set kafka.bootstrap_servers and the security settings under [kafka]"
-        ) from None
-    return {name: len(topic.partitions) for name, topic in listed.items()}
+        admin, listed = reach.reach(config.kafka.for_librdkafka(), config.kafka.reach_timeout_s)
+    except UnreachableError as error:
+        sentence = _UNREACHABLE[error.trouble].format(servers=servers, reason=error, protocol=config.kafka.security_protocol)
+        raise SetupError(sentence) from None
+    return admin, {name: len(topic.partitions) for name, topic in listed.topics.items()}
 
 
-def _create_missing(admin: AdminClient, config: MonitorConfig, existing: Mapping[str, int]) -> None:
+_UNREACHABLE: Final = {
+    Trouble.SETTING: "the settings under [kafka] are not accepted: {reason}",
+    Trouble.LOGIN: (
+        "Kafka at {servers} refuses the login ({reason}); check kafka.sasl_mechanism, kafka.sasl_username and the password "
+        "(REBALANCE_MONITOR_KAFKA__SASL_PASSWORD or kafka.sasl_password_file)"
+    ),
+    Trouble.TRUST: (
+        "no trusted connection to Kafka at {servers} ({reason}); check kafka.ssl_ca_file, that kafka.bootstrap_servers has the names "
+        "in the broker's certificate, and, if the broker asks for one, kafka.ssl_certificate_file"
+    ),
+    Trouble.ABSENT: (
+        "no Kafka broker answers at {servers} ({reason}); start it, or set kafka.bootstrap_servers and the security settings "
+        "under [kafka] (kafka.security_protocol is {protocol})"
+    ),
+}
+
+
+def _create_missing(
+    admin: AdminClient, config: MonitorConfig, existing: Mapping[str, int], needed: Mapping[str, dict[str, str]]
+) -> None:
     topics = config.topics
-    missing = {name: wanted for name, wanted in result_topics(topics).items() if name not in existing}
+    missing = {name: wanted for name, wanted in needed.items() if name not in existing}
     if missing and not topics.create:
         commands = "; ".join(
             _command(config, name, partitions=topics.partitions, topic_config=wanted) for name, wanted in missing.items()
