@@ -427,8 +427,20 @@ class ClassicGroup:
         self.changed = True
         if was_present and why in {"left", "silent", "refused"}:
             others = any(True for _ in self.present_members())
-            self._saw(Seen.MEMBER_GONE if others else Seen.LAST_MEMBER_GONE, at_us)
+            if not others:
+                self._saw(Seen.LAST_MEMBER_GONE, at_us)
+            elif self._takes_part(member):
+                self._saw(Seen.MEMBER_GONE, at_us)
         self._forget_some()
+
+    def _takes_part(self, member: Member) -> bool:
+        """Whether a member may be in the newest generation: one that did not join it went while it came about, and starts nothing."""
+        newest = self.round
+        if newest is None or member.joined == newest.generation:
+            return True
+        if newest.roster is not None:
+            return member.id in newest.roster
+        return member.instance_id is not None or member.parked_join in self.open
 
     def _speaks_again(self, member: Member) -> None:
         member.gone = None
@@ -846,6 +858,8 @@ class ClassicGroup:
                 if member.rejoin_asked_us is not None:
                     member.rejoin_asked_us = None
                     self.changed = self.cold_changed = True
+                if self.state is State.PREPARING or self.state is State.EMPTY:
+                    self._served_after_all(exchange)
                 return NOTHING
             return self._heartbeat_accepted(exchange)
         if error in COORDINATOR_MOVES:
@@ -855,6 +869,22 @@ class ClassicGroup:
         if error == REBALANCE_IN_PROGRESS and exchange.member_id:
             return self._heartbeat_told_to_rejoin(exchange, newest)
         return NOTHING
+
+    def _served_after_all(self, exchange: Exchange) -> None:
+        """A member is served in a state in which nobody is: what led to that state did not happen.
+
+        Sessions that had run out were started anew by a coordinator that loaded the group unseen. The request that seemed to start a join
+        phase never reached the coordinator, if a member is served long after it and nobody waits to join.
+        """
+        late_us = (self.settings.reorder_window_ms + self.settings.clock_skew_ms) * 1_000
+        if self.state is State.EMPTY:
+            seen = Seen.HEARTBEAT_OK
+        elif exchange.inv_us <= self.state_since_us + late_us or any(open_.api_key == JOIN_GROUP for open_ in self.open.values()):
+            return
+        else:
+            seen = Seen.JOINED if self.rounds[-1].sync_done_us is None else Seen.STILL_SERVED
+        self.cold_changed = True
+        self._saw(seen, exchange.res_us)
 
     def _heartbeat_accepted(self, exchange: Exchange) -> tuple[Happening, ...]:
         self.cold_changed = True

@@ -6,8 +6,8 @@ cross it later, on many connections, in any order. Three traps follow.
 
 *A late answer tells of the past.* The success of a SyncGroup may be captured after another member was already told to rejoin, so
 "in sync" must not undo "preparing". Within one generation a group only moves forward: completing, stable, preparing. It never
-returns from preparing to stable without a new generation. The table below says so, and whoever feeds it has to drop answers that
-belong to an older generation than the newest one proven.
+returns from preparing to stable without a new generation; where it seems to, what looked like the start of a join phase was none. The
+table below says so, and whoever feeds it has to drop answers that belong to an older generation than the newest one proven.
 
 *A heartbeat's success does not tell Stable from CompletingRebalance*: brokers since 2.6.1 answer it alike in both.
 
@@ -43,6 +43,7 @@ class Seen(StrEnum):
     JOINED = "a JoinGroup success at a new generation"
     SYNCED = "a SyncGroup success at the current generation"
     HEARTBEAT_OK = "a Heartbeat success at the current generation"
+    STILL_SERVED = "the same, asked long after a join phase seemed to start"  #: and nobody waits for it to end
     MEMBER_GONE = "a member left or its session ran out, others remain"
     LAST_MEMBER_GONE = "the last member left or its session ran out"
     DELETED = "a DeleteGroups success"
@@ -59,6 +60,7 @@ TRANSITIONS: Final[dict[State, dict[Seen, State]]] = {
         Seen.JOINED: _K,
         Seen.SYNCED: _S,
         Seen.HEARTBEAT_OK: _S,  # or completing: the far shorter of the two
+        Seen.STILL_SERVED: _S,
         Seen.MEMBER_GONE: _U,
         Seen.LAST_MEMBER_GONE: _U,  # others may exist that were never seen
         Seen.DELETED: _D,
@@ -70,6 +72,7 @@ TRANSITIONS: Final[dict[State, dict[Seen, State]]] = {
         Seen.JOINED: _K,
         Seen.SYNCED: _S,
         Seen.HEARTBEAT_OK: _S,
+        Seen.STILL_SERVED: _S,
         Seen.MEMBER_GONE: _E,
         Seen.LAST_MEMBER_GONE: _E,
         Seen.DELETED: _D,
@@ -81,6 +84,7 @@ TRANSITIONS: Final[dict[State, dict[Seen, State]]] = {
         Seen.JOINED: _K,
         Seen.SYNCED: _P,  # the success of the round before, captured late
         Seen.HEARTBEAT_OK: _P,  # likewise
+        Seen.STILL_SERVED: _S,
         Seen.MEMBER_GONE: _P,
         Seen.LAST_MEMBER_GONE: _E,
         Seen.DELETED: _D,
@@ -92,6 +96,7 @@ TRANSITIONS: Final[dict[State, dict[Seen, State]]] = {
         Seen.JOINED: _K,  # a round that nobody synced, and the next one
         Seen.SYNCED: _S,
         Seen.HEARTBEAT_OK: _K,
+        Seen.STILL_SERVED: _K,
         Seen.MEMBER_GONE: _P,
         Seen.LAST_MEMBER_GONE: _E,
         Seen.DELETED: _D,
@@ -103,6 +108,7 @@ TRANSITIONS: Final[dict[State, dict[Seen, State]]] = {
         Seen.JOINED: _K,
         Seen.SYNCED: _S,
         Seen.HEARTBEAT_OK: _S,
+        Seen.STILL_SERVED: _S,
         Seen.MEMBER_GONE: _P,
         Seen.LAST_MEMBER_GONE: _E,
         Seen.DELETED: _D,
@@ -114,6 +120,7 @@ TRANSITIONS: Final[dict[State, dict[Seen, State]]] = {
         Seen.JOINED: _K,
         Seen.SYNCED: _S,
         Seen.HEARTBEAT_OK: _S,
+        Seen.STILL_SERVED: _S,
         Seen.MEMBER_GONE: _D,
         Seen.LAST_MEMBER_GONE: _D,
         Seen.DELETED: _D,

@@ -121,3 +121,62 @@ def test_G_06_and_O_06_know_a_group_that_began_anew_with_the_same_generation(
     assert not {"G-06", "O-06"} & set(talk.rules())
     if not failover:
         assert "began anew at generation 1" in talk.the("G-05").summary
+
+
+def test_the_state_stays_when_the_answer_to_a_leave_comes_after_the_next_generation(talk: Conversation) -> None:
+    """A member left while the others joined; that it was let go was captured after one of them had the new generation."""
+    a, b = settled(talk, generation=1)
+    c = talk.client("c")
+    talk.round([a, b, c], 2)
+    leader, follower = talk.ask_join(a), talk.ask_join(b)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=c.member_id)
+    leaving = talk.ask(c, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.joined(follower, generation=3, leader=a, roster=[a, b])
+    talk.answer(leaving, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=c.member_id),)))
+    talk.joined(leader, generation=3, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    assert talk.group_json()["state"] == "Stable"
+
+
+def test_the_state_returns_when_a_join_never_reached_the_coordinator(talk: Conversation) -> None:
+    """A network cut a newcomer's connection behind the tap, and it never came back: the others are served as before."""
+    a, b = settled(talk)
+    c = talk.client("c")
+    talk.hand_out_id(c)
+    talk.ask_join(c)
+    assert talk.group_json()["state"] == "PreparingRebalance"
+    talk.heartbeat(a)
+    talk.wait(1_000)
+    talk.heartbeat(b)  # the coordinator may not have got to the newcomer yet
+    assert talk.group_json()["state"] == "PreparingRebalance"
+    talk.close(c)
+    talk.heartbeat(a)
+    assert talk.group_json()["state"] == "Stable"
+
+
+def test_the_state_returns_when_a_restarted_coordinator_starts_the_sessions_anew(talk: Conversation) -> None:
+    """All fell silent while a broker was restarted, nobody was told that it loads, and then all were served as before."""
+    a, b = settled(talk)
+    talk.close(a)
+    talk.close(b)
+    talk.wait(15_000)
+    assert talk.group_json()["state"] == "Empty"
+    for member in (a, b):
+        talk.heartbeat(member.reconnected())
+    assert talk.group_json()["state"] == "Stable"
+
+
+def test_G_04_sees_a_lowered_generation_also_behind_a_queued_request(talk: Conversation) -> None:
+    """All connections ended before generation 5 was synced; then a member sent SyncGroup and JoinGroup one behind the other."""
+    a, b = settled(talk, generation=3)
+    talk.round([a, b], 4)
+    talk.join_all([a, b], 5)
+    talk.close(a)
+    talk.close(b)
+    again = a.reconnected()
+    syncing = talk.ask(again, talk.sync_request(again, [a, b]))
+    joining = talk.ask_join(again)
+    talk.answer(syncing, talk.synced())
+    talk.joined(joining, generation=3, leader=a, roster=[a, b])
+    talk.settle()
+    assert "from generation 5 to 3" in talk.the("G-04").summary

@@ -272,7 +272,7 @@ class WentBack(Unlawful):
     def knowable(self, seen: list[Seen]) -> bool:
         """A higher generation was proven before it was asked, and its roster names the member that asks."""
         act = self.act(seen)
-        if act is None or act.queued_behind:
+        if act is None:
             return False
         earlier = [one.answer for one in joins(seen) if one.answered_us < act.asked_us]
         newest = max((answer.generation_id for answer in earlier), default=-1)
