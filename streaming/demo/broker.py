@@ -168,8 +168,9 @@ class Broker:
         ]
         everybody = {broker.node_id for broker in self._quorum}
         while True:
-            if self._process is None or self._process.poll() is not None:
-                raise BrokerError(f"Kafka broker {self.node_id} ended while starting{self._last_words()}")
+            for broker in (self, *self._quorum):
+                if broker._ended:
+                    raise BrokerError(f"Kafka broker {broker.node_id} ended while starting{broker._last_words()}")
             with contextlib.suppress(KafkaException):
                 # Not describe_cluster(): librdkafka aborts the process when the broker goes away while that is under way.
                 if all(admin.list_topics(timeout=1).brokers.keys() >= everybody for admin in admins):
@@ -217,6 +218,10 @@ class Broker:
         self.kill()
         if self._temporary:
             shutil.rmtree(self.data, ignore_errors=True)
+
+    @property
+    def _ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
 
     # --- use -----------------------------------------------------------------------------------------------------
 

@@ -202,7 +202,7 @@ def find_coordinator(bootstrap: str, group: str, *, client_id: str, timeout_s: f
     :raises RawClientError: when there is none in time.
     """
     deadline = time.monotonic() + timeout_s
-    with Connection(bootstrap, client_id=client_id) as connection:
+    with Connection(bootstrap, client_id=client_id, timeout_s=timeout_s) as connection:
         connection.introduce()
         while True:
             answer = connection.ask(FindCoordinatorRequest(key=group), FindCoordinatorResponse)

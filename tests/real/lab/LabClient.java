@@ -79,10 +79,14 @@ public final class LabClient {
             assignors.add(ASSIGNORS.get(name));
         }
         settings.put("group.id", options.get("group"));
-        settings.put("session.timeout.ms", options.get("session_timeout_ms"));
-        settings.put("heartbeat.interval.ms", options.get("heartbeat_interval_ms"));
+        if (options.get("protocol").equals("consumer")) {
+            settings.put("group.protocol", "consumer");
+        } else {
+            settings.put("session.timeout.ms", options.get("session_timeout_ms"));
+            settings.put("heartbeat.interval.ms", options.get("heartbeat_interval_ms"));
+            settings.put("partition.assignment.strategy", assignors);
+        }
         settings.put("max.poll.interval.ms", options.get("rebalance_timeout_ms"));
-        settings.put("partition.assignment.strategy", assignors);
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", String.valueOf(options.get("commits").equals("auto")));
         settings.put("auto.commit.interval.ms", "1000");

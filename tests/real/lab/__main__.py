@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from confluent_kafka import KafkaException
+from kafka.errors import KafkaError
 from rich.console import Console
 
+from streaming.demo.broker import BrokerError
+from streaming.demo.processes import ChildError
+from streaming.demo.raw_client import RawClientError
 from streaming.jvm import JvmError
-from tests.real.lab import java, releases
+from tests.real.lab import java, releases, totals
 from tests.real.lab.client import KINDS
 from tests.real.lab.laboratory import run
 from tests.real.lab.table import as_json, crimes, table, troubles
@@ -22,6 +27,7 @@ LEAST_CHAOS_S = 30.0
 
 
 def main(
+    *,
     minutes: Annotated[float, typer.Option(min=0.5, help="How long it all takes, shared by the releases.")] = 10.0,
     seed: Annotated[int, typer.Option(help="Decides what happens, and to whom.")] = 1,
     version: Annotated[
@@ -29,13 +35,21 @@ def main(
     ] = None,
     brokers: Annotated[int, typer.Option(min=0, max=3, help="Brokers in a cluster; by default one and three in turn.")] = 0,
     folder: Annotated[Path | None, typer.Option(help="Where recordings, logs and results go; by default a temporary one.")] = None,
+    sum_up: Annotated[
+        list[Path] | None, typer.Option("--totals", help="Run nothing; sum up the results in this folder and beneath it.")
+    ] = None,
 ) -> None:
     """Let real brokers and clients live through lawful chaos, then commit crimes, and see what the monitor makes of it.
 
     The exit status is 0 if there was no false error, all crimes were found and the model knew what the brokers said.
 
         python -m tests.real.lab --minutes 20 --seed 7 --version 3.9 --brokers 3
+
+        python -m tests.real.lab --totals lab-runs
     """
+    if sum_up:
+        _sum_up(sum_up)
+        return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that brokers and clients are ended
     say = Console(stderr=True, highlight=False, soft_wrap=True).print
     lines = version or list(releases.RELEASES)
@@ -48,6 +62,7 @@ def main(
     place = folder or Path(tempfile.mkdtemp(prefix="rebalance-monitor-lab-"))
     place.mkdir(parents=True, exist_ok=True)
     results = []
+    broken = False
     for number, line in enumerate(lines):
         try:
             result = run(
@@ -62,21 +77,41 @@ def main(
         except JvmError as error:
             say(f"error: {error}")
             raise typer.Exit(2) from None
+        except (BrokerError, ChildError, RawClientError, KafkaError, KafkaException, OSError) as error:
+            say(f"error: the run with Kafka {line} could not go on: {error}")
+            broken = True
+            continue
         results.append(result)
         with (place / "results.jsonl").open("a") as file:
             file.write(as_json(result) + "\n")
-    _show(results, place)
-    raise typer.Exit(0 if all(result.good for result in results) else 1)
+    if results:
+        _show(results, place)
+    raise typer.Exit(0 if all(result.good for result in results) and not broken else 1)
+
+
+def _sum_up(folders: list[Path]) -> None:
+    try:
+        results = totals.read(folders)
+    except (totals.TotalsError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    console = _console()
+    console.print(totals.table(results))
+    console.print(totals.crimes(results))
 
 
 def _show(results: list[Any], place: Path) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = _console()
     console.print(table(results))
     console.print(crimes(results))
     for result in results:
         for line in troubles(result, place):
             print(line)
     print(f"recordings and logs: {place}")
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 160)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from tests.real.lab import java
 
 Kind = Literal["confluent-kafka", "kafka-python", "java"]
 Commits = Literal["auto", "sync", "async", "transaction"]
+Protocol = Literal["classic", "consumer"]
 
 KINDS: tuple[Kind, ...] = ("confluent-kafka", "kafka-python", "java")
 POLL_S = 0.25
@@ -40,6 +41,7 @@ class Client:
     assignors: tuple[str, ...] = ("range",)
     commits: Commits = "auto"
     instance_id: str | None = None
+    protocol: Protocol = "classic"  #: the new one (KIP-848) leaves timeouts and assignors to the broker
     session_timeout_ms: int = 6_000
     heartbeat_interval_ms: int = 1_000
     rebalance_timeout_ms: int = 12_000
@@ -98,10 +100,7 @@ def _confluent_kafka(options: Client) -> Iterator[Any]:
         "bootstrap.servers": options.bootstrap,
         "client.id": options.client_id,
         "group.id": options.group,
-        "session.timeout.ms": options.session_timeout_ms,
-        "heartbeat.interval.ms": options.heartbeat_interval_ms,
         "max.poll.interval.ms": options.rebalance_timeout_ms,
-        "partition.assignment.strategy": ",".join(options.assignors),
         "auto.offset.reset": "earliest",
         "enable.auto.commit": options.commits == "auto",
         "auto.commit.interval.ms": 1_000,
@@ -110,6 +109,12 @@ def _confluent_kafka(options: Client) -> Iterator[Any]:
     }
     if options.instance_id is not None:
         settings["group.instance.id"] = options.instance_id
+    if options.protocol == "consumer":
+        settings["group.protocol"] = "consumer"
+    else:
+        settings["session.timeout.ms"] = options.session_timeout_ms
+        settings["heartbeat.interval.ms"] = options.heartbeat_interval_ms
+        settings["partition.assignment.strategy"] = ",".join(options.assignors)
     consumer = confluent_kafka.Consumer(settings, logger=silent)
 
     def assigned(_: Any, partitions: Any) -> None:

@@ -24,8 +24,25 @@ from coordinator_model.wire import (
     encode_subscription,
 )
 from streaming.demo.hostile import Exchange, Forge, Swallow
-from streaming.demo.raw_client import MEMBER_ID_REQUIRED, NONE, RawClientError, RawMember, share
-from tests.real.lab.scene import PARTITIONS, SESSION_MS, TOPIC, CrimeError, Lie, Scene
+from streaming.demo.raw_client import (
+    ILLEGAL_GENERATION,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    RawClientError,
+    RawMember,
+    share,
+)
+from tests.real.lab.scene import (
+    PARTITIONS,
+    SHORT_REBALANCE_MS,
+    SHORT_SESSION_MS,
+    STEP_S,
+    TOPIC,
+    CrimeError,
+    Lie,
+    Scene,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +81,12 @@ def _error(expected: int, told: int) -> Callable[[Any, Exchange], Any]:
 
 
 def _stale_accepted(scene: Scene) -> None:
-    culprit, company = scene.pair(session_ms=PATIENT_MS)
+    culprit, company = scene.pair()
     old = culprit.generation
     scene.rebalance(culprit, company)
     scene.care_for(company)
     scene.lie(of("culprit", HeartbeatResponse, _error(22, NONE)))
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.heartbeat(generation=old)
 
 
@@ -89,7 +106,7 @@ def _stale_commit_accepted(scene: Scene) -> None:
         )
 
     scene.lie(of("culprit", OffsetCommitResponse, change))
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.commit(0, 1, generation=old)
         culprit.heartbeat()
 
@@ -102,7 +119,7 @@ def _valid_refused(told: int) -> Callable[[Scene], None]:
         scene.lie(of("culprit", HeartbeatResponse, _error(NONE, told)))
         culprit.heartbeat()
         scene.tell_truth()
-        for _ in scene.until_found(10):
+        for _ in scene.until_found():
             culprit.heartbeat()
 
     return commit
@@ -114,12 +131,10 @@ def _stranger_accepted(scene: Scene) -> None:
     scene.care_for(company)
     culprit.leave()
     old = company.generation
-    for _ in scene.until_found(15):
-        if company.generation > old:
-            break
+    scene.until(lambda: company.generation > old, "the next generation, without the member that left")
     culprit.generation = company.generation
     scene.lie(of("culprit", HeartbeatResponse, _error(25, NONE)))
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -132,7 +147,7 @@ def _fenced_accepted(scene: Scene) -> None:
     scene.enter(successor)
     scene.care_for(successor)
     scene.lie(of("culprit", HeartbeatResponse, _error(82, NONE)))
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -142,7 +157,7 @@ def _impossible_error(scene: Scene) -> None:
     scene.lie(of("culprit", HeartbeatResponse, _error(NONE, 3)))
     culprit.heartbeat()
     scene.tell_truth()
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -151,13 +166,13 @@ def _heartbeat_swallowed(scene: Scene) -> None:
     scene.care_for(company)
     scene.lie(of("culprit", HeartbeatResponse, lambda _answer, _exchange: Swallow()))
     culprit.connection.send(_heartbeat(culprit))
-    for _ in scene.until_found(45):
+    for _ in scene.until_found():
         pass
 
 
 def _join_swallowed(scene: Scene) -> None:
     """A follower waits for an answer that was swallowed, while the others go on."""
-    company, culprit = scene.pair("company", "culprit", session_ms=PATIENT_MS)
+    company, culprit = scene.pair("company", "culprit")
     scene.truth.member_ids = {culprit.member_id}
     scene.lie(of("culprit", JoinGroupResponse, lambda _answer, _exchange: Swallow()))
 
@@ -167,24 +182,23 @@ def _join_swallowed(scene: Scene) -> None:
 
     scene.together(lambda: scene.enter(company), follow)
     scene.care_for(company)
-    for _ in scene.until_found(20):
+    for _ in scene.until_found():
         pass
 
 
 def _sync_swallowed(scene: Scene) -> None:
-    company, culprit = scene.pair("company", "culprit", session_ms=PATIENT_MS)
+    company, culprit = scene.pair("company", "culprit")
     scene.truth.member_ids = {culprit.member_id}
     scene.lie(of("culprit", SyncGroupResponse, lambda _answer, _exchange: Swallow()))
 
     def follow() -> None:
-        scene.until_told(culprit)
-        culprit.enter(timeout_s=30)
+        scene.follow(culprit)
         with contextlib.suppress(RawClientError):
             culprit.sync(timeout_s=0.1)
 
     scene.together(lambda: scene.enter(company), follow)
     scene.care_for(company)
-    for _ in scene.until_found(20):
+    for _ in scene.until_found():
         pass
 
 
@@ -195,12 +209,12 @@ def _heartbeat(member: RawMember) -> HeartbeatRequest:
 
 
 def _delayed(scene: Scene) -> None:
-    culprit, company = scene.pair()
+    culprit, company = scene.pair(session_ms=SHORT_SESSION_MS)
     scene.care_for(company)
     scene.lie(of("culprit", HeartbeatResponse, lambda _answer, _exchange: Forge(None, delay_s=3.0)))
     culprit.heartbeat()
     scene.tell_truth()
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -217,8 +231,8 @@ def _join_lied(change: Callable[[JoinGroupResponse, Exchange], JoinGroupResponse
         assert culprit.generation > before
         scene.care_for(company)
         scene.lie(of("culprit", JoinGroupResponse, lambda answer, asked: None if answer.error_code else change(answer, asked)))
-        culprit.connection.ask(culprit.join_request(), JoinGroupResponse, timeout_s=30)
-        for _ in scene.until_found(10):
+        culprit.connection.ask(culprit.join_request(), JoinGroupResponse, timeout_s=STEP_S)
+        for _ in scene.until_found():
             pass
 
     return commit
@@ -263,10 +277,10 @@ def _two_leaders(scene: Scene) -> None:
 
     def follow() -> None:
         scene.until_told(follower)
-        follower.connection.ask(follower.join_request(), JoinGroupResponse, timeout_s=30)
+        follower.connection.ask(follower.join_request(), JoinGroupResponse, timeout_s=STEP_S)
 
-    scene.together(lambda: leader.enter(timeout_s=30), follow)
-    for _ in scene.until_found(5):
+    scene.together(lambda: leader.enter(timeout_s=STEP_S), follow)
+    for _ in scene.until_found():
         pass
 
 
@@ -276,7 +290,7 @@ def _sync_lied(change: Callable[[SyncGroupResponse, Exchange], SyncGroupResponse
         scene.lie(of("culprit", SyncGroupResponse, lambda answer, asked: None if answer.error_code else change(answer, asked)))
         scene.rebalance(culprit, company)
         scene.care_for(company)
-        for _ in scene.until_found(5):
+        for _ in scene.until_found():
             culprit.heartbeat()
 
     return commit
@@ -294,62 +308,67 @@ def _emptied(answer: SyncGroupResponse, _: Exchange) -> SyncGroupResponse:
 # --- members that break the protocol ------------------------------------------------------------------------------------
 
 
+def _refused(error: int, expected: int) -> None:
+    if error != expected:
+        raise CrimeError(f"answered with error {error}, where {expected} was due")
+
+
 def _zombie_generation(scene: Scene) -> None:
-    culprit, company = scene.pair(session_ms=PATIENT_MS)
+    culprit, company = scene.pair()
     old = culprit.generation
     scene.rebalance(culprit, company)
     scene.care_for(company)
     scene.fact()
-    for _ in scene.until_found(20):
-        culprit.heartbeat(generation=old)
+    for _ in scene.until_found():
+        _refused(culprit.heartbeat(generation=old), ILLEGAL_GENERATION)
 
 
 def _zombie_member(scene: Scene) -> None:
     """Silent for longer than its session lasts, and then goes on as if it were a member."""
-    culprit, company = scene.pair()
+    culprit, company = scene.pair(session_ms=SHORT_SESSION_MS)
     scene.care_for(company)
-    scene.over.wait(SESSION_MS / 1000 + 1)
+    scene.over.wait(2 * SHORT_SESSION_MS / 1000)
     scene.fact()
-    for _ in scene.until_found(20):
-        culprit.heartbeat()
+    for _ in scene.until_found():
+        _refused(culprit.heartbeat(), UNKNOWN_MEMBER_ID)
 
 
 def _zombie_committer(scene: Scene) -> None:
-    culprit, company = scene.pair(session_ms=PATIENT_MS)
+    culprit, company = scene.pair()
     old = culprit.generation
     scene.rebalance(culprit, company)
     scene.care_for(company)
     scene.fact()
-    for offset, _ in enumerate(scene.until_found(25)):
-        culprit.commit(0, offset, generation=old)
+    for offset, _ in enumerate(scene.until_found()):
+        _refused(culprit.commit(0, offset, generation=old), ILLEGAL_GENERATION)
 
 
 def _leader_never_syncs(scene: Scene) -> None:
-    culprit, company = scene.pair()
+    culprit, company = scene.pair(rebalance_ms=SHORT_REBALANCE_MS)
     scene.care_for(company)
-    culprit.enter(timeout_s=30)
+    culprit.enter(timeout_s=STEP_S)
     scene.fact()
-    for _ in scene.until_found(REASONABLE_S):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
 def _follower_never_syncs(scene: Scene) -> None:
-    company, culprit = scene.pair("company", "culprit")
+    company, culprit = scene.pair("company", "culprit", rebalance_ms=SHORT_REBALANCE_MS)
     scene.truth.member_ids = {culprit.member_id}
-    scene.together(lambda: scene.enter(company), lambda: (scene.until_told(culprit), culprit.enter(timeout_s=30)))
+    scene.together(lambda: scene.enter(company), lambda: scene.follow(culprit))
     scene.care_for(company)
     scene.fact()
-    for _ in scene.until_found(REASONABLE_S):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
 def _never_rejoins(scene: Scene) -> None:
-    company, culprit = scene.pair("company", "culprit")
+    company, culprit = scene.pair("company", "culprit", rebalance_ms=SHORT_REBALANCE_MS)
     scene.truth.member_ids = {culprit.member_id}
     company.connection.send(company.join_request())
     scene.until_told(culprit)
     scene.fact()
-    for _ in scene.until_found(REASONABLE_S):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -358,7 +377,7 @@ def _abandons_ids(scene: Scene) -> None:
     scene.steady("company")
     culprit = scene.member("culprit")
     scene.fact()
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.member_id = ""
         if culprit.join().error_code != MEMBER_ID_REQUIRED:
             raise CrimeError("the broker did not hand out an id")
@@ -376,7 +395,7 @@ def _pending_id_blocks(scene: Scene) -> None:
     trigger = scene.member("newcomer")
     trigger.join()
     trigger.connection.send(trigger.join_request())
-    for _ in scene.until_found(18):
+    for _ in scene.until_found():
         pass
 
 
@@ -384,10 +403,10 @@ def _assigns(assignment: Callable[[RawMember, RawMember], dict[str, bytes]]) -> 
     def commit(scene: Scene) -> None:
         culprit, company = scene.pair()
         scene.care_for(company)
-        culprit.enter(timeout_s=30)
+        culprit.enter(timeout_s=STEP_S)
         scene.fact()
         culprit.sync(assignment(culprit, company))
-        for _ in scene.until_found(10):
+        for _ in scene.until_found():
             culprit.heartbeat()
 
     return commit
@@ -419,14 +438,13 @@ def _follower_submits(scene: Scene) -> None:
     scene.truth.member_ids = {culprit.member_id}
 
     def follow() -> None:
-        scene.until_told(culprit)
-        culprit.enter(timeout_s=30)
+        scene.follow(culprit)
         scene.fact()
         culprit.sync(share(TOPIC, PARTITIONS, [culprit.member_id]))
 
     scene.together(lambda: scene.enter(company), follow)
     scene.care_for(company)
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -434,23 +452,23 @@ def _future_generation(scene: Scene) -> None:
     culprit, company = scene.pair()
     scene.care_for(company)
     scene.fact()
-    for _ in scene.until_found(10):
-        culprit.heartbeat(generation=culprit.generation + 7)
+    for _ in scene.until_found():
+        _refused(culprit.heartbeat(generation=culprit.generation + 7), ILLEGAL_GENERATION)
         culprit.heartbeat()
 
 
 def _invented_id(scene: Scene) -> None:
-    other, company = scene.pair("other", "company")
+    other, company = scene.pair("other", "company", session_ms=SHORT_SESSION_MS)
     scene.truth.member_ids.clear()
     scene.care_for(company)
     scene.care_for(other)
-    scene.over.wait(SESSION_MS / 1000 + 1)  # younger groups may have handed out ids before anybody looked
-    culprit = scene.member("culprit")
+    scene.over.wait(SHORT_SESSION_MS / 1000 + 1)  # younger groups may have handed out ids before anybody looked
+    culprit = scene.member("culprit", session_ms=SHORT_SESSION_MS)
     culprit.member_id = "culprit-00000000-0000-4000-8000-000000000000"
     scene.know(culprit)
     scene.fact()
     culprit.join()
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         pass
 
 
@@ -458,7 +476,7 @@ def _same_instance(scene: Scene) -> None:
     """Two processes with one instance id throw each other out, as supervisors start them again."""
     scene.fact()
     previous: RawMember | None = None
-    for turn, _ in enumerate(scene.until_found(25, every_s=1.0)):
+    for turn, _ in enumerate(scene.until_found(every_s=1.0)):
         member = scene.member("culprit" if turn % 2 else "twin", instance_id="slot")
         scene.enter(member)
         if previous is not None:
@@ -476,7 +494,7 @@ def _fenced_goes_on(scene: Scene) -> None:
     scene.care_for(successor)
     culprit.heartbeat()
     scene.fact()
-    for _ in scene.until_found(15):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -487,7 +505,7 @@ def _instance_forgotten(scene: Scene) -> None:
     scene.know(culprit)
     anonymous = replace(culprit, instance_id=None)
     scene.fact()
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         anonymous.heartbeat()
 
 
@@ -495,7 +513,7 @@ def _ping_pong(scene: Scene) -> None:
     culprit, company = scene.pair("culprit", "company")
     scene.care_for(company)
     scene.fact()
-    for turn, _ in enumerate(scene.until_found(30)):
+    for turn, _ in enumerate(scene.until_found()):
         topics = (TOPIC, "lab-b") if turn % 2 == 0 else (TOPIC,)
         metadata = encode_subscription(ConsumerProtocolSubscription(topics=topics), 1)
         culprit.protocols = (JoinGroupRequestProtocol(name="range", metadata=metadata),)
@@ -507,16 +525,16 @@ def _joins_only(scene: Scene) -> None:
     culprit, company = scene.pair("culprit", "company")
     scene.care_for(company)
     scene.fact()
-    for _ in scene.until_found(30):
-        culprit.enter(timeout_s=30)
+    for _ in scene.until_found():
+        culprit.enter(timeout_s=STEP_S)
 
 
 def _garbage_subscription(scene: Scene) -> None:
     scene.steady("company")
     culprit = scene.member("culprit", protocols=(JoinGroupRequestProtocol(name="range", metadata=b"\x00"),))
     scene.fact()
-    culprit.enter(timeout_s=30)
-    for _ in scene.until_found(10):
+    culprit.enter(timeout_s=STEP_S)
+    for _ in scene.until_found():
         culprit.heartbeat()
 
 
@@ -526,7 +544,7 @@ def _foreign_partition(scene: Scene) -> None:
     scene.rebalance(culprit, company)
     scene.care_for(company)
     scene.fact()
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.commit(0, 5)
         culprit.commit(1, 5)
 
@@ -537,12 +555,9 @@ def _goes_back(scene: Scene) -> None:
     culprit.commit(0, 100)
     scene.fact()
     culprit.commit(0, 50)
-    for _ in scene.until_found(10):
+    for _ in scene.until_found():
         culprit.heartbeat()
 
-
-PATIENT_MS = 30_000  #: whoever is refused for its generation is so only while its session lasts
-REASONABLE_S = 25.0  #: longer than the rebalance timeout and what comes on top of it
 
 CRIMES: tuple[Crime, ...] = (
     Crime(name="stale-generation-accepted", rule="G-02", blame=Blame.BROKER, commit=_stale_accepted),

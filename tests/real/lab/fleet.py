@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from streaming.demo.processes import Child, Processes
-from tests.real.lab.client import Client, Commits, Kind
+from tests.real.lab.client import Client, Commits, Kind, Protocol
 
 STOP_TIMEOUT_S = 10.0  # a container platform is not patient either
 TOPICS = {"lab-a": 3, "lab-b": 4, "lab-c": 2}  #: with their partitions at the start
@@ -24,6 +24,7 @@ class Make:
     assignors: tuple[str, ...]
     commits: Commits
     static: bool = False
+    protocol: Protocol = "classic"
     topics: tuple[str, ...] = ("lab-a",)
     other_topics: tuple[str, ...] = ("lab-a", "lab-b")
 
@@ -48,6 +49,12 @@ MAKES: tuple[Make, ...] = (
     ),
     Make(name="transactions", kinds=("confluent-kafka", "java"), assignors=("range",), commits="transaction"),
 )
+NEW_PROTOCOL = Make(name="new-protocol", kinds=("confluent-kafka", "java"), assignors=(), commits="sync", protocol="consumer")
+
+
+def makes_for(line: str) -> tuple[Make, ...]:
+    """The groups that a line of releases can have: brokers know the consumer protocol (KIP-848) since 4.0."""
+    return MAKES if line.startswith("3.") else (*MAKES, NEW_PROTOCOL)
 
 
 @dataclass(slots=True)
@@ -98,6 +105,7 @@ class Fleet:
                 assignors=make.assignors,
                 commits=make.commits,
                 instance_id=f"{make.name}-instance-{number}" if make.static else None,
+                protocol=make.protocol,
             )
         )
 

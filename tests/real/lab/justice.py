@@ -18,7 +18,9 @@ from tests.real.lab.monitor import Monitor
 from tests.real.lab.scene import Lies, Scene
 
 AT_ONCE = 12
+ATTEMPTS = 3  # at a crime that did not come about: on a busy machine a member may lose its session before its part comes
 _CRIME = "crime-"
+_AGAIN = "-again-"
 
 
 @dataclass(slots=True)
@@ -28,6 +30,8 @@ class Case:
     crime: Crime
     verdict: Verdict
     besides: list[Finding] = field(default_factory=list)  #: what else was said of its group, at error level or above
+    failure: str | None = None  #: why it did not come about as it should
+    attempts: int = 1
 
 
 def warm_up(site: Site) -> None:
@@ -35,7 +39,7 @@ def warm_up(site: Site) -> None:
     for number in range(len(site.brokers) * 4):
         with contextlib.closing(Scene(f"warm-up-{number}", site.fronts[0], Lies(), lambda: False)) as scene:
             member = scene.member("first")
-            member.enter()
+            scene.enter(member)
             member.leave()
     time.sleep(Settings().load_window_ms / 1000 + 1)
 
@@ -45,7 +49,12 @@ def try_all(site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None]
     warm_up(site)
 
     def one(crime: Crime) -> Case:
-        case = _try(site, monitor, lies, crime)
+        for attempt in range(ATTEMPTS):
+            case = _try(site, monitor, lies, crime, group_of(crime, attempt))
+            case.attempts = attempt + 1
+            if case.verdict.found or case.failure is None:
+                break
+            say(f"{crime.name} did not come about: {case.failure.splitlines()[-1]}")
         verdict = case.verdict
         said = f"found after {verdict.seconds_after:.1f} s" if verdict.found else f"NOT FOUND: {verdict.problem}"
         say(f"{crime.name} ({crime.rule}): {said}")
@@ -55,8 +64,14 @@ def try_all(site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None]
         return list(pool.map(one, crimes))
 
 
-def group_of(crime: Crime) -> str:
-    return f"{_CRIME}{crime.name}"
+def group_of(crime: Crime, attempt: int = 0) -> str:
+    """The group that a crime is committed in; each attempt has its own."""
+    return f"{_CRIME}{crime.name}" + (f"{_AGAIN}{attempt}" if attempt else "")
+
+
+def groups_of(crime: Crime) -> list[str]:
+    """All groups that it may have been committed in, the last attempt first."""
+    return [group_of(crime, attempt) for attempt in reversed(range(ATTEMPTS))]
 
 
 def is_crime(group: str) -> bool:
@@ -64,8 +79,7 @@ def is_crime(group: str) -> bool:
     return group.startswith(_CRIME)
 
 
-def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime) -> Case:
-    group = group_of(crime)
+def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime, group: str) -> Case:
     expected = [
         Expected(rule=crime.rule, group=group, blame=crime.blame, culprits=tuple(f"{group}-{culprit}" for culprit in culprits))
         for culprits in (crime.culprits, crime.or_culprits)
@@ -89,9 +103,11 @@ def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime) -> Case:
     except Exception:
         failure = traceback.format_exc()
     final = verdict()
+    if failure is None and truth.fact_us is None:
+        failure = "nothing was done that could be found"
     if not final.found and failure is not None:
         final = final._replace(problem=f"{final.problem}; {failure}")
-    return Case(crime, final, _besides(monitor, group, crime.rule))
+    return Case(crime, final, _besides(monitor, group, crime.rule), failure)
 
 
 def _sightings(monitor: Monitor, group: str) -> list[Sighting]:

@@ -17,7 +17,7 @@ from tests.real.lab.chaos import Chaos
 from tests.real.lab.client import Kind
 from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
 from tests.real.lab.crimes import CRIMES, Crime
-from tests.real.lab.fleet import MAKES, TOPICS, Fleet, Make
+from tests.real.lab.fleet import TOPICS, Fleet, Make, makes_for
 from tests.real.lab.justice import Case, is_crime, try_all
 from tests.real.lab.monitor import Monitor, replayed
 from tests.real.lab.quiet import Comparison, at_quiet_point
@@ -25,6 +25,7 @@ from tests.real.lab.scene import Lies
 
 SETTINGS = Settings(group_initial_rebalance_delay_ms=INITIAL_DELAY_MS)
 CHAOS_BETWEEN_QUIET_POINTS_S = 45.0
+BETWEEN_ACTS_S = 1.5
 
 Say = Callable[[str], None]
 
@@ -72,13 +73,16 @@ def run(
     seconds: float,
     kinds: Sequence[Kind],
     folder: Path,
-    makes: Sequence[Make] = MAKES,
+    makes: Sequence[Make] | None = None,
     crimes: Sequence[Crime] = CRIMES,
+    script: Sequence[str] = (),
     say: Say,
 ) -> Result:
     """Run lawful chaos against one release for so long, and commit the crimes afterwards, while the fleet goes on.
 
     :param folder: where recording and the clients' logs go.
+    :param makes: the groups; those that the release can have when not given.
+    :param script: names of acts: do these, one after the other, instead of what the seed has for so many seconds.
     """
     jars = releases.broker_jars(line)
     version = releases.version(jars)
@@ -95,13 +99,17 @@ def run(
         for topic, partitions in TOPICS.items():
             site.create_topic(topic, partitions)
         processes = stack.enter_context(Processes(folder / "clients", lambda _: None))
-        fleet = Fleet(processes, site.bootstrap, kinds, makes)
+        fleet = Fleet(processes, site.bootstrap, kinds, makes_for(line) if makes is None else makes)
         fleet.start_all()
         timed(f"Kafka {version}, {brokers} brokers: up, and {len(fleet.members)} clients started")
         chaos = Chaos(site, fleet, seed, TOPICS, timed)
         result.comparisons.append(_quiet(site, monitor, chaos, timed))
         started = time.monotonic()
-        while (now := time.monotonic()) < started + seconds:
+        if script:
+            _play(script, chaos, site)
+            result.comparisons.append(_quiet(site, monitor, chaos, timed))
+            monitor.restore()
+        while not script and (now := time.monotonic()) < started + seconds:
             _chaos(chaos, site, min(started + seconds, now + CHAOS_BETWEEN_QUIET_POINTS_S))
             result.comparisons.append(_quiet(site, monitor, chaos, timed))
             monitor.restore()
@@ -119,10 +127,20 @@ def run(
 def _chaos(chaos: Chaos, site: Site, until: float) -> None:
     while time.monotonic() < until:
         chaos.act()
-        pause = time.monotonic() + chaos.rng.uniform(0.5, 5)
-        while time.monotonic() < min(pause, until):
-            site.produce(list(TOPICS))
-            time.sleep(0.2)
+        _work(site, min(until, time.monotonic() + chaos.rng.uniform(0.5, 5)))
+
+
+def _play(script: Sequence[str], chaos: Chaos, site: Site) -> None:
+    for name in script:
+        chaos.perform(name)
+        _work(site, time.monotonic() + BETWEEN_ACTS_S)
+
+
+def _work(site: Site, until: float) -> None:
+    """Let the groups work until then."""
+    while time.monotonic() < until:
+        site.produce(list(TOPICS))
+        time.sleep(0.2)
 
 
 def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Say) -> Comparison:

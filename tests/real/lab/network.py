@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 _PIECE = 64 * 1024
-_START_TIMEOUT_S = 10.0
+_START_TIMEOUT_S = 60.0
 
 
 class Link(NamedTuple):

@@ -8,12 +8,14 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from streaming.verify import MOVING, Described, describe_groups, differences, unknown_because
+from streaming.verify import Described, describe_groups, differences, unknown_because
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 
 REST_S = 3.0  # without a change
-PATIENCE_S = 90.0
+PATIENCE_S = 90.0  # for groups that find no rest
+ANSWER_PATIENCE_S = 180.0  # for brokers that do not answer: they are up, so they will
+LASTS_S = 20.0  # both sides are snapshots of something that moves: a difference means something only when it lasts
 RESTING = frozenset({"Stable", "Empty", "Dead"})
 
 
@@ -24,28 +26,28 @@ class Comparison:
     groups: int = 0
     members: int = 0
     unknown: list[str] = field(default_factory=list)  #: groups of which the model says itself that it does not know them
+    unmodelled: list[str] = field(default_factory=list)  #: groups whose type it says itself that it does not model
     differences: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)  #: groups that did not come to rest
 
     def __str__(self) -> str:
         parts = [f"quiet point: {self.groups} groups, {self.members} members"]
         parts += [f"not known: {', '.join(self.unknown)}"] if self.unknown else []
+        parts += [f"not modelled: {', '.join(self.unmodelled)}"] if self.unmodelled else []
         parts += [f"never at rest: {', '.join(self.restless)}"] if self.restless else []
         return ", ".join([*parts, *(self.differences or ["equal"])])
 
 
 def at_quiet_point(site: Site, monitor: Monitor) -> Comparison:
-    """Wait until all groups rest, and compare."""
-    described = _at_rest(site)
-    known: dict[str, dict[str, Any]] = {}
-    comparison = Comparison()
-    for _ in range(50):  # the tap is a moment behind
-        known = monitor.described()
-        comparison = _compare(described, known)
-        if not comparison.differences:
-            break
-        time.sleep(0.1)
-    return comparison
+    """Wait until all groups rest, and compare.
+
+    :raises KafkaException: when the brokers do not answer.
+    """
+    began = time.monotonic()
+    while True:
+        comparison = _compare(_at_rest(site), monitor.described())
+        if not comparison.differences or time.monotonic() - began > LASTS_S:
+            return comparison
 
 
 def _compare(described: dict[str, Described], known: dict[str, dict[str, Any]]) -> Comparison:
@@ -55,29 +57,44 @@ def _compare(described: dict[str, Described], known: dict[str, dict[str, Any]]) 
             continue
         comparison.groups += 1
         comparison.members += len(group.members)
-        if because := unknown_because(known.get(name)):
+        if group.group_type != "classic" and name in known:
+            comparison.unmodelled.append(name)
+            comparison.differences += _says_its_type(name, group, known[name])
+        elif because := unknown_because(known.get(name)):
             comparison.unknown.append(f"{name} ({because})")
         else:
             comparison.differences += [f"{name}: {difference}" for difference in differences(known[name], group)]
     return comparison
 
 
+def _says_its_type(name: str, group: Described, known: dict[str, Any]) -> list[str]:
+    """Of a group of a newer type the model must know the type, and say that it knows no more."""
+    if known["group_type"] != group.group_type:
+        return [f"{name}: type: the monitor says {known['group_type']}, the brokers say {group.group_type}"]
+    return [] if known["learning"] else [f"{name}: the monitor does not say that groups of its type are not modelled"]
+
+
 def _at_rest(site: Site) -> dict[str, Described]:
+    """What the brokers say of the groups once that has not changed for a while, or when patience is over."""
     deadline = time.monotonic() + PATIENCE_S
-    last: dict[str, Described] | None = None
-    since = time.monotonic()
+    found, since = _describe(site), time.monotonic()
     while True:
-        now = time.monotonic()
-        try:
-            found = describe_groups({"bootstrap.servers": site.internal})
-        except KafkaException as error:
-            if error.args[0].code() not in MOVING or now > deadline:
-                raise
-            time.sleep(0.3)
-            continue
-        if found != last:
-            last, since = found, now
         rests = all(group.state in RESTING for group in found.values())
+        now = time.monotonic()
         if (rests and now - since >= REST_S) or now > deadline:
             return found
+        time.sleep(0.3)
+        before, found = found, _describe(site)
+        if found != before:
+            since = time.monotonic()
+
+
+def _describe(site: Site) -> dict[str, Described]:
+    deadline = time.monotonic() + ANSWER_PATIENCE_S
+    while True:
+        try:
+            return describe_groups({"bootstrap.servers": site.internal})
+        except KafkaException:  # they move, or have been slow
+            if time.monotonic() > deadline:
+                raise
         time.sleep(0.3)

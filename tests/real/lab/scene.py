@@ -1,7 +1,9 @@
 """What a crime is made of: members that do exactly what they are told, others that follow the protocol, and lies by the broker's proxy.
 
 Each crime has a group of its own. The trap: a member that is not looked after is evicted, and a crime that was to be one becomes
-another. So whoever has no part to play just now is put into the care of a thread, :meth:`Scene.steady`, which heartbeats and rejoins.
+another. So whoever has no part to play just now is put into the care of a thread, :meth:`Scene.steady`, which heartbeats and rejoins;
+sessions and rebalances last a minute unless a crime is about their end, for on a busy machine a step may take seconds; and a scene that
+did not come about as it should raises, so that it is set anew instead of being taken for a crime that nobody found.
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ from streaming.demo.verdicts import Truth
 
 TOPIC = "lab-a"
 PARTITIONS = 3
-SESSION_MS = 6_000
-REBALANCE_MS = 8_000
+SESSION_MS = 60_000
+REBALANCE_MS = 60_000
+SHORT_SESSION_MS = 6_000  #: the shortest that brokers allow by default
+SHORT_REBALANCE_MS = 8_000
 HEARTBEAT_S = 0.5
-STEP_S = 40.0
+STEP_S = 120.0  #: a bound for what a busy machine may take to do what is done in milliseconds
+FOUND_S = 90.0  #: every rule has spoken by then
 
 Lie = Callable[[Exchange], Forge | Swallow | None]
 
@@ -78,7 +83,7 @@ class Scene:
         self._found = found
         self._stack = contextlib.ExitStack()
         self._stop_steady = threading.Event()
-        self._address = find_coordinator(bootstrap, group, client_id=f"{group}-finder")
+        self._address = find_coordinator(bootstrap, group, client_id=f"{group}-finder", timeout_s=STEP_S)
 
     def close(self) -> None:
         self._stop_steady.set()
@@ -88,7 +93,7 @@ class Scene:
     # --- people -------------------------------------------------------------------------------------------------------
 
     def connect(self, client_id: str) -> Connection:
-        connection = self._stack.enter_context(Connection(self._address, client_id=client_id))
+        connection = self._stack.enter_context(Connection(self._address, client_id=client_id, timeout_s=STEP_S))
         connection.introduce()
         return connection
 
@@ -98,6 +103,7 @@ class Scene:
         *,
         instance_id: str | None = None,
         session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
         protocols: tuple[JoinGroupRequestProtocol, ...] = (),
     ) -> RawMember:
         """Somebody who has not joined yet; the client id is the group's name and this one."""
@@ -106,7 +112,7 @@ class Scene:
             group=self.group,
             topic=TOPIC,
             session_timeout_ms=session_ms,
-            rebalance_timeout_ms=REBALANCE_MS,
+            rebalance_timeout_ms=rebalance_ms,
             instance_id=instance_id,
             protocols=protocols,
         )
@@ -115,8 +121,8 @@ class Scene:
         """Join and sync as the protocol has it, leading if need be, until there is an assignment."""
         deadline = time.monotonic() + STEP_S
         while time.monotonic() < deadline:
-            joined = member.enter()
-            answer = member.sync(share(TOPIC, PARTITIONS, joined.members) if joined.members else None)
+            joined = member.enter(timeout_s=STEP_S)
+            answer = member.sync(share(TOPIC, PARTITIONS, joined.members) if joined.members else None, timeout_s=STEP_S)
             if answer.error_code == NONE:
                 return
             if answer.error_code != REBALANCE_IN_PROGRESS:
@@ -154,9 +160,9 @@ class Scene:
                     self.enter(member)
             member.leave()
 
-    def pair(self, first: str = "culprit", second: str = "company", *, session_ms: int = SESSION_MS) -> tuple[RawMember, RawMember]:
+    def pair(self, first: str = "culprit", second: str = "company", **timeouts_ms: int) -> tuple[RawMember, RawMember]:
         """Two members of one settled generation, nobody in care. The first one leads."""
-        leader, follower = self.member(first, session_ms=session_ms), self.member(second, session_ms=session_ms)
+        leader, follower = self.member(first, **timeouts_ms), self.member(second, **timeouts_ms)  # type: ignore[arg-type]
         self.enter(leader)
         with ThreadPoolExecutor(1) as pool:
             joining = pool.submit(self.enter, follower)
@@ -170,9 +176,22 @@ class Scene:
         """Another generation, brought about by the leader."""
         self.together(lambda: self.enter(leader), lambda: self._told(follower))
 
+    def follow(self, member: RawMember) -> None:
+        """Rejoin when told to, and stop short of asking for the assignment."""
+        self.until_told(member)
+        member.enter(timeout_s=STEP_S)
+
     def _told(self, member: RawMember) -> None:
         self.until_told(member)
         self.enter(member)
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition that the crime needs."""
+        deadline = time.monotonic() + STEP_S
+        while not condition():
+            if time.monotonic() > deadline:
+                raise CrimeError(f"waited {STEP_S:.0f} s in vain: {what}")
+            time.sleep(HEARTBEAT_S / 2)
 
     def know(self, culprit: RawMember) -> None:
         """Note a culprit's member id."""
@@ -199,9 +218,9 @@ class Scene:
         if self.truth.fact_us is None:
             self.truth.fact_us = self._lies.first_us.get(self.group)
 
-    def until_found(self, timeout_s: float, every_s: float = HEARTBEAT_S) -> Iterator[None]:
+    def until_found(self, every_s: float = HEARTBEAT_S) -> Iterator[None]:
         """One turn each so many seconds until the monitor has found it, or time is up."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + FOUND_S
         while not self._found() and time.monotonic() < deadline and not self.over.is_set():
             yield
             time.sleep(every_s)

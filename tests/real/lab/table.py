@@ -29,11 +29,18 @@ def _equal(result: Result) -> str:
     groups = sum(comparison.groups for comparison in result.comparisons)
     unknown = sum(len(comparison.unknown) for comparison in result.comparisons)
     unlike = sum(len(comparison.differences) for comparison in result.comparisons)
-    return f"{groups - unknown - unlike} equal, {unknown} not known, {unlike} differ"
+    unmodelled = sum(len(comparison.unmodelled) for comparison in result.comparisons)
+    return f"{groups - unknown - unlike - unmodelled} equal, {unknown} not known, {unlike} differ" + (
+        f",\n{unmodelled} of a type not modelled" if unmodelled else ""
+    )
 
 
 def _found(result: Result) -> str:
     return f"{sum(case.verdict.found for case in result.cases)} of {len(result.cases)}"
+
+
+def _set_anew(result: Result) -> int:
+    return sum(case.attempts - 1 for case in result.cases)
 
 
 def _slowest(result: Result) -> str:
@@ -67,6 +74,7 @@ _ROWS: dict[str, Any] = {
     "groups at them": _equal,
     "crimes found": _found,
     "delay, median / longest": _slowest,
+    "crimes set anew": lambda result: str(_set_anew(result)),
     "model raised": lambda result: str(len(result.crashes)),
     "replayed alike": lambda result: "no" if result.replay_differs else "yes",
 }
@@ -117,16 +125,21 @@ def as_json(result: Result) -> str:
             "chaos_s": round(result.chaos_s),
             "frames": result.frames,
             "rebalances": result.rebalances,
+            "groups": result.groups,
             "clients": dict(result.clients),
             "software": result.software,
             "acts": dict(result.acts),
             "told": {severity.value: dict(rules) for severity, rules in result.findings.items()},
             "false": [[finding.rule, finding.id, finding.summary] for finding in result.false_alarms],
             "quiet_points": len(result.comparisons),
-            "groups_compared": sum(comparison.groups - len(comparison.unknown) for comparison in result.comparisons),
+            "groups_compared": sum(
+                comparison.groups - len(comparison.unknown) - len(comparison.unmodelled) for comparison in result.comparisons
+            ),
+            "groups_not_modelled": sum(len(comparison.unmodelled) for comparison in result.comparisons),
             "groups_not_known": sum(len(comparison.unknown) for comparison in result.comparisons),
             "differences": [difference for comparison in result.comparisons for difference in comparison.differences],
             "crimes": {case.crime.name: case.verdict.seconds_after if case.verdict.found else None for case in result.cases},
+            "set_anew": _set_anew(result),
             "restores": result.restores,
             "crashes": len(result.crashes),
             "replay_differs": bool(result.replay_differs),
