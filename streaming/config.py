@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from coordinator_model.settings import Settings
 from streaming import config_keys
+from streaming.metrics.settings import Metrics
 from streaming.notify.settings import Notify
 from streaming.sections import (
     ENCRYPTED_KEY,
@@ -257,6 +258,7 @@ class MonitorConfig(BaseSettings):
     quality: Quality = Quality()
     model: Annotated[Settings, AfterValidator(_lawful)] = Settings()
     notify: Notify = Notify()
+    metrics: Metrics = Metrics()
 
     @classmethod
     def settings_customise_sources(

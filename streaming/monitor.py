@@ -18,6 +18,7 @@ from streaming.standing import Standing
 from streaming.supervisor import Supervisor
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
@@ -57,6 +58,7 @@ class Monitor:
     ) -> None:
         self.progress: Progress | None = None
         self._looked_at = 0.0
+        self._running = False
         self._moved_at = time.monotonic()
         self._said_stalled = False
         self._tell = tell
@@ -88,6 +90,16 @@ class Monitor:
         self._supervisor.stop()
         self._writer.flush(_FLUSH_S)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the findings query runs, as far as is known without asking the JVM, which may be dying."""
+        return self._running
+
+    @property
+    def restarts(self) -> Counter[str]:
+        """How often the queries and the JVM had to be started again."""
+        return self._supervisor.restarts
+
     def tend(self) -> None:
         """Start again what ended, and look whether the mirror speaks.
 
@@ -97,6 +109,7 @@ class Monitor:
             self._supervisor.tend()
             self._look()
         except (Py4JError, OSError):
+            self._running = False
             if not self._supervisor.jvm_has_ended(_JVM_ENDS_WITHIN_S):
                 raise  # the next round sees that it is gone, and starts another
 
@@ -104,7 +117,8 @@ class Monitor:
         if time.monotonic() - self._looked_at < _PROGRESS_EVERY_S:
             return
         self._looked_at = time.monotonic()
-        if not self._supervisor.is_running():
+        self._running = self._supervisor.is_running()
+        if not self._running:
             self._silence.pause()
             self._moved_at = time.monotonic()  # why, the supervisor has said
             return

@@ -62,7 +62,7 @@ def run(file: Path) -> int:
     errors = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
         configuration = load(file)
-        with _stop_signals() as stop:
+        with stop_signals() as stop:
             mirror = prepare(configuration)
             with checkpoint.locked(configuration.job.checkpoint) as lock:
                 checkpoint.check(configuration.job.checkpoint, mirror, shuffle_partitions=configuration.job.shuffle_partitions)
@@ -78,13 +78,17 @@ def run(file: Path) -> int:
 
 def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: threading.Event) -> None:
     # Imported late: Spark and pandas take most of a second, which a wrong configuration should not cost.
+    from streaming.metrics.endpoint import serving  # noqa: PLC0415
     from streaming.monitor import Monitor  # noqa: PLC0415
 
     topics, kafka = configuration.topics, configuration.kafka
     with (
         contextlib.closing(Screen(Console(soft_wrap=True, highlight=False))) as screen,
+        serving(configuration, mirror) as metrics,
         FindingsReader(kafka, topics.findings) as reader,
     ):
+        if metrics is not None:
+            screen.say(f"metrics at {metrics.url}")
         reader.catch_up(kafka.reach_timeout_s)
         screen.say(f"{describe_open(list(reader.open.values()))}; starting Spark on topic {mirror.topic}")
         with Monitor(configuration, mirror, lock=lock, published=list(reader.open.values()), tell=screen.say) as monitor:
@@ -93,6 +97,8 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
                 for news in reader.poll(_POLL_S):
                     screen.news(news)
                 monitor.tend()
+                if metrics is not None:
+                    metrics.observe(monitor)
                 screen.status(monitor.progress, list(reader.open.values()))
             screen.say("stopping after the batch in hand")
         screen.say("stopped")
@@ -173,7 +179,7 @@ def _behind(records: int) -> str:
 
 
 @contextlib.contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[threading.Event]:
     """The first SIGTERM or SIGINT asks for an orderly end; the second interrupts whatever is going on."""
     stop = threading.Event()
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -42,6 +43,7 @@ class Progress(NamedTuple):
     batch_ms: int
     read: dict[int, int]  #: next offset by partition
     available: dict[int, int]  #: end offset by partition, when the batch began
+    rows: int = 0  #: records of the batch; none if there was nothing to do
 
     @property
     def behind(self) -> int:
@@ -83,6 +85,7 @@ class Supervisor:
         self._tasks = [_Task(name, start) for name, start in queries.items()]
         self._spark: SparkSession | None = None
         self._jvm_failures = 0
+        self.restarts: Counter[str] = Counter()  #: by query, and of the JVM
 
     def start(self) -> None:
         """Start the JVM and the queries.
@@ -137,6 +140,7 @@ class Supervisor:
             batch_ms=int(durations.get("triggerExecution", 0)),
             read=_offsets(source["endOffset"]),
             available=_offsets(source["latestOffset"]),
+            rows=report["numInputRows"],
         )
 
     def stop(self) -> None:
@@ -157,6 +161,7 @@ class Supervisor:
     def _replace_jvm(self) -> None:
         wait = self._wait(self._jvm_failures)
         self._jvm_failures += 1
+        self.restarts["jvm"] += 1
         self._tell(f"the JVM ended by itself, see {self._config.job.log_file}.jvm; starting it again in {wait:.0f} s")
         if self._spark is not None:
             jvm_spark.close_session(self._spark)
@@ -175,6 +180,7 @@ class Supervisor:
             task.failures = 0  # it had recovered
         wait = self._wait(task.failures)
         task.failures += 1
+        self.restarts[task.name] += 1
         task.query, task.start_at = None, time.monotonic() + wait
         self._tell(f"the {task.name} query stopped: {reason(text)}; starting it again in {wait:.0f} s")
 

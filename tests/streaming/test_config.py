@@ -103,7 +103,13 @@ def test_every_problem_is_told_at_once(file):
 # ---------------------------------------------------------------------------------------------------- the environment
 
 
-VALUES = {"security_protocol": "SSL", "starting_offsets": "latest", "driver_memory": "2g", "jvm_options": "-Xss2m"}
+VALUES = {
+    "security_protocol": "SSL",
+    "starting_offsets": "latest",
+    "driver_memory": "2g",
+    "jvm_options": "-Xss2m",
+    "listen": "[::]:0",
+}
 NEED_OTHERS = ("sasl_", "ssl_")  # keys that are refused alone; tried below, together
 STDOUT = ("notify", "stdout")  # not there unless asked for
 

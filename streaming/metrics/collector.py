@@ -1,0 +1,237 @@
+"""From the board to samples, whenever somebody scrapes.
+
+The trap: a series that is left out looks as if there were nothing to see. So totals hold all groups whatever is left out, and how many
+groups have no series of their own is a metric itself.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import Counter
+from importlib.metadata import version
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
+
+from coordinator_model.groups.state import State
+from coordinator_model.rules import CATALOGUE
+from coordinator_model.tally import BUCKETS_S
+from streaming.metrics.board import Histogram
+from streaming.metrics.table import METRICS
+from streaming.notify.patterns import matches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from prometheus_client.core import Metric as Family
+
+    from streaming.metrics.board import Board, Group
+    from streaming.metrics.settings import Metrics
+
+STATE_NUMBERS: Final = {
+    State.UNKNOWN: 0,
+    State.PREPARING: 1,
+    State.COMPLETING: 2,
+    State.STABLE: 3,
+    State.EMPTY: 5,
+}
+"""As other exporters of consumer groups number them; 4 is Dead, and a group that was deleted has no series."""
+
+# What the model counts under a sentence → label.
+_RECORD_KINDS: Final = {
+    "tick": "tick",
+    "open": "open",
+    "close": "close",
+    "unreadable records": "unreadable",
+    "repeated records": "repeated",
+}
+_LOST: Final = {"records lost by the capture": "capture", "missing records": "mirror"}
+
+_FAMILIES: Final[dict[str, Callable[..., Family]]] = {
+    "gauge": GaugeMetricFamily,
+    "counter": CounterMetricFamily,
+    "histogram": HistogramMetricFamily,
+    "summary": SummaryMetricFamily,
+}
+
+
+class Collector:
+    """Registered with prometheus_client, which calls :meth:`collect` in the thread of a scrape.
+
+    :param now_s: the wall clock.
+    """
+
+    def __init__(self, board: Board, settings: Metrics, *, now_s: Callable[[], float] = time.time) -> None:
+        self._board = board
+        self._settings = settings
+        self._now_s = now_s
+
+    def describe(self) -> Iterable[Family]:
+        return _families().values()
+
+    def collect(self) -> Iterator[Family]:
+        scrape = _Scrape(self._board, self._settings, self._now_s())
+        with self._board.lock:
+            scrape.monitor()
+            if self._board.complete:
+                scrape.partitions()
+                scrape.clusters()
+                scrape.groups()
+        yield from scrape.families.values()
+
+
+def _families() -> dict[str, Any]:
+    return {metric.name: _FAMILIES[metric.kind](metric.name, metric.help, labels=metric.labels) for metric in METRICS}
+
+
+class _Scrape:
+    """One answer in the making; the board's lock is held."""
+
+    def __init__(self, board: Board, settings: Metrics, now_s: float) -> None:
+        self.families = _families()
+        self._board = board
+        self._settings = settings
+        self._now_s = now_s
+
+    def _add(self, name: str, value: float, *labels: str) -> None:
+        self.families[name].add_metric(labels, value)
+
+    def _add_histogram(self, name: str, histogram: Histogram, *labels: str) -> None:
+        bounds = [*(repr(bound) for bound in BUCKETS_S), "+Inf"]
+        buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
+        self.families[name].add_metric(labels, buckets=buckets, sum_value=histogram.sum_s)
+
+    # --- the monitor itself -----------------------------------------------------------------------------------------------
+
+    def monitor(self) -> None:
+        """What the driver knows without reading anything."""
+        board = self._board
+        self._add("rebalance_monitor_build_info", 1, version("rebalance-monitor"))
+        self._add("rebalance_monitor_up", board.running)
+        for part in ("findings", "quality", "jvm"):
+            self._add("rebalance_monitor_restarts_total", board.restarts[part], part)
+        if board.progress_at_s is not None:
+            self._add("rebalance_monitor_last_progress_timestamp_seconds", board.progress_at_s)
+        self._add_histogram("rebalance_monitor_batch_duration_seconds", board.batches)
+        self._add("rebalance_monitor_unreadable_results_total", board.unreadable)
+        for partition in sorted(board.ends):
+            self._lag(partition)
+
+    def _lag(self, partition: int) -> None:
+        behind = self._board.behind(partition)
+        if behind is None or not self._board.complete:
+            return
+        self._add("rebalance_monitor_lag_records", behind, str(partition))
+        newest_ms = self._board.status.get(partition, {}).get("newest_record_ms")
+        if behind == 0:
+            self._add("rebalance_monitor_lag_seconds", 0, str(partition))
+        elif newest_ms is not None:
+            self._add("rebalance_monitor_lag_seconds", max(0.0, self._now_s - newest_ms / 1_000), str(partition))
+
+    def partitions(self) -> None:
+        """What the models count: some by partition, most of it together."""
+        counters: Counter[str] = Counter()
+        gaps: Counter[str] = Counter()
+        frames: Counter[tuple[str, str, str, str]] = Counter()
+        gap_ms = 0
+        for partition, status in sorted(self._board.status.items()):
+            label = str(partition)
+            self._add("rebalance_monitor_newest_record_timestamp_seconds", status["newest_record_ms"] / 1_000, label)
+            if status.get("last_tick_ms") is not None:
+                self._add("rebalance_monitor_last_tick_timestamp_seconds", status["last_tick_ms"] / 1_000, label)
+            self._add("rebalance_monitor_state_bytes", status["snapshot_bytes"], label)
+            self._add("rebalance_monitor_state_groups", status.get("groups", 0), label)
+            counters.update(status["counters"])
+            gaps.update(status.get("gaps", {}))
+            gap_ms += status.get("gap_ms", 0)
+            for api, number, direction, outcome, count in status.get("frames", ()):
+                frames[api, "unknown" if number < 0 else str(number), direction, outcome] += count
+        for labels, count in sorted(frames.items()):
+            self._add("rebalance_monitor_frames_total", count, *labels)
+        for counted, kind in _RECORD_KINDS.items():
+            self._add("rebalance_monitor_records_total", counters[counted], kind)
+        for where in ("capture", "mirror", "connection"):
+            self._add("rebalance_monitor_capture_gaps_total", gaps[where], where)
+        self._add("rebalance_monitor_capture_gap_seconds_total", gap_ms / 1_000)
+        for counted, where in _LOST.items():
+            self._add("rebalance_monitor_lost_records_total", counters[counted], where)
+        self._add("rebalance_monitor_model_failures_total", counters["groups that the model stumbled over"])
+        self._add("rebalance_monitor_findings_withdrawn_total", counters["findings withdrawn"])
+
+    # --- clusters ---------------------------------------------------------------------------------------------------------
+
+    def clusters(self) -> None:
+        """Totals, whatever groups are shown."""
+        board = self._board
+        errors: Counter[tuple[str, str, str]] = Counter()
+        phases: dict[tuple[str, str], Histogram] = {}
+        for status in board.status.values():
+            for *labels, count in status.get("errors", ()):
+                cluster, api, error = labels
+                errors[cluster, api, error] += count
+            for cluster, phase, total_ms, counts in status.get("phases", ()):
+                phases.setdefault((cluster, phase), Histogram()).add(counts, total_ms / 1_000)
+        for answer, count in sorted(errors.items()):
+            self._add("rebalance_errors_total", count, *answer)
+        for where, histogram in sorted(phases.items()):
+            self._add_histogram("rebalance_phase_duration_seconds", histogram, *where)
+        states = Counter((group.cluster, group.state) for group in board.living_groups())
+        clusters = {cluster for cluster, _ in [*states, *phases]}
+        for cluster in sorted(clusters):
+            for state in State:
+                self._add("rebalance_groups", states[cluster, state.value], cluster, state.value)
+        self._findings(clusters)
+
+    def _findings(self, clusters: set[str]) -> None:
+        """Each rule of the catalogue from the start on, with 0: a counter that begins at 1 has not increased for anybody."""
+        open_ = Counter((finding.cluster, finding.rule, finding.severity) for finding in self._board.open.values())
+        usual = {(cluster, rule.id, rule.severity.value) for cluster in clusters for rule in CATALOGUE.values()}
+        for where in sorted(usual | set(open_)):
+            self._add("rebalance_open_findings", open_[where], *where)
+        for where in sorted(usual | set(self._board.opened)):
+            self._add("rebalance_findings_total", self._board.opened[where], *where)
+
+    # --- groups -----------------------------------------------------------------------------------------------------------
+
+    def groups(self) -> None:
+        """The groups that the operator wants, as many as allowed, first by name: the same ones after a restart."""
+        settings = self._settings
+        living = [group for group in self._board.living_groups() if group.state != State.DEAD]
+        wanted = [
+            group
+            for group in living
+            if matches(group.name, settings.allow_groups) and not matches(group.name, settings.deny_groups)
+        ]
+        shown = heapq.nsmallest(settings.max_groups, wanted, key=lambda group: (group.cluster, group.name))
+        self._add("rebalance_monitor_groups_left_out", len(wanted) - len(shown), "max_groups")
+        self._add("rebalance_monitor_groups_left_out", len(living) - len(wanted), "pattern")
+        for group in shown:
+            self._group(group)
+        names = {(group.cluster, group.name) for group in shown}
+        open_ = Counter(self._board.open.values())
+        for finding, count in sorted(open_.items()):
+            if (finding.cluster, finding.group) in names:
+                self._add("rebalance_group_open_findings", count, *finding)
+
+    def _group(self, group: Group) -> None:
+        where = (group.cluster, group.name)
+        for state, number in STATE_NUMBERS.items():
+            self._add("rebalance_group_state", group.state == state, *where, state.value)
+            if group.state == state:
+                self._add("rebalance_group_state_number", number, *where)
+        if group.state_since_us is not None:
+            self._add("rebalance_group_state_since_timestamp_seconds", group.state_since_us / 1_000_000, *where)
+        self._add("rebalance_group_info", 1, *where, group.kind, group.protocol_type, group.protocol, group.coordinator)
+        self._add("rebalance_group_learning", group.learning, *where)
+        self._add("rebalance_group_members", group.members, *where)
+        if group.generation is not None:
+            self._add("rebalance_group_generation", group.generation, *where)
+        for cause, count in group.causes:
+            self._add("rebalance_group_rebalances_total", count, *where, cause.replace(" ", "_"))
+        for name, (count, sum_s) in (("join", group.joins), ("sync", group.syncs)):
+            self.families[f"rebalance_group_{name}_duration_seconds"].add_metric(where, count_value=count, sum_value=sum_s)
+        for api, error, count in group.errors:
+            self._add("rebalance_group_errors_total", count, *where, api, error)
+        self._add("rebalance_group_coordinator_changes_total", group.incarnation - 1, *where)

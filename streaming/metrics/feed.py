@@ -1,0 +1,109 @@
+"""Follows the result topics in a thread and puts what they say on the board; looks now and then how far the mirror goes.
+
+The trap: a storm rewrites thousands of groups a second, and the thread shares the interpreter with the driver's loop. So of everything
+that is fetched at once only the newest value of each key is looked into.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from streaming.metrics.board import FINDINGS, GROUPS, STATUS
+from streaming.sinks.topics import SILENT_LOGGER
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from streaming.config import MonitorConfig
+    from streaming.metrics.board import Board
+    from streaming.sinks.topics import Mirror
+
+_BATCH: Final = 5_000
+_WAIT_S: Final = 0.25
+_ENDS_EVERY_S: Final = 5.0
+
+
+class Feed:
+    """A context manager: reads from its beginning to its end."""
+
+    def __init__(self, config: MonitorConfig, mirror: Mirror, board: Board) -> None:
+        self._config = config
+        self._mirror = mirror
+        self._board = board
+        self._kinds = {config.topics.findings: FINDINGS, config.topics.groups: GROUPS, config.topics.status: STATUS}
+        self._to_read: set[tuple[str, int]] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        kafka = self._config.kafka.for_librdkafka()
+        consumer = Consumer(
+            {
+                **kafka,
+                "group.id": "rebalance-monitor-metrics",  # required by the library; no offset is ever committed
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+            },
+            logger=SILENT_LOGGER,
+        )
+        admin = AdminClient(kafka, logger=SILENT_LOGGER)
+        looked_at = 0.0
+        try:
+            while not self._stop.is_set():
+                if not self._to_read and not self._board.complete:
+                    self._assign(consumer)
+                self._read(consumer)
+                if time.monotonic() - looked_at >= _ENDS_EVERY_S:
+                    looked_at = time.monotonic()
+                    self._look_at_the_mirror(admin)
+        finally:
+            consumer.close()
+
+    def _assign(self, consumer: Consumer) -> None:
+        with contextlib.suppress(KafkaException):  # Kafka is away: the next round tries again
+            found = set()
+            for topic in self._kinds:
+                found |= {(topic, partition) for partition in consumer.list_topics(topic, timeout=_WAIT_S).topics[topic].partitions}
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in found])
+            self._to_read = found
+
+    def _read(self, consumer: Consumer) -> None:
+        if not self._to_read and not self._board.complete:
+            self._stop.wait(_WAIT_S)
+            return
+        newest: dict[str, dict[str, bytes | None]] = {kind: {} for kind in self._kinds.values()}
+        for message in consumer.consume(_BATCH, _WAIT_S):
+            problem = message.error()
+            if problem is None:
+                newest[self._kinds[message.topic()]][(message.key() or b"").decode(errors="replace")] = message.value()
+            elif problem.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
+                self._to_read.discard((message.topic(), message.partition()))
+        for kind, records in newest.items():
+            self._board.apply(kind, records)
+        if not self._to_read:
+            self._board.complete = True
+
+    def _look_at_the_mirror(self, admin: AdminClient) -> None:
+        count = max(self._mirror.partitions, *(partition + 1 for partition in self._board.status), 1)
+        wanted = [TopicPartition(self._mirror.topic, partition) for partition in range(count)]
+        timeout_s = self._config.kafka.reach_timeout_s
+        with contextlib.suppress(KafkaException):  # Kafka is away: what was known stays, and ages
+            for spec, known in ((OffsetSpec.earliest(), self._board.begins), (OffsetSpec.latest(), self._board.ends)):
+                asked = admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=timeout_s)
+                offsets = {where.partition: future.result().offset for where, future in asked.items()}
+                with self._board.lock:
+                    known.update(offsets)

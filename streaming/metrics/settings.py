@@ -1,0 +1,47 @@
+"""What an operator may set about metrics: the section ``[metrics]``."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from streaming.notify.patterns import Pattern
+from streaming.sections import Section
+
+DEFAULT_LISTEN: Final = "127.0.0.1:19930"
+"""A port outside of 9100 to 9999, which the registry of exporter ports has given away, and of what it gives away since."""
+
+_ADDRESS: Final = re.compile(r"(?P<host>[^:\[\]\s]+|\[[0-9a-fA-F:.%]+\]):(?P<port>\d{1,5})")
+
+
+class Address(NamedTuple):
+    host: str
+    port: int  #: 0 for any that is free
+
+
+def parse_address(text: str) -> Address:
+    """``host:port``, an IPv6 address in brackets.
+
+    :raises ValueError: when it is no such thing.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found["port"]) > 65_535:
+        raise ValueError(f"host:port is wanted, such as {DEFAULT_LISTEN}, 0.0.0.0:19930 or [::1]:19930")
+    return Address(found["host"].strip("[]"), int(found["port"]))
+
+
+def _address(text: str) -> str:
+    parse_address(text)
+    return text
+
+
+class Metrics(Section):
+    """The Prometheus endpoint."""
+
+    enabled: bool = False
+    listen: Annotated[str, AfterValidator(_address)] = DEFAULT_LISTEN
+    allow_groups: tuple[Pattern, ...] = ("*",)
+    deny_groups: tuple[Pattern, ...] = ()
+    max_groups: int = Field(default=1_000, ge=0, le=1_000_000)

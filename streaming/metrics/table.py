@@ -1,0 +1,195 @@
+"""Every metric that the endpoint serves: name, type, labels, meaning. ``docs/metrics.md`` shows it; a test holds the two together.
+
+Names follow the field: one prefix, base units, ``_total`` on counters, ``_info`` on what is 1 for its labels' sake, states as a set of
+series of which one is 1. The trap is cardinality: a label is a dimension that multiplies, so no member, client, connection or offset is
+ever one, and what a group has is kept to what an operator asks of a group.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+Kind = Literal["gauge", "counter", "histogram", "summary"]
+
+
+class Metric(NamedTuple):
+    """One metric family."""
+
+    name: str  #: as it is queried; histograms and summaries without their suffixes
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+_GROUP: Final = ("cluster", "group")
+_PARTITION: Final = ("partition",)
+
+METRICS: Final[tuple[Metric, ...]] = (
+    # --- each group, until it is deleted or forgotten ----------------------------------------------------------------------
+    Metric("rebalance_group_state", "gauge", (*_GROUP, "state"), "1 for the state that the group is in, 0 for each other state."),
+    Metric(
+        "rebalance_group_state_number",
+        "gauge",
+        _GROUP,
+        "State of the group as a number: 0 Unknown, 1 PreparingRebalance, 2 CompletingRebalance, 3 Stable, 5 Empty.",
+    ),
+    Metric("rebalance_group_state_since_timestamp_seconds", "gauge", _GROUP, "When the group entered its state, by capture time."),
+    Metric(
+        "rebalance_group_info",
+        "gauge",
+        (*_GROUP, "group_type", "protocol_type", "protocol", "coordinator"),
+        "1, with what does not change often about the group.",
+    ),
+    Metric("rebalance_group_learning", "gauge", _GROUP, "1 while the membership is not known yet, and few rules can speak."),
+    Metric("rebalance_group_members", "gauge", _GROUP, "Members, as far as known."),
+    Metric("rebalance_group_generation", "gauge", _GROUP, "Newest generation; absent while it is not known."),
+    Metric(
+        "rebalance_group_rebalances_total",
+        "counter",
+        (*_GROUP, "cause"),
+        "Completed rebalances (generations handed out) by what began them.",
+    ),
+    Metric(
+        "rebalance_group_join_duration_seconds",
+        "summary",
+        _GROUP,
+        "Join phases: from the first frame that began one to the first JoinGroup answer of the new generation.",
+    ),
+    Metric(
+        "rebalance_group_sync_duration_seconds",
+        "summary",
+        _GROUP,
+        "Sync phases: from the first JoinGroup answer of a generation to its first assignment.",
+    ),
+    Metric(
+        "rebalance_group_errors_total", "counter", (*_GROUP, "api", "error"), "Answers to the group's members that held an error."
+    ),
+    Metric(
+        "rebalance_group_coordinator_changes_total",
+        "counter",
+        _GROUP,
+        "Times that the group's coordinator moved, or loaded the group anew.",
+    ),
+    Metric(
+        "rebalance_group_open_findings",
+        "gauge",
+        (*_GROUP, "rule", "severity"),
+        "Open findings about the group; absent where there is none.",
+    ),
+    # --- each cluster ------------------------------------------------------------------------------------------------------
+    Metric("rebalance_groups", "gauge", ("cluster", "state"), "Groups by state, whether they are shown singly or not."),
+    Metric(
+        "rebalance_phase_duration_seconds",
+        "histogram",
+        ("cluster", "phase"),
+        "How long the join and sync phases of rebalances took, all groups together.",
+    ),
+    Metric("rebalance_errors_total", "counter", ("cluster", "api", "error"), "Answers that held an error, all groups together."),
+    Metric(
+        "rebalance_open_findings",
+        "gauge",
+        ("cluster", "rule", "severity"),
+        "Open findings, those about the mirror as a whole among them.",
+    ),
+    Metric(
+        "rebalance_findings_total",
+        "counter",
+        ("cluster", "rule", "severity"),
+        "Findings that opened since the monitor was started, by the severity that they opened with.",
+    ),
+    # --- the monitor itself: is it alive, does it keep up --------------------------------------------------------------------
+    Metric("rebalance_monitor_build_info", "gauge", ("version",), "1, with the release of the monitor."),
+    Metric("rebalance_monitor_up", "gauge", (), "1 while the findings query runs, 0 while it is started (again)."),
+    Metric(
+        "rebalance_monitor_restarts_total",
+        "counter",
+        ("part",),
+        "Times that the monitor had to start a part of itself again: the findings query, the quality query, the JVM.",
+    ),
+    Metric(
+        "rebalance_monitor_last_progress_timestamp_seconds",
+        "gauge",
+        (),
+        "When the findings query last reported, which it does each second, data or not.",
+    ),
+    Metric(
+        "rebalance_monitor_batch_duration_seconds",
+        "histogram",
+        (),
+        "Duration of micro-batches, of one in each second in which there was any.",
+    ),
+    Metric("rebalance_monitor_lag_records", "gauge", _PARTITION, "Records of the mirror partition that are not read yet."),
+    Metric(
+        "rebalance_monitor_lag_seconds",
+        "gauge",
+        _PARTITION,
+        "Age of the newest record that was read, if there are newer ones; 0 when all is read.",
+    ),
+    Metric(
+        "rebalance_monitor_newest_record_timestamp_seconds",
+        "gauge",
+        _PARTITION,
+        "Capture time of the newest record that was read.",
+    ),
+    Metric(
+        "rebalance_monitor_last_tick_timestamp_seconds",
+        "gauge",
+        _PARTITION,
+        "Capture time of the newest tick that was read; the capture writes one to each partition each second.",
+    ),
+    Metric("rebalance_monitor_state_bytes", "gauge", _PARTITION, "Size of the model's snapshot."),
+    Metric("rebalance_monitor_state_groups", "gauge", _PARTITION, "Groups that the model holds."),
+    # --- the monitor itself: what it could not see ---------------------------------------------------------------------------
+    Metric(
+        "rebalance_monitor_frames_total",
+        "counter",
+        ("api", "version", "direction", "outcome"),
+        "Mirrored frames by what became of them: replayed, unpaired (an answer whose request was not captured), not_modelled, "
+        "truncated, undecodable.",
+    ),
+    Metric(
+        "rebalance_monitor_records_total",
+        "counter",
+        ("kind",),
+        "Records of the mirror that are no frames, could not be read, or came a second time.",
+    ),
+    Metric(
+        "rebalance_monitor_capture_gaps_total",
+        "counter",
+        ("where",),
+        "Losses of sight: in the capture, in the mirror topic, or of one connection that cannot be followed.",
+    ),
+    Metric("rebalance_monitor_capture_gap_seconds_total", "counter", (), "Capture time over which the capture lost records."),
+    Metric(
+        "rebalance_monitor_lost_records_total",
+        "counter",
+        ("where",),
+        "Records lost in the capture, or missing in the mirror topic.",
+    ),
+    Metric("rebalance_monitor_model_failures_total", "counter", (), "Times that the model raised on a group and learns it anew."),
+    Metric("rebalance_monitor_findings_withdrawn_total", "counter", (), "Held findings that a late frame explained."),
+    Metric(
+        "rebalance_monitor_groups_left_out",
+        "gauge",
+        ("reason",),
+        "Groups without series of their own: by max_groups, or by the patterns of allow_groups and deny_groups.",
+    ),
+    Metric(
+        "rebalance_monitor_unreadable_results_total",
+        "counter",
+        (),
+        "Records of the result topics that the endpoint could not read.",
+    ),
+)
+
+
+def as_markdown() -> str:
+    """The table of ``docs/metrics.md``: ``python -m streaming.metrics.table`` prints it."""
+    rows = [
+        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |" for name, kind, labels, text in METRICS
+    ]
+    return "\n".join(["| metric | type | labels | meaning |", "| --- | --- | --- | --- |", *rows])
+
+
+if __name__ == "__main__":
+    print(as_markdown())

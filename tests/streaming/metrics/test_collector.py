@@ -1,0 +1,301 @@
+"""What a scrape shows: checked on the golden transcripts, which real brokers and clients made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from coordinator_model.groups.state import State
+from coordinator_model.rules import CATALOGUE
+from streaming.metrics.board import GROUPS, STATUS, Board
+from streaming.metrics.table import METRICS
+from tests.golden import transcript
+from tests.streaming.metrics.transcripts import TOPIC, Watched, complaints, encoded, samples, select, text, value
+
+EAGER = "lawful-eager-4.3.1"
+CRIME = "crime-zombie-member-3.9.2"
+
+
+@pytest.fixture(scope="module")
+def eager():
+    return Watched(EAGER).read().told()
+
+
+@pytest.fixture(scope="module")
+def half_way():
+    """While there are members."""
+    watched = Watched(EAGER)
+    for record in watched.records:
+        watched.read([record])
+        groups = [watched.model._opened(key)[0] for key in watched.model._groups]
+        if any(group.state is State.STABLE and len(list(group.present_members())) > 1 for group in groups):
+            break
+    return watched.told()
+
+
+def test_a_group_is_in_one_state_and_its_figures_are_those_of_the_groups_topic(half_way):
+    found = samples(half_way.board)
+    for group in half_way.board.groups.values():
+        labels = {"cluster": group.cluster, "group": group.name}
+        states = {state: value(found, "rebalance_group_state", **labels, state=state) for state in State}
+        assert states == {state: None if state is State.DEAD else float(state == group.state) for state in State}
+        assert value(found, "rebalance_group_members", **labels) == group.members
+        assert value(found, "rebalance_group_generation", **labels) == group.generation
+        joins = value(found, "rebalance_group_join_duration_seconds_count", **labels)
+        causes = select(found, "rebalance_group_rebalances_total")
+        assert sum(count for where, count in causes.items() if ("group", group.name) in where) == joins > 0
+    assert any(group.members for group in half_way.board.groups.values())
+
+
+def test_every_frame_of_the_transcript_is_counted(eager):
+    frames = select(samples(eager.board), "rebalance_monitor_frames_total")
+    assert sum(frames.values()) == sum(record.kind.value in {"req", "res"} for record in eager.records)
+    records = select(samples(eager.board), "rebalance_monitor_records_total")
+    assert sum(frames.values()) + sum(records.values()) == len(eager.records)
+
+
+def test_the_phases_of_all_groups_make_the_histogram(eager):
+    found = samples(eager.board)
+    for phase in ("join", "sync"):
+        every = value(found, "rebalance_phase_duration_seconds_count", cluster="lab", phase=phase)
+        singly = select(found, f"rebalance_group_{phase}_duration_seconds_count")
+        assert every == sum(singly.values()) > 0
+        assert value(found, "rebalance_phase_duration_seconds_bucket", cluster="lab", phase=phase, le="+Inf") == every
+        seconds = select(found, f"rebalance_group_{phase}_duration_seconds_sum")
+        total = value(found, "rebalance_phase_duration_seconds_sum", cluster="lab", phase=phase)
+        assert total == pytest.approx(sum(seconds.values()), abs=0.001 * every)
+
+
+def test_findings_are_shown_by_rule_and_severity_and_for_the_group_that_they_are_about():
+    watched = Watched(CRIME).told().read()
+    found, open_ = samples(watched.board), list(watched.board.open.values())
+    assert open_
+    for finding in open_:
+        where = {"cluster": finding.cluster, "rule": finding.rule, "severity": finding.severity}
+        assert value(found, "rebalance_open_findings", **where) >= 1
+        assert value(found, "rebalance_findings_total", **where) >= 1
+    watched.told()
+    shown = select(samples(watched.board), "rebalance_group_open_findings")
+    assert sum(shown.values()) == len(open_)
+
+
+def test_rules_that_are_quiet_are_shown_as_quiet(eager):
+    quiet = select(samples(eager.board), "rebalance_findings_total")
+    assert {dict(labels)["rule"] for labels in quiet} == set(CATALOGUE)
+    assert set(quiet.values()) == {0.0}
+
+
+def test_what_was_open_before_the_start_did_not_open_now():
+    earlier = Watched(CRIME).read().told()
+    assert sum(select(samples(earlier.board), "rebalance_open_findings").values()) > 0
+    assert sum(select(samples(earlier.board), "rebalance_findings_total").values()) == 0
+
+
+# ---------------------------------------------------------------------------------------------------- what goes, and what stays out
+
+
+def groups_shown(found):
+    return {dict(labels)["group"] for labels in select(found, "rebalance_group_members")}
+
+
+def several(count=12):
+    """One group under many names."""
+    watched = Watched(EAGER).read().told()
+    (content,) = [group.as_json() for group in _again(watched)][:1]
+    for number in range(count):
+        name = f"g-{number:02}"
+        watched.board.apply(GROUPS, {f"lab/{name}": encoded({**content, "group": name})})
+    return watched
+
+
+def _again(watched):
+    from coordinator_model.overview import overview
+
+    return [overview(watched.model._opened(key)[0], 0, 0, watched.model.now_us) for key in watched.model._groups]
+
+
+def test_a_tombstone_takes_all_series_of_a_group_away():
+    watched = several()
+    assert "g-03" in groups_shown(samples(watched.board))
+    watched.board.apply(GROUPS, {"lab/g-03": None})
+    assert '"g-03"' not in text(watched.board)
+
+
+def test_a_deleted_group_has_no_series_before_it_is_forgotten():
+    watched = several()
+    (content,) = [group.as_json() for group in _again(watched)][:1]
+    watched.board.apply(GROUPS, {"lab/g-03": encoded({**content, "group": "g-03", "state": "Dead"})})
+    found = samples(watched.board)
+    assert '"g-03"' not in text(watched.board)
+    assert value(found, "rebalance_groups", cluster="lab", state="Dead") == 1
+    assert set(select(found, "rebalance_monitor_groups_left_out").values()) == {0}
+
+
+def test_a_group_that_a_model_left_behind_which_is_no_more_is_not_shown():
+    """The checkpoint was given up: nobody will ever delete the group's record."""
+    watched = several()
+    assert "g-05" in groups_shown(samples(watched.board))
+    later = watched.model.now_us // 1_000 + 1
+    watched.told(since_ms=later)
+    assert not groups_shown(samples(watched.board))
+
+
+def test_no_more_groups_than_allowed_the_first_by_name_and_the_rest_is_counted():
+    watched = several()
+    everything = len(groups_shown(samples(watched.board)))
+    found = samples(watched.board, max_groups=3)
+    assert groups_shown(found) == {"eager", "g-00", "g-01"}
+    assert value(found, "rebalance_monitor_groups_left_out", reason="max_groups") == everything - 3
+    assert sum(select(found, "rebalance_groups").values()) == everything
+    assert not groups_shown(samples(watched.board, max_groups=0))
+
+
+def test_patterns_say_which_groups_are_shown():
+    watched = several()
+    everything = len(groups_shown(samples(watched.board)))
+    found = samples(watched.board, allow_groups=["g-*"], deny_groups=["/0[1-9]$/"])
+    assert groups_shown(found) == {"g-00", "g-10", "g-11"}
+    assert value(found, "rebalance_monitor_groups_left_out", reason="pattern") == everything - 3
+    assert value(found, "rebalance_monitor_groups_left_out", reason="max_groups") == 0
+
+
+def test_no_label_names_a_member_a_client_or_a_connection(half_way):
+    exposition = text(half_way.board)
+    members = {name for key in half_way.model._groups for name in half_way.model._opened(key)[0].members}
+    assert members
+    assert not [name for name in members if name in exposition]
+    assert not {"member", "member_id", "client_id", "client", "connection", "offset"} & {
+        label for metric in METRICS for label in metric.labels
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- how far it is
+
+
+def test_lag_is_what_was_not_read_and_how_old_the_newest_is_that_was(eager):
+    board = eager.board
+    read, newest_s = eager.model.next_offset, eager.model.now_us // 1_000 / 1_000
+    board.ends = {0: read, 1: 40}
+    board.begins = {0: 0, 1: 15}
+    found = samples(board, now_s=newest_s + 60)
+    assert value(found, "rebalance_monitor_lag_records", partition="0") == 0
+    assert value(found, "rebalance_monitor_lag_seconds", partition="0") == 0
+    assert value(found, "rebalance_monitor_lag_records", partition="1") == 25, "a partition of which nothing was read"
+    assert value(found, "rebalance_monitor_lag_seconds", partition="1") is None
+    board.ends = {0: read + 7}
+    found = samples(board, now_s=newest_s + 60)
+    assert value(found, "rebalance_monitor_lag_records", partition="0") == 7
+    assert value(found, "rebalance_monitor_lag_seconds", partition="0") == pytest.approx(60)
+    board.ends = {}
+
+
+def test_partitions_are_summed_where_they_count_the_same_and_apart_where_they_do_not():
+    board = Board(TOPIC)
+    first = Watched(EAGER, board=board).read().told()
+    second = Watched(CRIME, partition=1, board=board).read().told()
+    found = samples(board)
+    assert sum(select(found, "rebalance_monitor_frames_total").values()) == sum(
+        record.kind.value in {"req", "res"} for record in [*first.records, *second.records]
+    )
+    for watched in (first, second):
+        label = {"partition": str(watched.model.partition)}
+        assert value(found, "rebalance_monitor_state_bytes", **label) == len(watched.model.snapshot())
+        tick_s = value(found, "rebalance_monitor_last_tick_timestamp_seconds", **label)
+        assert tick_s == pytest.approx(watched.model.tally.tick_us / 1e6, abs=0.001)
+
+
+def test_nothing_is_shown_of_topics_that_are_half_read(eager):
+    eager.board.complete = False
+    try:
+        found = samples(eager.board)
+    finally:
+        eager.board.complete = True
+    assert not select(found, "rebalance_monitor_frames_total")
+    assert not groups_shown(found)
+    assert value(found, "rebalance_monitor_up") == 0
+
+
+def test_the_driver_says_how_it_is(eager):
+    eager.board.observe(running=True, restarts=Counter(jvm=2))
+    eager.board.observe_progress(1_000.0, 0.4)
+    eager.board.observe_progress(1_001.0, None)
+    found = samples(eager.board)
+    assert value(found, "rebalance_monitor_up") == 1
+    assert value(found, "rebalance_monitor_restarts_total", part="jvm") == 2
+    assert value(found, "rebalance_monitor_restarts_total", part="findings") == 0
+    assert value(found, "rebalance_monitor_last_progress_timestamp_seconds") == 1_001
+    assert value(found, "rebalance_monitor_batch_duration_seconds_count") == 1
+    assert value(found, "rebalance_monitor_batch_duration_seconds_bucket", le="0.5") == 1
+
+
+# ---------------------------------------------------------------------------------------------------- what is not as it should be
+
+
+@pytest.mark.parametrize("garbage", [b"", b"{", b"[]", b"7", b"{}", b'"x"', b'{"topic": "mirror"}', b"\xff"])
+def test_a_result_that_cannot_be_read_is_counted_and_changes_nothing(garbage):
+    watched = Watched(EAGER).read().told()
+    before = text(watched.board)
+    for kind in (GROUPS, STATUS, "findings"):
+        watched.board.apply(kind, {"lab/some": garbage})
+    found = samples(watched.board)
+    assert value(found, "rebalance_monitor_unreadable_results_total") == 3
+    assert text(watched.board).splitlines()[:-1] == before.splitlines()[:-1]
+
+
+def test_records_of_an_earlier_release_are_shown_with_what_they_hold():
+    watched = Watched(EAGER).read().told()
+    (content,) = [group.as_json() for group in _again(watched)][:1]
+    old = {name: held for name, held in content.items() if name not in {"joins", "syncs", "errors", "partition"}}
+    watched.board.apply(GROUPS, {"lab/old": encoded({**old, "group": "old"})})
+    status = {"topic": TOPIC, "partition": 3, "next_offset": 1, "newest_record_ms": 5, "snapshot_bytes": 9, "counters": {"tick": 4}}
+    watched.board.apply(STATUS, {"mirror/3": encoded(status)})
+    found = samples(watched.board)
+    assert "old" in groups_shown(found)
+    assert value(found, "rebalance_monitor_state_bytes", partition="3") == 9
+
+
+def test_the_status_of_another_mirror_topic_is_left_alone():
+    board = Board(TOPIC)
+    board.apply(STATUS, {"other/0": json.dumps({"topic": "other", "partition": 0}).encode()})
+    assert board.status == {}
+
+
+def test_a_name_that_needs_escaping_comes_through():
+    watched = several(0)
+    (content,) = [group.as_json() for group in _again(watched)][:1]
+    name = 'a "quoted" \\ name\nwith a line end'
+    watched.board.apply(GROUPS, {"k": encoded({**content, "group": name})})
+    assert name in groups_shown(samples(watched.board))
+
+
+# ---------------------------------------------------------------------------------------------------- the field's habits
+
+
+@pytest.mark.parametrize("name", [EAGER, CRIME])
+def test_promtool_has_no_complaint(name):
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is missing: install the Debian package prometheus")
+    assert complaints(text(Watched(name).read().told().board)) == (0, "")
+
+
+@pytest.mark.parametrize("name", transcript.names()[::6])
+def test_everything_that_is_served_is_in_the_table_with_its_labels(name):
+    table = {metric.name.removesuffix("_total"): metric for metric in METRICS}
+    for family in text_string_to_metric_families(text(Watched(name).read().told().board)):
+        metric = table[family.name]
+        assert family.type == metric.kind
+        assert family.documentation == metric.help
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == set(metric.labels)
+
+
+def test_names_end_as_the_field_has_it():
+    for metric in METRICS:
+        assert metric.name.startswith("rebalance_")
+        assert (metric.kind == "counter") == metric.name.endswith("_total"), metric.name
+        assert metric.help.endswith(".")
+    assert len({metric.name for metric in METRICS}) == len(METRICS)

@@ -1,0 +1,80 @@
+"""The address that is listened on, and what is said when that cannot be."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+
+import pytest
+from prometheus_client import CollectorRegistry
+from pydantic import ValidationError
+
+from streaming.metrics.board import Board
+from streaming.metrics.collector import Collector
+from streaming.metrics.endpoint import _listen
+from streaming.metrics.settings import Address, Metrics, parse_address
+from streaming.sinks.topics import SetupError
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:19930", Address("127.0.0.1", 19930)),
+        ("0.0.0.0:0", Address("0.0.0.0", 0)),
+        ("[::1]:9", Address("::1", 9)),
+        ("metrics.example.org:80", Address("metrics.example.org", 80)),
+    ],
+)
+def test_an_address_is_host_and_port(text, address):
+    assert parse_address(text) == address
+    assert Metrics(listen=text).listen == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "19930", ":19930", "localhost", "localhost:", "localhost:65536", "::1:80", "a b:1", "h:1/metrics"]
+)
+def test_what_is_no_address_is_refused_with_an_example(text):
+    with pytest.raises(ValidationError, match=r"host:port is wanted, such as 127\.0\.0\.1:19930"):
+        Metrics(listen=text)
+
+
+def test_it_is_off_unless_asked_for_and_then_heard_on_this_machine_alone():
+    assert not Metrics().enabled
+    assert parse_address(Metrics().listen).host == "127.0.0.1"
+
+
+@pytest.fixture
+def registry():
+    registry = CollectorRegistry()
+    registry.register(Collector(Board("mirror"), Metrics()))
+    return registry
+
+
+def test_any_free_port_may_be_asked_for(registry):
+    server = _listen(Metrics(listen="127.0.0.1:0"), registry)
+    try:
+        host, port = server.server_address[:2]
+        with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
+            said = answer.read().decode()
+        assert "rebalance_monitor_up 0.0" in said
+        with urllib.request.urlopen(f"http://{host}:{port}/metrics?name[]=rebalance_monitor_up", timeout=10) as answer:
+            only = answer.read().decode()
+        assert [line for line in only.splitlines() if not line.startswith("#")] == ["rebalance_monitor_up 0.0"]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_port_that_is_taken_is_said_with_the_remedy(registry):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SetupError) as refused:
+            _listen(Metrics(listen=listen), registry)
+    assert str(refused.value) == (
+        f"metrics.listen: {listen} is in use, by another monitor perhaps; set another port, or metrics.enabled = false"
+    )
+
+
+def test_an_address_that_is_not_this_machines_is_said(registry):
+    with pytest.raises(SetupError, match=r"metrics\.listen: cannot listen on 192\.0\.2\.1:19930: "):
+        _listen(Metrics(listen="192.0.2.1:19930"), registry)
