@@ -16,6 +16,7 @@ from streaming.decode_cli import decode
 from streaming.demo.cli import demo
 from streaming.mirror.tap_cli import tap
 from streaming.mirror_cli import mirror, record
+from streaming.notify_cli import notify
 from streaming.replay_cli import replay
 from streaming.rules_cli import rules
 from streaming.run_cli import run_command
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo)
 app.command("run")(run_command)
+app.add_typer(notify, name="notify")
 app.command("tap")(tap)
 app.command("replay")(replay)
 app.command("mirror")(mirror)
