@@ -213,9 +213,14 @@ def may_be_secret(of: type, path: Path, value: object = "password=") -> bool:
     above = annotation_at(of, path[:-1]) if path[:-1] else of
     if table(above) is None or section(table(above)) is not None:
         return False
-    if path[-1] == "sasl.jaas.config":
+    return is_secret_property(path[-1], value)
+
+
+def is_secret_property(name: str, value: object) -> bool:
+    """Whether a client's property or header is a password, or holds one."""
+    if name == "sasl.jaas.config":
         return _SECRET_IN_JAAS.search(str(value)) is not None
-    return _SECRET_OPTION.search(path[-1]) is not None
+    return _SECRET_OPTION.search(name) is not None
 
 
 def _values(annotation: Any, values: Mapping[str, Any], above: Path) -> Iterator[tuple[Path, Any]]:

@@ -74,7 +74,7 @@ def verify(
         list[str] | None,
         typer.Option(
             metavar="FILE|KEY=VALUE",
-            help="librdkafka properties for the watched brokers (security.protocol, sasl.password, …), or a properties file of them.",
+            help="librdkafka properties for the watched brokers (security.protocol=SSL, …), or a file of them; passwords in a file only.",
         ),
     ] = None,
     wait: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long a difference may last before it counts.")] = 15.0,

@@ -18,12 +18,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, pack_envelope, pack_loss
+from streaming.sinks.reach import Trouble, UnreachableError, reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from confluent_kafka.admin import AdminClient
 
 DEFAULT_TOPIC: Final = "rebalance-mirror"
 
@@ -285,7 +288,7 @@ def create_topic(config: Mapping[str, Any], topic: str, partitions: int, *, time
 
     :raises MirrorError: when the cluster does not answer or refuses.
     """
-    admin = _admin(config)
+    admin = _reached(config, timeout_s)
     # Replication is left to the broker's default (-1): the operator has chosen it there.
     future = admin.create_topics([NewTopic(topic, partitions, replication_factor=-1)], operation_timeout=timeout_s)[topic]
     try:
@@ -314,8 +317,9 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
 
     :raises MirrorError: when the cluster does not answer or has no such topic.
     """
+    admin = _reached(config, timeout_s)
     try:
-        found = _admin(config).list_topics(topic, timeout=timeout_s).topics[topic]
+        found = admin.list_topics(topic, timeout=timeout_s).topics[topic]
     except KafkaException as error:
         raise MirrorError(f"{_unreachable(config)} ({_reason(error)})") from None
     if found.error is not None or not found.partitions:
@@ -327,11 +331,14 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
     return len(found.partitions)
 
 
-def _admin(config: Mapping[str, Any]) -> AdminClient:
+def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
     try:
-        return AdminClient({**config, "log.connection.close": False}, logger=_silent)
-    except (KafkaException, ValueError, TypeError) as error:
-        raise MirrorError(f"the mirror's configuration is not accepted: {_reason(error)}") from None
+        admin, _ = reach({**config, "log.connection.close": False}, timeout_s)
+    except UnreachableError as error:
+        if error.trouble is Trouble.SETTING:
+            raise MirrorError(f"the mirror's configuration is not accepted: {error}") from None
+        raise MirrorError(f"{_unreachable(config)} ({error})") from None
+    return admin
 
 
 def _unreachable(config: Mapping[str, Any]) -> str:

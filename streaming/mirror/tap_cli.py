@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
+from streaming.config_keys import is_secret_property
 from streaming.mirror.producer import DEFAULT_TOPIC, KafkaSink, MirrorError, create_topic
 from streaming.mirror.tap import Listener, Tap, TapError
 
@@ -46,7 +47,7 @@ def tap(
         list[str] | None,
         typer.Option(
             metavar="FILE|KEY=VALUE",
-            help="librdkafka properties for the mirror's producer (security.protocol, sasl.password, …), or a properties file of them.",
+            help="librdkafka properties for the mirror's producer (security.protocol=SSL, …), or a file of them; passwords in a file only.",
         ),
     ] = None,
     buffer_mib: Annotated[int, typer.Option(min=1, help="What is held at most while the mirror's cluster is away.")] = 64,
@@ -124,12 +125,17 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
 def read_producer_config(given: list[str]) -> dict[str, Any]:
     """Properties from ``key=value`` words and from files of such lines (``#`` begins a comment).
 
-    :raises MirrorError: naming the word, or the file and line, that is not one.
+    :raises MirrorError: naming the word, or the file and line, that is not one; or the word that is a secret.
     """
     config: dict[str, Any] = {}
     for word in given:
         if "=" in word:
             key, _, value = word.partition("=")
+            if is_secret_property(key.strip(), value):
+                raise MirrorError(
+                    f"--producer-config {key.strip()}=…: every user of this machine can see a command line; write the line to a file "
+                    "that only you may read, and name that: --producer-config FILE"
+                )
             config[key.strip()] = value.strip()
             continue
         try:

@@ -54,7 +54,7 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
     heard: dict[Trouble, tuple[float, str]] = {}
 
     def hear(error: KafkaError) -> None:
-        trouble = _TROUBLES.get(error.code())
+        trouble = Trouble.TRUST if "SSL routines" in error.str() else _TROUBLES.get(error.code())
         if trouble is not None:
             heard.setdefault(trouble, (time.monotonic(), plain(error.str())))
 

@@ -114,6 +114,10 @@ class TestMistakes:
                 ["--producer-config", "no.such.property=1"],
                 'error: the mirror\'s configuration is not accepted: No such configuration property: "no.such.property"',
             ),
+            (
+                ["--producer-config", "sasl.password=hunter2"],
+                "error: --producer-config sasl.password=…: every user of this machine can see",
+            ),
         ],
     )
     def test_arguments_that_make_no_sense(self, words, said):
