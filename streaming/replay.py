@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 import pandas as pd
 
 from coordinator_model.coordinator import raised_in_words
-from coordinator_model.wire.record import RecordError, unpack_record
+from coordinator_model.wire.reader import RecordReader
+from coordinator_model.wire.record import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -93,6 +94,9 @@ class _Kept(NamedTuple):
 _kept: dict[tuple[str, int], _Kept] = {}
 """Live models of this worker process by (run id, partition)."""
 
+_reader: Final = RecordReader()
+"""Of this worker process; what it remembers changes nothing of what it reads."""
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -124,11 +128,11 @@ class Replay:
 
     def _replay(self, model: Model, rows: list[tuple[Any, ...]]) -> list[Row]:
         out: list[Row] = []
-        receive = model.receive
+        receive, read = model.receive, _reader.read
         for row in rows:
             partition, offset, _timestamp_ms, key, value, envelope = row
             try:
-                found = receive(unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope))
+                found = receive(read(partition, offset, key, value, envelope))
             except RecordError as error:
                 found = _unreadable(model, row, str(error))
             except Exception as error:  # one bad record must not stop the query, nor every restart of it

@@ -1,0 +1,110 @@
+"""Reads mirror records as :func:`~coordinator_model.wire.record.unpack_record` does, faster where it has met the connection before.
+
+Of a connection's envelopes only the capture time, the exchange number and the correlation id differ. So what stands before and behind
+these is remembered as bytes, together with what it meant. A further gain: all records of a connection share their strings.
+
+The trap: bytes that look like a field's name may stand within a text that a client chose. An envelope is therefore remembered only if
+:func:`~coordinator_model.wire.record.pack_envelope` would have written the very same bytes and the marks below stand in it once; every
+other is read the long way, and gives the same record or the same error.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from coordinator_model.wire.record import FORMAT_VERSION, Kind, MirrorRecord, pack_envelope, unpack_record
+
+KNOWN_LIMIT: Final = 100_000
+"""Connections remembered; half a kilobyte each. Beyond it all are forgotten, which costs no more than reading them once again."""
+
+_HEADS: Final = {
+    bytes((0x80 | fields, 0xA1, ord("v"), FORMAT_VERSION, 0xA1, ord("k"), 0xA3, *kind.value.encode(), 0xA2, *b"at", 0xCF)): (
+        kind,
+        fields,
+    )
+    for kind in (Kind.REQUEST, Kind.RESPONSE)
+    for fields in range(16)
+}
+"""How the envelope of a frame begins, up to its capture time: kind and number of fields."""
+
+_HEAD_ENDS: Final = 14
+_AT_ENDS: Final = _HEAD_ENDS + 8
+_EXCHANGE: Final = b"\xa2sq"
+_CORRELATION: Final = b"\xa3cor"
+_LABEL_BYTES: Final = 14  # api and version, up to the correlation id: b"\xa3api" n b"\xa3ver" n b"\xa3cor"
+
+# By the first byte of a msgpack integer: how to read it, and where what comes behind it begins.
+_WIDTHS: Final = {0xCE: ("xI", 5), 0xCD: ("xH", 3), 0xCC: ("xB", 2)} | dict.fromkeys(range(0x80), ("B", 1))
+_EXCHANGE_AND_LABEL: Final = {
+    first: (struct.Struct(f">{form}{_LABEL_BYTES}s").unpack_from, width + _LABEL_BYTES) for first, (form, width) in _WIDTHS.items()
+}
+_NUMBER: Final = {first: (struct.Struct(f">{form}").unpack_from, width) for first, (form, width) in _WIDTHS.items()}
+_CAPTURE_TIME: Final = struct.Struct(">Q").unpack_from
+
+_NOT_AS_USUAL: Final = (ValueError, IndexError, KeyError, struct.error)
+
+_record: Final = tuple.__new__
+
+
+class _Known(NamedTuple):
+    """What the constant parts of a connection's envelopes mean."""
+
+    fields: int
+    key: bytes | None
+    group: str | None
+    before: tuple[str, str, str]  #: cluster, broker, connection
+    behind: tuple[str | None, str, str, int, int]  #: from client id on
+
+
+class RecordReader:
+    """Remembers connections; the records that it gives depend on their bytes alone."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, bytes], _Known] = {}
+        self._labels: dict[bytes, tuple[int, int]] = {}
+
+    def read(self, partition: int, offset: int, key: bytes | None, value: bytes | None, envelope: bytes | None) -> MirrorRecord:
+        """Read one record of the mirror topic.
+
+        :raises RecordError: as :func:`~coordinator_model.wire.record.unpack_record`.
+        """
+        if envelope is None or (head := _HEADS.get(envelope[:_HEAD_ENDS])) is None:
+            return unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
+        try:
+            mark = envelope.index(_EXCHANGE, _AT_ENDS)
+            unpack, width = _EXCHANGE_AND_LABEL[envelope[mark + 3]]
+            exchange, label = unpack(envelope, mark + 3)
+            at = mark + 3 + width
+            unpack, width = _NUMBER[envelope[at]]
+            (correlation_id,) = unpack(envelope, at)
+            fields, known_key, group, before, behind = self._known[envelope[_AT_ENDS:mark], envelope[at + width :]]
+            api_key, api_version = self._labels[label]
+        except _NOT_AS_USUAL:
+            return self._learn(partition, offset, key, value, envelope)
+        if head[1] != fields or known_key != key:
+            return self._learn(partition, offset, key, value, envelope)
+        at_us = _CAPTURE_TIME(envelope, _HEAD_ENDS)[0]
+        label_read = exchange, api_key, api_version, correlation_id
+        return _record(MirrorRecord, (partition, offset, group, head[0], at_us, *before, *label_read, *behind, value or b""))
+
+    def _learn(self, partition: int, offset: int, key: bytes | None, value: bytes | None, envelope: bytes) -> MirrorRecord:
+        record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
+        if envelope.count(_EXCHANGE) != 1 or envelope.count(_CORRELATION) != 1 or pack_envelope(record) != envelope:
+            return record
+        mark = envelope.index(_EXCHANGE)
+        try:
+            unpack, width = _EXCHANGE_AND_LABEL[envelope[mark + 3]]
+            _, label = unpack(envelope, mark + 3)
+            at = mark + 3 + width
+            behind = at + _NUMBER[envelope[at]][1]
+        except _NOT_AS_USUAL:  # a number below zero, or a wide one
+            return record
+        if label.endswith(_CORRELATION):
+            if len(self._known) >= KNOWN_LIMIT:
+                self._known.clear()
+            self._labels[label] = record.api_key, record.api_version
+            self._known[envelope[_AT_ENDS:mark], envelope[behind:]] = _Known(
+                envelope[0] & 0x0F, key, record.group, record[5:8], record[12:17]
+            )
+        return record
