@@ -93,6 +93,11 @@ def start(
         .groupBy("slot")
         .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
     )
+    return write(results, config, checkpoint)
+
+
+def write(results: DataFrame, config: MonitorConfig, checkpoint: Path) -> StreamingQuery:
+    """Start a query that writes rows of :data:`streaming.replay.OUTPUT_SCHEMA` to their topics."""
     return (
         results.writeStream.queryName(QUERY_NAME)
         .format("kafka")
@@ -115,9 +120,15 @@ def records(spark: SparkSession, config: MonitorConfig, *, max_records: int) -> 
         .option("maxOffsetsPerTrigger", max_records)
         .load()
     )
-    envelope = F.get(F.filter("headers", lambda header: header["key"] == HEADER_NAME), F.lit(0))["value"]
     timestamp = F.unix_millis("timestamp")
-    return source.select("partition", "offset", timestamp.alias("timestamp_ms"), "key", "value", envelope.alias("envelope"))
+    return source.select("partition", "offset", timestamp.alias("timestamp_ms"), "key", "value", _envelope().alias("envelope"))
+
+
+def _envelope() -> Column:
+    """The first header of the right name, which nearly always is the first of all: filtering an array is interpreted, row by row."""
+    first = F.get("headers", F.lit(0))
+    among_others = F.get(F.filter("headers", lambda header: header["key"] == HEADER_NAME), F.lit(0))
+    return F.when(first["key"] == HEADER_NAME, first["value"]).otherwise(among_others["value"])
 
 
 def _slot(shuffle_partitions: int) -> Column:

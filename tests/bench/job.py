@@ -1,10 +1,14 @@
-"""Frame captured → finding readable in the topic: p50, p99 and their ratio to the same pipeline with an empty model.
+"""The job under load: latency from capture to readable finding, highest rate, catching up, memory and checkpoint. ``make bench``.
 
-    python -m tests.bench.job [--rate 2000] [--groups 200] [--seconds 30] [--no-quality]
+    python -m tests.bench.job [--rates 1000,5000,20000] [--groups 10000] [--modes real,empty,rows] [--seconds 20] [--quality]
 
-Broker, load and job run on this machine, so the ratio says more than the figures. The load is steady heartbeats of many groups with
-breaches planted among them that are certain from two frames alone (rule M-08), so that nothing waits for other frames. Latency is the
-reader's clock when it has the finding, minus the capture time of the frame.
+Broker, load, job and reader run on this machine. Each mode is the same pipeline: the real model; an empty one that only reports marked
+frames, which is the engine's own limit; and one state row per group, the natural alternative to one per partition. The load is steady
+heartbeats with breaches among them that are certain from two frames alone (rule M-08), so that nothing waits for other frames. Latency
+is the reader's clock when it has the finding, minus the capture time of the frame.
+
+The trap: on a shared machine seconds do not travel. So every step also tells how many cores each process took and how many went to
+others, and ``--results`` keeps it all as JSON lines.
 """
 
 from __future__ import annotations
@@ -17,9 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from rich.console import Console
 from rich.table import Table
 
@@ -31,112 +37,261 @@ from streaming.empty_model import EmptyModel
 from streaming.monitor import Monitor
 from streaming.sinks.findings import microseconds
 from streaming.sinks.topics import prepare
-from tests.real.traffic import Group, breach, partition_of, produce, tick
+from tests.bench.rows import RowPerGroup
+from tests.bench.usage import ROLES, Usage
 
 PARTITIONS = 4
-WARM_UP_S = 15
-BREACH_EVERY = 50
-MODELS = {"real model": Coordinator, "empty model": EmptyModel}
+SETTLE_S = 5.0  # at each rate, before anything is measured
+STUCK_S = 300.0
+MODES: dict[str, tuple[type[Monitor], type[Any]]] = {
+    "real": (Monitor, Coordinator),
+    "empty": (Monitor, EmptyModel),
+    "rows": (RowPerGroup, Coordinator),
+}
 
 
-def load(bootstrap: str, topic: str, rate: int, groups: int, seconds: float) -> None:
-    """Steady traffic at the given frames a second, stamped as it is sent; runs in a process of its own."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
-    alive = [Group(f"group-{number}") for number in range(groups)]
-    now_us = time.time_ns() // 1000
-    for group in alive:
-        for record in (*group.join(now_us), *group.sync(now_us)):
-            produce(producer, topic, partition_of(group.name, PARTITIONS), record)
-    began, exchange, ticks = time.time(), 0, 0
-    while (elapsed := time.time() - began) < seconds:
-        now_us = time.time_ns() // 1000
-        for _ in range(int(elapsed * rate / 2) - exchange):
-            records = breach(exchange, now_us) if exchange % BREACH_EVERY == 0 else alive[exchange % groups].heartbeat(now_us)
-            exchange += 1
-            for record in records:
-                produce(producer, topic, partition_of(record.group or "", PARTITIONS), record)
-        if elapsed > ticks:
-            ticks += 1
-            for partition in range(PARTITIONS):
-                produce(producer, topic, partition, tick(now_us))
-        producer.poll(0.002)
-    producer.flush(30)
+class Generator:
+    """The load's process, see ``tests.bench.load``."""
+
+    def __init__(self, bootstrap: str, topic: str, options: argparse.Namespace) -> None:
+        command = [sys.executable, "-m", "tests.bench.load", bootstrap, topic, "--partitions", str(PARTITIONS)]
+        command += ["--groups", str(options.groups), "--members", str(options.members)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+
+    def tell(self, **command: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict[str, float] | None:
+        """What it says of the command that it was given, once that is done."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if line:
+            return dict(json.loads(line))
+        if self.process.poll() is not None:
+            raise SystemExit("the load ended by itself")
+        return None
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(30)
 
 
-def measure(broker: Broker, name: str, folder: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Run the job with one model under load; gives latencies in seconds."""
-    slug = name.replace(" ", "-")
+class Seen(NamedTuple):
+    at_s: float
+    latency_s: float
+
+
+class Bench:
+    """One mode: a monitor under load, and a reader of its findings."""
+
+    def __init__(self, mode: str, config: MonitorConfig, monitor: Monitor, generator: Generator, reader: Consumer) -> None:
+        self.mode = mode
+        self.config = config
+        self.monitor = monitor
+        self.generator = generator
+        self.reader = reader
+        self.seen: list[Seen] = []
+        self.batches: dict[int, int] = {}
+        self.sent = 0
+
+    @property
+    def read(self) -> int:
+        progress = self.monitor.progress
+        return sum(progress.read.values()) if progress else 0
+
+    def turn(self) -> None:
+        """Look after the monitor, and take what findings there are."""
+        self.monitor.tend()
+        if self.monitor.progress:
+            self.batches[self.monitor.progress.batch] = self.monitor.progress.batch_ms
+        for message in self.reader.consume(500, 0.02):
+            now = time.time()
+            finding = json.loads(message.value())
+            if finding["status"] == "open" and finding["rule"] in {"M-08", "B-00"}:
+                self.seen.append(Seen(now, now - microseconds(finding["opened_at"]) / 1e6))
+
+    def command(self, **command: object) -> dict[str, float]:
+        """Let the load do something, and the job go on meanwhile."""
+        self.generator.tell(**command)
+        while (answer := self.generator.answer()) is None:
+            self.generator.tell(read=self.read)
+            self.turn()
+        self.sent = int(answer["sent"])
+        return answer
+
+    def drain(self) -> None:
+        """Until everything that was sent is read; ticks are not counted as sent."""
+        deadline, progressed = time.monotonic() + STUCK_S, self.read
+        while self.read < self.sent:
+            self.turn()
+            if self.read > progressed:
+                deadline, progressed = time.monotonic() + STUCK_S, self.read
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the job stopped reading at {self.read} of {self.sent} frames")
+
+    def step(self, name: str, **command: object) -> dict[str, Any]:
+        """One measured step; gives what is known of it."""
+        self.seen.clear()
+        self.batches.clear()
+        before, read = Usage.now(), self.read
+        answer = self.command(**command)
+        if command["do"] == "backlog":
+            self.drain()
+        after = Usage.now()
+        passed, got = after.at_s - before.at_s, self.read - read
+        cores = before and after.cpu_since(before)
+        latencies = sorted(seen.latency_s for seen in self.seen)
+        times = sorted(self.batches.values())
+        return {
+            "mode": self.mode,
+            "step": name,
+            "seconds": round(passed, 1),
+            "frames_per_s": round(got / passed),
+            "findings": len(latencies),
+            "p50_s": _quantile(latencies, 0.50),
+            "p99_s": _quantile(latencies, 0.99),
+            "max_s": _quantile(latencies, 1.0),
+            "batch_ms": _quantile(times, 0.5),
+            "behind": self.sent - self.read,
+            "cores": {role: round(share, 2) for role, share in cores.items()},
+            "us_per_frame": round(1e6 * passed * (cores["JVM"] + cores["worker"]) / got, 1) if got else None,
+            "load_cpu_s": round(answer["cpu_s"], 2),
+            "memory_mib": {role: round(after.by_role[role].rss_mib) for role in ("JVM", "worker", "driver")},
+            "checkpoint_mib": round(_size(self.config.job.checkpoint) / 2**20, 1),
+            "load_average": round(os.getloadavg()[0], 1),
+        }
+
+
+def _quantile(ordered: list[Any], share: float) -> Any:
+    return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 3) if ordered else None
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for file in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # Spark cleans up meanwhile
+            total += file.stat().st_size
+    return total
+
+
+@contextlib.contextmanager
+def running(mode: str, broker: Broker, folder: Path, options: argparse.Namespace) -> Iterator[Bench]:
+    """A monitor of this mode that has read the forming of all groups."""
+    prefix = f"bench-{mode}"
     config = MonitorConfig(
         kafka={"bootstrap_servers": broker.internal},
-        topics={"mirror": slug, **{kind: f"{slug}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")}},
-        job={"checkpoint": folder / slug, "log_file": folder / f"{slug}.log"},
-        quality={"enabled": options.quality, "docs": folder / f"{slug}-docs"},
+        topics={
+            "mirror": prefix,
+            **{kind: f"{prefix}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")},
+        },
+        job={"checkpoint": folder / mode, "log_file": folder / f"{mode}.log", **dict(each.split("=", 1) for each in options.job)},
+        quality={"enabled": options.quality, "docs": folder / f"{mode}-docs"},
     )
-    broker.create_topic(slug, PARTITIONS)
+    broker.create_topic(prefix, PARTITIONS)
     mirror = prepare(config)
     reader = Consumer(
         {"bootstrap.servers": broker.internal, "group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
     )
     reader.assign([TopicPartition(config.topics.findings, 0, OFFSET_END)])
     reader.poll(1)
+    monitor_class, model = MODES[mode]
     with contextlib.ExitStack() as stack:
         stack.callback(reader.close)
         lock = stack.enter_context(checkpoint.locked(config.job.checkpoint))
         checkpoint.check(config.job.checkpoint, mirror, shuffle_partitions=config.job.shuffle_partitions)
-        monitor = stack.enter_context(Monitor(config, mirror, lock=lock, published=(), tell=print, model=MODELS[name]))
-        command = [sys.executable, "-m", "tests.bench.job", "--load", broker.internal, slug]
-        command += ["--rate", str(options.rate), "--groups", str(options.groups), "--seconds", str(WARM_UP_S + options.seconds)]
-        with subprocess.Popen(command) as loading:
-            latencies = read(reader, monitor, loading)
-    latencies.sort()
-    share = len(latencies) // 100
-    return {
-        "findings": len(latencies),
-        "p50": latencies[len(latencies) // 2],
-        "p99": latencies[-share - 1],
-        "max": latencies[-1],
-        "behind": monitor.progress.behind if monitor.progress else -1,
-    }
+        monitor = stack.enter_context(monitor_class(config, mirror, lock=lock, published=(), tell=say, model=model))
+        generator = Generator(broker.internal, prefix, options)
+        stack.callback(generator.close)
+        bench = Bench(mode, config, monitor, generator, reader)
+        bench.command(do="form")
+        bench.drain()
+        yield bench
 
 
-def read(reader: Consumer, monitor: Monitor, loading: subprocess.Popen[bytes]) -> list[float]:
-    """Latencies of the findings that open while the load lasts, without those of the warm-up."""
-    latencies: list[float] = []
-    measured_from = time.time() + WARM_UP_S
-    while loading.poll() is None:
-        monitor.tend()
-        for message in reader.consume(500, 0.05):
-            now = time.time()
-            finding = json.loads(message.value())
-            if finding["status"] == "open" and finding["rule"] in {"M-08", "B-00"} and now > measured_from:
-                latencies.append(now - microseconds(finding["opened_at"]) / 1e6)
-    assert latencies, "no finding came out"
-    return latencies
+def say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+def measure(bench: Bench, options: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) -> None:
+    """All steps of one mode."""
+    for rate in options.rates:
+        bench.command(do="steady", rate=rate, seconds=SETTLE_S)
+        tell(bench.step(f"{rate:,}/s", do="steady", rate=rate, seconds=options.seconds))
+        bench.drain()
+    if options.ahead:
+        tell(bench.step("sustained", do="follow", ahead=options.ahead, seconds=options.seconds))
+        bench.drain()
+    if options.backlog:
+        tell(bench.step("catching up", do="backlog", frames=options.backlog))
+
+
+def table(results: list[dict[str, Any]]) -> Table:
+    shown = Table(
+        title=f"capture → finding readable, broker and load on the same {os.cpu_count()} cores", box=None, title_justify="left"
+    )
+    for heading in ("model", "load", "frames/s", "findings", "p50 s", "p99 s", "batch ms", "behind", "µs/frame", *ROLES, "others"):
+        shown.add_column(heading, justify="right")
+    for result in results:
+        cells = [result["mode"], result["step"], f"{result['frames_per_s']:,}", str(result["findings"])]
+        cells += [
+            str(result[key] if result[key] is not None else "") for key in ("p50_s", "p99_s", "batch_ms", "behind", "us_per_frame")
+        ]
+        shown.add_row(*cells, *(f"{result['cores'][role]:.2f}" for role in (*ROLES, "others")))
+    return shown
+
+
+def sizes(results: list[dict[str, Any]]) -> Table:
+    shown = Table(title="at the end", box=None, title_justify="left")
+    for heading in ("model", "checkpoint MiB", "JVM MiB", "worker MiB", "driver MiB"):
+        shown.add_column(heading, justify="right")
+    for result in {result["mode"]: result for result in results}.values():
+        memory = result["memory_mib"]
+        shown.add_row(result["mode"], *map(str, (result["checkpoint_mib"], memory["JVM"], memory["worker"], memory["driver"])))
+    return shown
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", type=int, default=2000, help="frames a second")
-    parser.add_argument("--groups", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=30, help="measured time, for each model")
-    parser.add_argument("--no-quality", dest="quality", action="store_false", help="without the Great Expectations query")
-    parser.add_argument("--load", nargs=2, metavar=("BOOTSTRAP", "TOPIC"), help=argparse.SUPPRESS)
+    parser.add_argument("--rates", type=lambda text: [int(rate) for rate in text.split(",") if rate], default=[1000, 5000, 20_000])
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES), help=f"of {', '.join(MODES)}")
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--members", type=int, default=2, help="of each group")
+    parser.add_argument("--seconds", type=float, default=20, help="measured time of each step")
+    parser.add_argument(
+        "--ahead", type=int, default=40_000, help="frames unread while the highest rate is sought; 0: leave that out"
+    )
+    parser.add_argument("--backlog", type=int, default=400_000, help="frames to catch up with; 0: leave that out")
+    parser.add_argument("--quality", action="store_true", help="with the Great Expectations query beside it")
+    parser.add_argument(
+        "--job", action="append", default=[], metavar="KEY=VALUE", help="a setting of the job, such as trigger_ms=500"
+    )
+    parser.add_argument("--results", type=Path, help="append what was measured to this file, as JSON lines")
     options = parser.parse_args()
-    if options.load:
-        load(*options.load, options.rate, options.groups, options.seconds)
-        return
-    table = Table(title=f"capture → finding readable, {options.rate:,} frames/s, {options.groups} groups, {os.cpu_count()} cores")
-    for heading in ("", "findings", "p50 s", "p99 s", "max s", "behind"):
-        table.add_column(heading, justify="right")
-    with Broker() as broker, tempfile.TemporaryDirectory() as folder:
-        results = {name: measure(broker, name, Path(folder), options) for name in MODELS}
-    for name, result in results.items():
-        table.add_row(
-            name, f"{result['findings']:.0f}", *(f"{result[key]:.2f}" for key in ("p50", "p99", "max")), f"{result['behind']:.0f}"
+    if unknown := set(options.modes) - set(MODES):
+        parser.error(f"unknown mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
+    results: list[dict[str, Any]] = []
+
+    def tell(result: dict[str, Any]) -> None:
+        results.append(result)
+        say(
+            f"{result['mode']} {result['step']}: {result['frames_per_s']:,} frames/s, p50 {result['p50_s']} s, p99 {result['p99_s']} s"
         )
-    real, empty = results.values()
-    table.add_row("ratio", "", *(f"{real[key] / empty[key]:.2f}" for key in ("p50", "p99", "max")), "")
-    Console().print(table)
+        if options.results:
+            with options.results.open("a") as file:
+                file.write(json.dumps(result) + "\n")
+
+    with Broker() as broker, tempfile.TemporaryDirectory(prefix="rebalance-monitor-bench-") as folder:
+        for mode in options.modes:
+            with running(mode, broker, Path(folder), options) as bench:
+                measure(bench, options, tell)
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(table(results))
+    console.print(sizes(results))
 
 
 if __name__ == "__main__":
