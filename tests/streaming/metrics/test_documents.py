@@ -1,0 +1,86 @@
+"""What is written about metrics, and the alerts on them, against the metrics that there are."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from streaming.metrics.settings import DEFAULT_LISTEN
+from streaming.metrics.table import METRICS, as_markdown
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = ROOT / "docs" / "metrics.md"
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+SERIES = {
+    name
+    for metric in METRICS
+    for name in (
+        [f"{metric.name}{suffix}" for suffix in ("_bucket", "_count", "_sum")]
+        if metric.kind in {"histogram", "summary"}
+        else [metric.name]
+    )
+}
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is missing: install the Debian package prometheus"
+)
+
+
+def promtool(*arguments, folder=PROMETHEUS):
+    ended = subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def queries():
+    """Every PromQL expression of the document's table of questions."""
+    _, rows = DOCUMENT.read_text().split("| question | query |")
+    table = rows.partition("\n\n")[0]
+    return [found.replace("\\|", "|") for row in table.splitlines() for found in re.findall(r"`([^`]+)`", row)]
+
+
+def test_the_table_is_the_one_that_the_code_makes():
+    assert as_markdown() in DOCUMENT.read_text(), "put in what 'python -m streaming.metrics.table' prints"
+
+
+@pytest.mark.parametrize("path", [DOCUMENT, *sorted(PROMETHEUS.iterdir())], ids=lambda path: path.name)
+def test_no_metric_is_named_that_is_not_served(path):
+    named = set(re.findall(r"\brebalance_[a-z_]+", path.read_text()))
+    assert named
+    assert named <= SERIES | {metric.name for metric in METRICS}
+
+
+def test_the_port_in_the_documents_is_the_default():
+    assert DEFAULT_LISTEN in DOCUMENT.read_text()
+    assert DEFAULT_LISTEN in (ROOT / "deploy" / "rebalance-monitor.toml").read_text()
+
+
+@needs_promtool
+def test_the_queries_of_the_document_are_lawful(tmp_path):
+    assert len(queries()) > 8
+    rules = "".join(f"  - record: r{number}\n    expr: {json_string(query)}\n" for number, query in enumerate(queries()))
+    (tmp_path / "queries.yml").write_text(f"groups:\n- name: queries\n  rules:\n{rules}")
+    status, said = promtool("check", "rules", "queries.yml", folder=tmp_path)
+    assert status == 0, said
+
+
+def json_string(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@needs_promtool
+def test_the_alert_rules_are_lawful():
+    status, said = promtool("check", "rules", "rebalance-monitor.rules.yml")
+    assert (status, "SUCCESS" in said) == (0, True), said
+
+
+@needs_promtool
+def test_each_alert_fires_when_it_should_and_only_then():
+    status, said = promtool("test", "rules", "rebalance-monitor.test.yml")
+    assert status == 0, said
+    alerts = set(re.findall(r"alert: (\w+)", (PROMETHEUS / "rebalance-monitor.rules.yml").read_text()))
+    tried = set(re.findall(r'alertname="(\w+)"', (PROMETHEUS / "rebalance-monitor.test.yml").read_text()))
+    assert tried == alerts
