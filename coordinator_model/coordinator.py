@@ -67,6 +67,7 @@ class Coordinator:
         self.partition = partition
         self.settings = settings or Settings()
         self.next_offset: int | None = None  #: offset expected next; None before the first record
+        self.partitions: int | None = None  #: of the mirror topic, as far as it was told
         self.now_us = 0  #: newest capture time seen
         # Of the record that receive() has not finished with, because it raised:
         self._in_hand: int | None = None  # its offset
@@ -87,8 +88,9 @@ class Coordinator:
     def receive(self, record: MirrorRecord) -> list[Finding]:
         """Take in the record at the next offset of the partition.
 
-        A record below :attr:`next_offset` was seen before and changes nothing. One above it means that records are missing: every
-        group goes back to learning, and the hole is a finding.
+        A record below :attr:`next_offset` was seen before and changes nothing, unless it is newer than all that was seen: then the
+        log was cut back and written anew. One above it means that records are missing. In both cases every group goes back to
+        learning, and it is a finding.
         """
         found: list[Finding] = []
         if not self._in_order(record.offset, record.at_us, found):
@@ -134,6 +136,31 @@ class Coordinator:
         self._set_aside.append(SetAside(offset, reason))
         where = f"offset {offset} of partition {self.partition} of {self.topic}"
         self._report_view("V-02", f"The record at {where} cannot be read: {reason}.", reason, at_us, found)
+        return found
+
+    def spread_over(self, partitions: int) -> list[Finding]:
+        """Take in how many partitions the mirror topic has now.
+
+        A group's partition hangs on their number. So when that has changed, every group may have moved, and one that has would look
+        here as if all its members had fallen silent: all are forgotten, and learned anew where they are seen next.
+        """
+        before, self.partitions = self.partitions, partitions
+        found: list[Finding] = []
+        if before is None or before == partitions:
+            return found
+        for key in list(self._groups):
+            group, ledger = self._opened(key)
+            for held in [known for known in ledger.open.values() if not known.published]:
+                ledger.withdraw(held)
+            found.extend(ledger.settle(CATALOGUE, self.now_us, self.settings.quiet_ms * 1_000, list(ledger.open), group.kind))
+        summary = (
+            f"{self.topic} has {partitions} partitions, where it had {before}: the {len(self._groups)} groups seen in partition "
+            f"{self.partition} may be in others now, and are learned anew."
+        )
+        self._groups.clear()
+        self._dirty.clear()
+        self._changed.clear()
+        self._report_view("V-06", summary, f"{partitions} partitions", self.now_us, found)
         return found
 
     def advance(self, now_us: int) -> list[Finding]:
@@ -188,6 +215,7 @@ class Coordinator:
                 "topic": self.topic,
                 "partition": self.partition,
                 "next_offset": self.next_offset,
+                "partitions": self.partitions,
                 "now_us": self.now_us,
                 "counters": dict(self.counters),
                 "tally": self.tally.pack(),
@@ -215,6 +243,7 @@ class Coordinator:
     def _fill(self, content: dict[str, Any]) -> None:
         self.next_offset = content["next_offset"]
         self.now_us = content["now_us"]
+        self.partitions = content.get("partitions")  # not told by the first releases
         self.counters.update(content["counters"])
         if "tally" in content:  # else an earlier release wrote it
             self.tally = Tally.unpack(content["tally"])
@@ -236,12 +265,13 @@ class Coordinator:
         expected = self.next_offset
         if expected is None:
             self.tally.since_us = at_us
-        else:
-            if offset < expected:
+        elif offset < expected:
+            if at_us <= self.now_us:
                 self.counters["repeated records"] += 1
                 return False
-            if offset > expected:
-                self._hole(expected, offset, at_us, found)
+            self._written_anew(expected, offset, at_us, found)
+        elif offset > expected:
+            self._hole(expected, offset, at_us, found)
         self.next_offset = offset + 1
         return True
 
@@ -256,6 +286,18 @@ class Coordinator:
             f"its {len(self._groups)} groups are back to learning."
         )
         self._report_view("V-01", summary, f"offset {offset} where {expected} was expected", at_us, found)
+
+    def _written_anew(self, expected: int, offset: int, at_us: int, found: list[Finding]) -> None:
+        """An offset that was seen before holds a record that was not: it is newer than everything that was."""
+        self.counters["offsets gone back"] += 1
+        self.tally.gaps[MIRROR] += 1
+        for key in list(self._groups):
+            self._forget_membership(key, at_us, "the mirror's log was cut back")
+        summary = (
+            f"Partition {self.partition} of {self.topic} was cut back from offset {expected} to {offset} or before, and written anew: "
+            f"its {len(self._groups)} groups are back to learning."
+        )
+        self._report_view("V-01", summary, f"a new record at offset {offset} where {expected} was expected", at_us, found)
 
     def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
         api_key = record.api_key

@@ -240,3 +240,14 @@ def unpack_partition(blob: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise SnapshotError("not a snapshot of the model: no map")
     return content
+
+
+def next_offset(blob: bytes) -> int | None:
+    """The offset that a snapshot of a partition expects next, None before its first record.
+
+    :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
+    """
+    offset = unpack_partition(blob).get("next_offset")
+    if offset is not None and not isinstance(offset, int):
+        raise SnapshotError(f"not a snapshot of the model: its next offset is {offset!r}")
+    return offset

@@ -11,11 +11,14 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import time
 import zipfile
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.snapshots import FORMAT_VERSION
+from streaming.mirror_watch import repartitioned
 from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
@@ -25,7 +28,11 @@ if TYPE_CHECKING:
     from streaming.sinks.topics import Mirror
 
 FORMAT: Final = 1
-"""Raised when state of an earlier release can no longer be read."""
+"""Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
+
+RESET: Final = "rebalance-monitor checkpoint reset"
+MIGRATE: Final = "rebalance-monitor checkpoint migrate"
+"""Both take the ``--config`` of ``rebalance-monitor run``."""
 
 FINDINGS: Final = "findings"
 QUALITY: Final = "quality"
@@ -33,7 +40,8 @@ QUALITY: Final = "quality"
 _ABOUT: Final = "monitor.json"
 _LOCK: Final = "lock"
 _LOCK_WAIT_S: Final = 20.0
-_SPARK_VERSIONS: Final = ("v1", "v2")
+_LOG_VERSIONS: Final = ("v1", "v2")
+_FIRST_SPARK: Final = "4.2.0"  # of the releases that did not write it down
 
 
 @contextlib.contextmanager
@@ -42,13 +50,9 @@ def locked(folder: Path) -> Iterator[int]:
 
     :raises SetupError: when another monitor holds it, or the folder cannot be written.
     """
-    try:
+    with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise SetupError(
-            f"cannot write the checkpoint folder {folder}: {error.strerror}; set job.checkpoint to one that can be"
-        ) from None
     try:
         _lock(descriptor, folder)
         yield descriptor
@@ -71,44 +75,135 @@ def _lock(descriptor: int, folder: Path) -> None:
             return
 
 
-def check(folder: Path, mirror: Mirror, *, shuffle_partitions: int) -> None:
-    """Compare the checkpoint with what the job is about to do, and note it in a new one.
+def check(folder: Path, mirror: Mirror, *, shuffle_partitions: int) -> list[str]:
+    """Compare the checkpoint with what the job is about to do, and write down in it what that is.
 
-    :raises SetupError: when it belongs to something else or is damaged.
+    :return: sentences about what has changed since and does no harm.
+    :raises SetupError: when it belongs to something else, is damaged, or cannot be written.
     """
-    about = {
+    if (trouble := disk_trouble(folder)) is not None:
+        raise SetupError(trouble)
+    wanted = about_now(mirror, shuffle_partitions=shuffle_partitions)
+    found = about(folder)
+    notes = []
+    if found is not None:
+        _compare(folder, found, wanted)
+        before = found.get("partitions", mirror.partitions)
+        if before != mirror.partitions:
+            notes.append(f"the mirror topic {mirror.topic} {repartitioned(before, mirror.partitions)}")
+    for query in (FINDINGS, QUALITY):
+        _check_query(folder, folder / query)
+    if found != wanted:
+        note(folder, **wanted)
+    return notes
+
+
+def about_now(mirror: Mirror, *, shuffle_partitions: int) -> dict[str, Any]:
+    """What a checkpoint that is written now has in its ``monitor.json``."""
+    return {
         "format": FORMAT,
+        "snapshot_format": FORMAT_VERSION,
+        "release": version("rebalance-monitor"),
+        "spark": version("pyspark"),
         "mirror_topic": mirror.topic,
         "topic_id": mirror.topic_id,
         "cluster_id": mirror.cluster_id,
+        "partitions": mirror.partitions,
         "shuffle_partitions": shuffle_partitions,
     }
+
+
+def about(folder: Path) -> dict[str, Any] | None:
+    """What ``monitor.json`` says; None if nothing was ever written there.
+
+    :raises SetupError: when it is missing from a checkpoint, or damaged.
+    """
     file = folder / _ABOUT
-    if file.exists():
-        _compare(folder, _read_json(folder, file), about)
-    elif (folder / FINDINGS).exists():
-        raise _corrupt(folder, file, "is missing")
-    else:
-        _write(file, about | {"release": version("rebalance-monitor")})
-    for query in (FINDINGS, QUALITY):
-        _check_query(folder, folder / query)
+    if not file.exists():
+        if (folder / FINDINGS).exists():
+            raise _corrupt(folder, file, "is missing")
+        return None
+    found = _read_json(folder, file)
+    if not isinstance(found, dict):
+        raise _corrupt(folder, file, "is not an object")
+    return found
 
 
-_REMEDIES: Final = {
-    "format": "it was written by another release; start with a new folder (job.checkpoint), the mirror topic is read again",
-    "mirror_topic": "set topics.mirror back, or start with a new folder (job.checkpoint)",
-    "topic_id": "the mirror topic was deleted and created anew; start with a new folder (job.checkpoint)",
-    "cluster_id": "the Kafka cluster is another one; set kafka.bootstrap_servers back, or start with a new folder (job.checkpoint)",
-    "shuffle_partitions": "set job.shuffle_partitions back, or start with a new folder (job.checkpoint)",
+def note(folder: Path, **changes: Any) -> None:
+    """Change what ``monitor.json`` says.
+
+    :raises SetupError: when it cannot be written.
+    """
+    file = folder / _ABOUT
+    said = _read_json(folder, file) if file.exists() else {}
+    with _writing(folder):
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps(said | changes, indent=1) + "\n")
+        fresh.rename(file)
+
+
+_BELONGS_TO: Final = {
+    "mirror_topic": "set topics.mirror back",
+    "topic_id": "the mirror topic was deleted and created anew",
+    "cluster_id": "the Kafka cluster is another one; set kafka.bootstrap_servers back",
 }
 
 
-def _compare(folder: Path, found: Any, wanted: dict[str, Any]) -> None:
-    if not isinstance(found, dict):
-        raise _corrupt(folder, folder / _ABOUT, "is not an object")
-    for key, remedy in _REMEDIES.items():
+def belongs_to(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Compare whose a checkpoint is, and whether this release is new enough for it.
+
+    :raises SetupError: when it is somebody else's, or of a newer release.
+    """
+    for key, remedy in _BELONGS_TO.items():
         if found.get(key) != wanted[key]:
-            raise SetupError(f"the checkpoint {folder} was written for {key} {found.get(key)}, not {wanted[key]}: {remedy}")
+            raise SetupError(
+                f"the checkpoint {folder} was written for {key} {found.get(key)}, not {wanted[key]}: {remedy}, or run {RESET}"
+            )
+    for key in ("format", "snapshot_format"):
+        if found.get(key, 1) > wanted[key]:
+            raise SetupError(
+                f"the checkpoint {folder} was written by release {found.get('release')} ({key} {found[key]}; this is release "
+                f"{wanted['release']}, which reads up to {wanted[key]}): install that release or a newer one, or run {RESET}"
+            )
+
+
+def _compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    belongs_to(folder, found, wanted)
+    if reason := must_migrate(found, wanted):
+        raise SetupError(f"the checkpoint {folder} {reason}, or run {MIGRATE}")
+
+
+def must_migrate(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    """Why Spark cannot go on from a checkpoint although the models can, with what else may be done; None if it can."""
+    if found.get("format") != wanted["format"]:
+        return f"was written in format {found.get('format')}, not {wanted['format']}: install release {found.get('release')} again"
+    if not same_spark(found, wanted):
+        return f"was written by Spark {found['spark']}, not {wanted['spark']}: install release {found.get('release')} again"
+    if found.get("shuffle_partitions") != wanted["shuffle_partitions"]:
+        return (
+            f"was written for shuffle_partitions {found.get('shuffle_partitions')}, not {wanted['shuffle_partitions']}: "
+            "set job.shuffle_partitions back"
+        )
+    return None
+
+
+def same_spark(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether the two minor releases are the same: within one, checkpoints stay what they are."""
+    return bool(found.get("spark", _FIRST_SPARK).split(".")[:2] == wanted["spark"].split(".")[:2])
+
+
+def read_to(folder: Path) -> dict[int, int]:
+    """The next offset of each partition, as of the newest batch that is committed; empty before the first.
+
+    :raises SetupError: when a file of it is damaged.
+    """
+    commit = _newest(folder / FINDINGS / "commits")
+    if commit is None:
+        return {}
+    file = folder / FINDINGS / "offsets" / commit.name
+    lines = _read(folder, file).splitlines()
+    topics = _parse(folder, file, lines[-1]) if lines else {}
+    return {int(partition): offset for offsets in topics.values() for partition, offset in offsets.items()}
 
 
 def _check_query(folder: Path, query: Path) -> None:
@@ -143,7 +238,7 @@ def _newest(log: Path) -> Path | None:
 def _check_log(folder: Path, file: Path) -> None:
     """A version line, then JSON lines."""
     lines = _read(folder, file).splitlines()
-    if not lines or lines[0] not in _SPARK_VERSIONS:
+    if not lines or lines[0] not in _LOG_VERSIONS:
         raise _corrupt(folder, file, "does not begin with a version")
     for line in lines[1:]:
         if line != "-":  # an absent source offset
@@ -174,10 +269,37 @@ def _corrupt(folder: Path, file: Path, why: str) -> SetupError:
 
 def remedy(folder: Path) -> str:
     """What to do about a damaged checkpoint."""
-    return f"move {folder} away and start again: the monitor then reads the mirror topic from its beginning, with the same findings"
+    return f"run {RESET}, which moves {folder} away: the monitor then reads the mirror topic from its beginning, with the same findings"
 
 
-def _write(file: Path, value: dict[str, Any]) -> None:
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(value, indent=1) + "\n")
-    fresh.rename(file)
+_DISK: Final = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system|Input/output error")
+_PROBE_BYTES: Final = 1_000_000
+
+
+def disk_trouble(folder: Path, said: str = "") -> str | None:
+    """What is wrong with the disk under the checkpoint, in a sentence; None if it takes a file.
+
+    :param said: what Spark said of a failure; it knows better than a file that is written a moment later.
+    """
+    found = _DISK.search(said)
+    words = found[0] if found else None
+    if words is None:
+        probe = folder / "probe"
+        try:
+            probe.write_bytes(bytes(_PROBE_BYTES))
+        except OSError as error:
+            words = error.strerror
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink(missing_ok=True)
+    return None if words is None else f"the disk under the checkpoint {folder} fails ({words}): make room or mend it"
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SetupError(
+            f"cannot write the checkpoint folder {folder}: {error.strerror}; mend that, or set job.checkpoint to one that can be"
+        ) from None

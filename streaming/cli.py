@@ -12,6 +12,7 @@ import sys
 import typer
 from rich.console import Console
 
+from streaming.checkpoint_cli import app as checkpoint_app
 from streaming.decode_cli import decode
 from streaming.demo.cli import demo
 from streaming.mirror.tap_cli import tap
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("run")(run_command)
 app.add_typer(notify, name="notify")
+app.add_typer(checkpoint_app, name="checkpoint")
 app.command("tap")(tap)
 app.command("replay")(replay)
 app.command("mirror")(mirror)

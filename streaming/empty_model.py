@@ -59,6 +59,10 @@ class EmptyModel:
     def figures(self) -> Mapping[str, object]:
         return {"counters": dict(self.counters)}
 
+    def spread_over(self, partitions: int) -> list[Finding]:
+        del partitions
+        return []
+
     def drain_set_aside(self) -> Sequence[tuple[int, str]]:
         return ()
 

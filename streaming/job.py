@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from coordinator_model.wire.record import HEADER_NAME
+from streaming import seeds
 from streaming.config import MAX_PARTITIONS
 from streaming.replay import OUTPUT_SCHEMA, STATE_SCHEMA, Model, Outputs, Replay
 
@@ -69,23 +70,28 @@ _SOURCE_OPTIONS: Final[tuple[tuple[str, str, str], ...]] = (
 
 
 def start(
-    spark: SparkSession, config: MonitorConfig, *, model: type[Model], settings: Settings, checkpoint: Path
+    spark: SparkSession, config: MonitorConfig, *, model: type[Model], settings: Settings, checkpoint: Path, partitions: int
 ) -> StreamingQuery:
     """Start the findings query.
 
     :param model: class of the coordinator model, importable by the workers.
     :param settings: handed to the model as it is.
-    :param checkpoint: folder of this query's checkpoint.
+    :param checkpoint: folder of this query's checkpoint; seeds for the models may lie beside it.
+    :param partitions: of the mirror topic.
     """
+    seeded = checkpoint.parent.resolve() / seeds.FOLDER
+    begin = seeds.starting_offsets(seeded, config.topics.mirror, partitions) if seeded.is_dir() else None
     replay = Replay(
         topic=config.topics.mirror,
         outputs=Outputs(config.topics.findings, config.topics.groups, config.topics.status, config.topics.dead_letters),
         model=model,
         settings=settings,
         run_id=uuid.uuid4().hex,
+        partitions=partitions,
+        seeds=seeded if seeded.is_dir() else None,
     )
     shuffle_partitions = config.job.shuffle_partitions
-    rows = records(spark, config, max_records=config.job.max_records_per_batch)
+    rows = records(spark, config, max_records=config.job.max_records_per_batch, starting_offsets=begin)
     if shuffle_partitions == 1:
         rows = rows.coalesce(1)  # already where the state is: no shuffle at all
     results = (
@@ -109,14 +115,17 @@ def write(results: DataFrame, config: MonitorConfig, checkpoint: Path) -> Stream
     )
 
 
-def records(spark: SparkSession, config: MonitorConfig, *, max_records: int) -> DataFrame:
-    """The mirror topic as a stream with the columns :data:`streaming.replay.INPUT_COLUMNS`."""
+def records(spark: SparkSession, config: MonitorConfig, *, max_records: int, starting_offsets: str | None = None) -> DataFrame:
+    """The mirror topic as a stream with the columns :data:`streaming.replay.INPUT_COLUMNS`.
+
+    :param starting_offsets: where a query without a checkpoint begins, in the words of Spark's Kafka source; as configured if None.
+    """
     source = (
         spark.readStream.format("kafka")
         .options(**{name: value for name, value, _ in _SOURCE_OPTIONS})
         .options(**config.kafka.for_spark())
         .option("subscribe", config.topics.mirror)
-        .option("startingOffsets", config.job.starting_offsets)
+        .option("startingOffsets", starting_offsets or config.job.starting_offsets)
         .option("maxOffsetsPerTrigger", max_records)
         .load()
     )

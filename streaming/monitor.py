@@ -9,6 +9,7 @@ from py4j.protocol import Py4JError
 
 from coordinator_model.coordinator import Coordinator
 from streaming import checkpoint, job
+from streaming.mirror_watch import MirrorWatch
 from streaming.quality.checker import Checker
 from streaming.quality.query import start as start_quality
 from streaming.silence import SilenceWatch, subjects
@@ -65,6 +66,8 @@ class Monitor:
         self._config = config
         self._model = model
         self._writer = FindingsWriter(config.kafka, config.topics.findings)
+        self._mirror_watch = MirrorWatch(config, mirror, tell=tell)
+        self._partitions = mirror.partitions
         self._silence = SilenceWatch(
             topic=mirror.topic,
             allowed_ms=config.model.silence_ms,
@@ -83,10 +86,12 @@ class Monitor:
         except BaseException:
             self._supervisor.stop()
             raise
+        self._mirror_watch.__enter__()
         self._moved_at = time.monotonic()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._mirror_watch.__exit__(kind, error, trace)
         self._supervisor.stop()
         self._writer.flush(_FLUSH_S)
 
@@ -106,12 +111,21 @@ class Monitor:
         :raises SetupError: when something failed for a reason that does not go away.
         """
         try:
+            self._follow_the_mirror()
             self._supervisor.tend()
             self._look()
         except (Py4JError, OSError):
             self._running = False
             if not self._supervisor.jvm_has_ended(_JVM_ENDS_WITHIN_S):
                 raise  # the next round sees that it is gone, and starts another
+
+    def _follow_the_mirror(self) -> None:
+        """Its number of partitions is told to the models when their query starts."""
+        partitions = self._mirror_watch.partitions()
+        if partitions != self._partitions:
+            self._partitions = partitions
+            checkpoint.note(self._config.job.checkpoint, partitions=partitions)
+            self._supervisor.restart(checkpoint.FINDINGS)
 
     def _look(self) -> None:
         if time.monotonic() - self._looked_at < _PROGRESS_EVERY_S:
@@ -140,4 +154,11 @@ class Monitor:
 
     def _start_findings(self, spark: SparkSession) -> StreamingQuery:
         folder = self._config.job.checkpoint / checkpoint.FINDINGS
-        return job.start(spark, self._config, model=self._model, settings=self._config.model, checkpoint=folder)
+        return job.start(
+            spark,
+            self._config,
+            model=self._model,
+            settings=self._config.model,
+            checkpoint=folder,
+            partitions=self._partitions,
+        )

@@ -21,9 +21,11 @@ import pandas as pd
 from coordinator_model.coordinator import raised_in_words
 from coordinator_model.wire.reader import RecordReader
 from coordinator_model.wire.record import RecordError
+from streaming import seeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql.streaming.state import GroupState
 
@@ -61,6 +63,8 @@ class Model(Protocol):
     def receive(self, record: MirrorRecord) -> list[Finding]: ...
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
+
+    def spread_over(self, partitions: int) -> list[Finding]: ...
 
     def drain_set_aside(self) -> Sequence[tuple[int, str]]: ...
 
@@ -100,20 +104,27 @@ _reader: Final = RecordReader()
 
 @dataclass(frozen=True)
 class Replay:
-    """The stateful function: called with all new rows of one partition."""
+    """The stateful function: called with all new rows of one partition.
+
+    :param partitions: of the mirror topic; None when nobody has counted.
+    :param seeds: folder of snapshots that a partition without state begins with, see ``streaming.seeds``.
+    """
 
     topic: str
     outputs: Outputs
     model: type[Model]
     settings: Settings
     run_id: str
+    partitions: int | None = None
+    seeds: Path | None = None
 
     def __call__(self, _key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         started = time.perf_counter()
         rows = in_offset_order(frames)
         partition: int = rows[0][0]
         model = self._model(partition, state)
-        out = self._replay(model, rows)
+        out = [] if self.partitions is None else self._findings(model.spread_over(self.partitions))
+        out += self._replay(model, rows)
         out += self._dead_letters(model, rows)
         for group in model.changed_groups():
             snapshot = group.as_json()
@@ -186,6 +197,9 @@ class Replay:
             _kept.clear()
         kept = _kept.pop((self.run_id, partition), None)
         if not state.exists:
+            seed = None if self.seeds is None else seeds.read(self.seeds, partition)
+            if seed is not None:
+                return self.model.restore(seed, settings=self.settings)
             return self.model(topic=self.topic, partition=partition, settings=self.settings)
         stamp, blob = state.get
         if kept is not None and kept.stamp == stamp:

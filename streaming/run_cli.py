@@ -65,8 +65,10 @@ def run(file: Path) -> int:
         with stop_signals() as stop:
             mirror = prepare(configuration)
             with checkpoint.locked(configuration.job.checkpoint) as lock:
-                checkpoint.check(configuration.job.checkpoint, mirror, shuffle_partitions=configuration.job.shuffle_partitions)
-                _watch(configuration, mirror, lock, stop)
+                notes = checkpoint.check(
+                    configuration.job.checkpoint, mirror, shuffle_partitions=configuration.job.shuffle_partitions
+                )
+                _watch(configuration, mirror, lock, stop, notes)
     except (ConfigError, SetupError, JvmError) as error:
         for line in str(error).splitlines():
             errors.print(Text("error: ", "bold red"), Text(line), sep="")
@@ -76,7 +78,7 @@ def run(file: Path) -> int:
     return EXIT_OK
 
 
-def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: threading.Event) -> None:
+def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: threading.Event, notes: list[str]) -> None:
     # Imported late: Spark and pandas take most of a second, which a wrong configuration should not cost.
     from streaming.metrics.endpoint import serving  # noqa: PLC0415
     from streaming.monitor import Monitor  # noqa: PLC0415
@@ -89,6 +91,8 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
     ):
         if metrics is not None:
             screen.say(f"metrics at {metrics.url}")
+        for sentence in notes:
+            screen.say(sentence)
         reader.catch_up(kafka.reach_timeout_s)
         screen.say(f"{describe_open(list(reader.open.values()))}; starting Spark on topic {mirror.topic}")
         with Monitor(configuration, mirror, lock=lock, published=list(reader.open.values()), tell=screen.say) as monitor:
@@ -145,7 +149,8 @@ class Screen:
     def status(self, progress: Progress | None, open_findings: list[dict[str, Any]]) -> None:
         if progress is None:
             return
-        line = f"batch {progress.batch} ({progress.batch_ms} ms) · {self._pace.of(progress):,.0f} frames/s · {_behind(progress.behind)}"
+        pace = self._pace.of(progress)
+        line = f"batch {progress.batch} ({progress.batch_ms} ms) · {pace:,.0f} frames/s · {_behind(progress.behind, pace)}"
         line += f" · {describe_open(open_findings)}"
         if self._foot is not None:
             self._foot.update(Text(line))
@@ -174,8 +179,11 @@ def describe_open(findings: list[dict[str, Any]]) -> str:
     return f"open findings: {', '.join(named) or 'none'}"
 
 
-def _behind(records: int) -> str:
-    return f"behind by {records:,} records" if records else "up to date"
+def _behind(records: int, pace: float) -> str:
+    if not records:
+        return "up to date"
+    took = f" ({records / pace:,.0f} s at this pace)" if pace >= 1 else ""
+    return f"behind by {records:,} records{took}"
 
 
 @contextlib.contextmanager

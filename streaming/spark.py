@@ -11,29 +11,44 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from coordinator_model.snapshots import unpack_partition
 from streaming import jvm
 from streaming.job import SPARK_SETTINGS
+from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streaming.config import Job
 
+SCRATCH: Final = "scratch"
+"""Folder of the checkpoint for what Spark needs while it runs: a JVM that is killed leaves it behind, tens of megabytes each time."""
+
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 _log: Final = logging.getLogger(__name__)
 
-_FOREIGN: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+_FOREIGN: Final = (
+    "SPARK_HOME",
+    "SPARK_CONF_DIR",
+    "SPARK_REMOTE",
+    "SPARK_LOCAL_DIRS",
+    "PYSPARK_SUBMIT_ARGS",
+    "PYSPARK_GATEWAY_PORT",
+)
 
 
 def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
@@ -50,10 +65,12 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAppName("rebalance-monitor").setMaster(f"local[{job.cores},4]")
     conf.setAll([(name, value) for name, value, _ in SPARK_SETTINGS])
     conf.set("spark.sql.shuffle.partitions", str(job.shuffle_partitions))
+    scratch = _emptied(job.checkpoint.resolve() / SCRATCH)
+    conf.set("spark.local.dir", str(scratch))
     conf.set("spark.driver.memory", job.driver_memory)
     conf.set("spark.driver.extraClassPath", os.pathsep.join(map(str, connector_jars())))
     logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file}"
-    conf.set("spark.driver.extraJavaOptions", f"{logging} {job.jvm_options}")
+    conf.set("spark.driver.extraJavaOptions", f"{logging} -Djava.io.tmpdir={scratch} {job.jvm_options}")
     with Path(f"{log_file}.jvm").open("wb") as printed:
         launch: Callable[..., Any] = launch_gateway
         gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
@@ -61,6 +78,13 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     # When the JVM dies its side channel breaks too, and Python's server for it prints a traceback to the terminal.
     context._accumulatorServer.handle_error = _log_broken_channel  # type: ignore[method-assign]  # noqa: SLF001
     return SparkSession(context)
+
+
+def _emptied(folder: Path) -> Path:
+    """Whoever opens a session holds the checkpoint's lock, so that what is here belongs to nobody any more."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _log_broken_channel(request: object, client_address: object) -> None:
@@ -88,6 +112,32 @@ def close_session(spark: SparkSession, *, wait_s: float = 10.0) -> None:
         process.wait()
     SparkContext._gateway = None  # noqa: SLF001 - else a second session in this process would call a JVM that is gone
     SparkContext._jvm = None  # noqa: SLF001
+
+
+def snapshots(spark: SparkSession, query: Path) -> dict[int, bytes]:
+    """The models' snapshots in a checkpoint of the findings query, by mirror partition, as of its newest committed batch.
+
+    :raises streaming.sinks.topics.SetupError: when Spark cannot read them.
+    :raises coordinator_model.snapshots.SnapshotError: when one of them is none.
+    """
+    _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
+    try:
+        rows = spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.snapshot").collect()
+    except (PySparkException, Py4JError) as error:
+        raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
+    blobs = [bytes(row["snapshot"]) for row in rows]
+    return {unpack_partition(blob)["partition"]: blob for blob in blobs}
+
+
+def reason(text: str) -> str:
+    """The one sentence in a Spark exception that tells what happened."""
+    causes = re.findall(r"^(?:Caused by: )?(?:[\w$]+\.)+([A-Z]\w*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
+    python = re.findall(r"^([A-Za-z_.]*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
+    for kind, message in [*reversed(python), *reversed(causes)]:
+        if message.strip():
+            return f"{message.strip().rstrip('.')} ({kind.rpartition('.')[2]})"
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    return first.partition(" terminated with exception: ")[2] or first
 
 
 def jvm_is_alive(spark: SparkSession, *, wait_s: float = 0.0) -> bool:

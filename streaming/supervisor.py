@@ -3,8 +3,9 @@
 A query that failed is started again after a wait that doubles, for nearly all that fails comes back: a broker, a disk, a worker. What
 does not, a checkpoint that cannot be read, stops the monitor with the remedy.
 
-The trap: a query resumes from its checkpoint, so a failure that lies in the checkpoint or in a record comes again at once. Records are
-therefore set aside one by one in the worker, and the checkpoint's failures are told apart by name below.
+The traps: a query resumes from its checkpoint, so a failure that lies in the checkpoint or in a record comes again at once. Records are
+therefore set aside one by one in the worker, and the checkpoint's failures are told apart by name below. But Spark calls a checkpoint
+broken, too, that it merely cannot unpack on a full disk; so before anything is called damaged, the disk is tried.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from streaming import spark as jvm_spark
-from streaming.checkpoint import remedy
+from streaming.checkpoint import disk_trouble, remedy
 from streaming.sinks.topics import SetupError
+from streaming.spark import reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,13 +91,18 @@ class Supervisor:
         self._spark: SparkSession | None = None
         self._jvm_failures = 0
         self.restarts: Counter[str] = Counter()  #: by query, and of the JVM
+        self._jvm_start_at: float | None = None  # None while it runs
+        self._jvm_started_at = 0.0
 
     def start(self) -> None:
         """Start the JVM and the queries.
 
         :raises SetupError: when that fails for good.
         """
-        self._open()
+        try:
+            self._open()
+        except (Py4JError, PySparkException, OSError) as error:
+            raise SetupError(f"Spark does not start: {reason(str(error))}; see {self._jvm_log()}") from None
         self.tend()
 
     def tend(self) -> None:
@@ -100,9 +110,12 @@ class Supervisor:
 
         :raises SetupError: when a query failed for a reason that does not go away.
         """
-        if self._spark is None or not jvm_spark.jvm_is_alive(self._spark):
-            self._replace_jvm()
-        assert self._spark is not None
+        if self._jvm_start_at is not None:
+            self._start_jvm_again()
+        elif self._spark is None or not jvm_spark.jvm_is_alive(self._spark):
+            self._jvm_ended()
+        if self._spark is None:
+            return
         for task in self._tasks:
             if task.query is None:
                 if time.monotonic() >= task.start_at and (task is self._tasks[0] or self._first_has_begun()):
@@ -110,6 +123,13 @@ class Supervisor:
                     task.started_at = time.monotonic()
             elif not task.query.isActive:
                 self._failed(task, task.query)
+
+    def restart(self, name: str) -> None:
+        """Let a query finish its batch, and start it again at the next :meth:`tend`, with whatever has changed."""
+        for task in self._tasks:
+            if task.name == name and task.query is not None:
+                _stop_between_batches(task.query, time.monotonic() + self._config.job.stop_wait_s)
+                task.query, task.start_at = None, 0.0
 
     def jvm_has_ended(self, wait_s: float) -> bool:
         """Whether the JVM is gone, or goes within ``wait_s``: any call to it may fail in any way while it dies."""
@@ -157,47 +177,60 @@ class Supervisor:
 
     def _open(self) -> None:
         self._spark = jvm_spark.open_session(self._config.job, inherited=(self._lock,))
+        self._jvm_started_at, self._jvm_start_at = time.monotonic(), None
 
-    def _replace_jvm(self) -> None:
-        wait = self._wait(self._jvm_failures)
-        self._jvm_failures += 1
-        self.restarts["jvm"] += 1
-        self._tell(f"the JVM ended by itself, see {self._config.job.log_file}.jvm; starting it again in {wait:.0f} s")
+    def _jvm_ended(self) -> None:
+        if self._has_recovered(self._jvm_started_at):
+            self._jvm_failures = 0
+        self._jvm_again_later(f"the JVM ended by itself, see {self._jvm_log()}")
         if self._spark is not None:
             jvm_spark.close_session(self._spark)
         self._spark = None
-        time.sleep(wait)
-        self._open()
         for task in self._tasks:
             task.query = None
+
+    def _jvm_again_later(self, why: str) -> None:
+        wait = self._wait(self._jvm_failures)
+        self._jvm_failures += 1
+        self.restarts["jvm"] += 1
+        self._jvm_start_at = time.monotonic() + wait
+        self._tell(f"{why}; starting it again in {wait:.0f} s")
+
+    def _start_jvm_again(self) -> None:
+        assert self._jvm_start_at is not None
+        if time.monotonic() < self._jvm_start_at:
+            return
+        try:
+            self._open()
+        except (Py4JError, PySparkException, OSError) as error:
+            self._jvm_again_later(f"the JVM does not start: {reason(str(error))}, see {self._jvm_log()}")
+
+    def _jvm_log(self) -> str:
+        return f"{self._config.job.log_file}.jvm"
 
     def _failed(self, task: _Task, query: StreamingQuery) -> None:
         error = query.exception()
         text = str(error) if error is not None else "it was stopped from outside"
-        if _CHECKPOINT_IS_DAMAGED.search(text):
-            raise SetupError(f"the checkpoint cannot be read: {reason(text)}; {remedy(self._config.job.checkpoint)}")
-        if time.monotonic() - task.started_at > 2 * self._config.job.restart_wait_max_s:
-            task.failures = 0  # it had recovered
+        why = reason(text)
+        if (trouble := disk_trouble(self._config.job.checkpoint, text)) is not None:
+            why = trouble
+        elif _CHECKPOINT_IS_DAMAGED.search(text):
+            raise SetupError(f"the checkpoint cannot be read: {why}; {remedy(self._config.job.checkpoint)}")
+        if self._has_recovered(task.started_at):
+            task.failures = 0
         wait = self._wait(task.failures)
         task.failures += 1
         self.restarts[task.name] += 1
         task.query, task.start_at = None, time.monotonic() + wait
-        self._tell(f"the {task.name} query stopped: {reason(text)}; starting it again in {wait:.0f} s")
+        self._tell(f"the {task.name} query stopped: {why}; starting it again in {wait:.0f} s")
+
+    def _has_recovered(self, started_at: float) -> bool:
+        """Whether what was started then ran for so long that its end is a new failure."""
+        return time.monotonic() - started_at > 2 * self._config.job.restart_wait_max_s
 
     def _wait(self, failures: int) -> float:
         job = self._config.job
         return min(job.restart_wait_max_s, job.restart_wait_s * 2.0 ** min(failures, 20))
-
-
-def reason(text: str) -> str:
-    """The one sentence in a Spark exception that tells what happened."""
-    causes = re.findall(r"^(?:Caused by: )?(?:[\w$]+\.)+([A-Z]\w*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
-    python = re.findall(r"^([A-Za-z_.]*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
-    for kind, message in [*reversed(python), *reversed(causes)]:
-        if message.strip():
-            return f"{message.strip().rstrip('.')} ({kind.rpartition('.')[2]})"
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
-    return first.partition(" terminated with exception: ")[2] or first
 
 
 def _stop_between_batches(query: StreamingQuery, deadline: float) -> None:

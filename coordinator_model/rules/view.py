@@ -14,10 +14,10 @@ V_01 = Rule(
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
     blame=Blame.CAPTURE,
-    meaning="Records of this mirror partition were never read: all its groups are back to learning.",
-    condition="The next record's offset is higher than the one expected.",
-    expected="Offsets without holes.",
-    action="Check the mirror topic's retention against how long the job was down.",
+    meaning="Records of this mirror partition were never read, or are gone: all its groups are back to learning.",
+    condition="The next record's offset is higher than the one expected, or lower although the record is newer than all before.",
+    expected="Offsets without holes, that never go back.",
+    action="Check the mirror topic's retention against how long the job was down. Offsets that go back: an unclean leader election.",
     false_alarms="A mirror topic written with transactions or compacted has holes by design: it must be neither.",
 )
 V_02 = Rule(
@@ -69,4 +69,17 @@ V_05 = Rule(
     false_alarms="A mirror that is fed by hand, without ticks.",
 )
 
-RULES = (V_01, V_02, V_03, V_04, V_05)
+V_06 = Rule(
+    id="V-06",
+    name="mirror repartitioned",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.OPERATOR,
+    meaning="The mirror topic has another number of partitions than before: groups may have moved, all are learned anew.",
+    condition="The number of partitions has changed.",
+    expected="A number of partitions that is fixed for the life of the topic, as that of __consumer_offsets is.",
+    action="Restart every tap that started before, so that all agree where a group belongs. For another number make a new topic.",
+    false_alarms="None known.",
+)
+
+RULES = (V_01, V_02, V_03, V_04, V_05, V_06)

@@ -39,6 +39,17 @@ class Mirror(NamedTuple):
     partitions: int
 
 
+class Described(NamedTuple):
+    """What Kafka says of the mirror topic."""
+
+    topic_id: str
+    partitions: int
+
+
+MISSING: Final = Described("", 0)
+"""There is no such topic."""
+
+
 def prepare(config: MonitorConfig) -> Mirror:
     """Check that Kafka answers and has the mirror topic; create the result topics that are missing.
 
@@ -144,6 +155,19 @@ def _command(config: MonitorConfig, topic: str, *, partitions: int, topic_config
 
 def _reason(error: KafkaException) -> str:
     return str(error.args[0].str())
+
+
+def describe_mirror(config: MonitorConfig) -> Described | None:
+    """The mirror topic as it is now; :data:`MISSING` if it is gone, None when Kafka does not answer."""
+    admin = AdminClient(config.kafka.for_librdkafka(), logger=SILENT_LOGGER)
+    mirror, wait_s = config.topics.mirror, config.kafka.reach_timeout_s
+    try:
+        found = admin.describe_topics(TopicCollection([mirror]), request_timeout=wait_s)[mirror].result(2 * wait_s)
+    except KafkaException as error:
+        return MISSING if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART else None
+    except TimeoutError:
+        return None
+    return Described(str(found.topic_id), len(found.partitions))
 
 
 def newest_record_us(config: MonitorConfig, partition: int) -> int | None:

@@ -476,3 +476,50 @@ def test_a_finding_tells_the_reason_that_the_member_gave_and_its_last_frame() ->
     observed = talk.the("T-04").observed
     assert "poll timeout has expired" in observed
     assert "last frame was a SyncGroup at 2023-11-14T22:13:2" in observed
+
+
+def test_a_log_that_was_cut_back_is_a_finding_and_what_is_written_anew_is_read() -> None:
+    """What is newer than everything that was seen cannot have been seen, whatever its offset."""
+    talk = Conversation()
+    a, b = settled(talk)
+    before = talk.offset
+    talk.offset -= 3
+    talk.now_us += 1_000_000
+    talk.tick()
+    assert "cut back from offset" in talk.the("V-01").summary
+    assert talk.model.counters["offsets gone back"] == 1
+    assert talk.group_json()["learning"] == "the mirror's log was cut back"
+    talk.round([a, b], 4)
+    assert talk.group_json()["learning"] is None
+    assert talk.model.next_offset == talk.offset > before
+    assert talk.model.counters["repeated records"] == talk.model.counters["missing records"] == 0
+
+
+def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_anew() -> None:
+    """A group that has moved must not look as if its members had fallen silent."""
+    talk = Conversation()
+    settled(talk)
+    assert talk.model.spread_over(4) == [], "nobody had counted before"
+    assert talk.model.spread_over(4) == []
+    talk.model.changed_groups()
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    (opened,) = talk.model.spread_over(5)
+    assert (opened.rule, opened.status, opened.group) == ("V-06", Status.OPEN, "")
+    assert "has 5 partitions, where it had 4: the 1 groups" in opened.summary
+    assert talk.model.changed_groups() == [], "its record in the groups topic is not deleted: another partition may have written it"
+    talk.wait(600_000)
+    assert [finding.rule for finding in talk.findings] == ["V-06"], "nobody is called silent or stuck"
+    assert talk.the("V-06").status is Status.RESOLVED
+
+
+def test_what_was_open_against_a_group_is_resolved_when_the_mirror_has_other_partitions() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    talk.model.spread_over(4)
+    talk.ask_join(a)
+    for _ in range(14):
+        talk.heartbeat(b, 27)
+        talk.wait(1_000)
+    assert talk.the("R-08").status is not Status.RESOLVED
+    found = talk.model.spread_over(5)
+    assert [(finding.rule, finding.status) for finding in found] == [("R-08", Status.RESOLVED), ("V-06", Status.OPEN)]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -16,9 +14,9 @@ import pytest
 from confluent_kafka import Producer
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.settings import Settings
 from streaming.run_cli import run
 from tests.real.harness import raw_topic, wait_for
+from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 from tests.real.traffic import breach, partition_of, produce, story, tick
 
 pytestmark = pytest.mark.real
@@ -26,8 +24,6 @@ pytestmark = pytest.mark.real
 TOPIC = "mirror"
 PARTITIONS = 3
 START_US = 1_700_000_000_000_000
-START_UP_S = 240
-SETTINGS = Settings(silence_ms=4_000, reorder_window_ms=200)
 GARBAGE = [
     (0, None, b"no envelope at all", None),
     (1, b"group-1", b"", [("mirror", b"\xc1")]),
@@ -35,66 +31,7 @@ GARBAGE = [
 ]
 
 
-class Monitor:
-    """A monitor in a process of its own, on result topics and a checkpoint of its own."""
-
-    def __init__(self, folder: Path, bootstrap: str, name: str, **job: object) -> None:
-        self.folder = folder / name
-        self.folder.mkdir()
-        self.name = name
-        self.bootstrap = bootstrap
-        self.config = self.folder / "monitor.toml"
-        topics = {kind: f"{name}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")}
-        job = {"checkpoint": str(self.folder / "checkpoint"), "log_file": str(self.folder / "log"), **job}
-        self.config.write_text(
-            f"[kafka]\nbootstrap_servers = {json.dumps(bootstrap)}\n"
-            f"[topics]\nmirror = {json.dumps(TOPIC)}\n{_toml(topics)}"
-            f"[job]\n{_toml(job)}"
-            f"[model]\nsilence_ms = {SETTINGS.silence_ms}\nreorder_window_ms = {SETTINGS.reorder_window_ms}\n"
-            f"[quality]\ntrigger_s = 1\ndocs = {json.dumps(str(self.folder / 'docs'))}\n"
-        )
-        self.said: list[str] = []
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self):
-        command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(self.config)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
-        return self
-
-    def _listen(self, process):
-        self.said += process.stdout
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.process.wait(60)
-
-    def kill(self):
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def topic(self, kind: str) -> dict[str, dict]:
-        """The newest value of each key."""
-        messages = raw_topic(self.bootstrap, f"{self.name}-{kind}")
-        return {message.key().decode(): json.loads(message.value()) if message.value() else None for message in messages}
-
-    def positions(self) -> dict[int, int]:
-        try:
-            return {told["partition"]: told["next_offset"] for told in self.topic("status").values()}
-        except KeyError:  # the topic is yet to be created
-            return {}
-
-    def wait_until_read(self, ends: dict[int, int]):
-        def there():
-            assert self.process.poll() is None, "".join(self.said)
-            return self.positions() == ends
-
-        wait_for(there, f"{self.name} reads to {ends}", START_UP_S)
-
-
-def _toml(values: dict[str, object]) -> str:
-    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+Monitor = functools.partial(MonitorProcess, mirror=TOPIC)
 
 
 @pytest.fixture(scope="module")
@@ -155,15 +92,8 @@ def undisturbed(broker, mirror, tmp_path_factory):
         monitor.kill()
 
 
-def model_findings(monitor: Monitor) -> dict[str, str]:
-    """Those of the model: the driver's own depend on when it looks."""
-    return {
-        name: told["status"] for name, told in monitor.topic("findings").items() if told["family"] != "Q" and told["rule"] != "V-03"
-    }
-
-
 def test_the_job_finds_what_the_model_finds(undisturbed, expected):
-    assert model_findings(undisturbed) == expected
+    assert undisturbed.model_findings() == expected
     groups = undisturbed.topic("groups")
     assert {f"c1/group-{number}" for number in range(30)} <= set(groups)
     assert groups["c1/group-7"]["generation"] == 1
@@ -225,7 +155,7 @@ def test_sigterm_ends_it_in_good_order(undisturbed):
 
 def test_killed_twice_it_finds_the_same(broker, mirror, undisturbed, tmp_path):
     _, ends = mirror
-    monitor = Monitor(tmp_path, broker.internal, "killed", max_records_per_batch=2500, trigger_ms=0)
+    monitor = Monitor(tmp_path, broker.internal, "killed", job={"max_records_per_batch": 2500, "trigger_ms": 0})
     try:
         read = 0
         for _ in range(2):
@@ -237,13 +167,12 @@ def test_killed_twice_it_finds_the_same(broker, mirror, undisturbed, tmp_path):
                 START_UP_S,
             )
             assert read < sum(ends.values()), "it was killed too late to prove anything"
-            os.kill(monitor.process.pid, signal.SIGKILL)
-            monitor.process.wait()
+            monitor.kill()
         monitor.start()
         monitor.wait_until_read(ends)
         # The status may be readable a moment before the findings of the same batch: they are in other topics.
-        wanted = model_findings(undisturbed)
-        wait_for(lambda: model_findings(monitor) == wanted, "it has found what the undisturbed one found")
+        wanted = undisturbed.model_findings()
+        wait_for(lambda: monitor.model_findings() == wanted, "it has found what the undisturbed one found")
         assert monitor.stop() == 0
     finally:
         monitor.kill()
@@ -257,12 +186,11 @@ def test_a_state_that_cannot_be_read_ends_it_with_a_sentence(undisturbed, produc
     for file in (*store.glob("*.changelog"), *store.glob("*.zip")):
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
-    undisturbed.said.clear()
     undisturbed.start()
     assert undisturbed.process.wait(START_UP_S) == 2
     said = "".join(undisturbed.said)
     assert "checkpoint" in said
-    assert f"move {undisturbed.folder / 'checkpoint'} away and start again" in said
+    assert f"rebalance-monitor checkpoint reset, which moves {undisturbed.folder / 'checkpoint'} away" in said
     assert "Traceback" not in said
 
 
@@ -295,16 +223,14 @@ def test_a_broker_that_cannot_be_reached(tmp_path, capsys):
 
 
 def test_a_mirror_topic_that_does_not_exist(broker, tmp_path, capsys):
-    monitor = Monitor(tmp_path, broker.internal, "lost")
-    monitor.config.write_text(monitor.config.read_text().replace(f'mirror = "{TOPIC}"', 'mirror = "nowhere"'))
+    monitor = Monitor(tmp_path, broker.internal, "lost", topics={"mirror": "nowhere"})
     said = refusal(monitor.config, capsys)
     assert f"the mirror topic nowhere does not exist on {broker.internal}" in said
     assert f"kafka-topics.sh --bootstrap-server {broker.internal} --create --topic nowhere" in said
 
 
 def test_result_topics_that_may_not_be_created(broker, mirror, tmp_path, capsys):
-    monitor = Monitor(tmp_path, broker.internal, "barred")
-    monitor.config.write_text(monitor.config.read_text().replace("[topics]\n", "[topics]\ncreate = false\n"))
+    monitor = Monitor(tmp_path, broker.internal, "barred", topics={"create": False})
     said = refusal(monitor.config, capsys)
     assert "topics.create is false" in said
     assert re.search(r"--create --topic barred-findings .*--config cleanup.policy=compact", said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import zipfile
 
 import pytest
@@ -48,17 +49,74 @@ def test_a_sound_checkpoint_is_taken_up_again(folder):
         (MIRROR._replace(topic="other"), 1, "mirror_topic mirror, not other: set topics.mirror back"),
         (MIRROR._replace(topic_id="new"), 1, "topic_id topic-id, not new: the mirror topic was deleted and created anew"),
         (MIRROR._replace(cluster_id="new"), 1, "cluster_id cluster-id, not new: the Kafka cluster is another one"),
-        (MIRROR, 2, "shuffle_partitions 1, not 2: set job.shuffle_partitions back"),
+        (MIRROR, 2, "shuffle_partitions 1, not 2: set job.shuffle_partitions back, or run rebalance-monitor checkpoint migrate"),
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused(folder, mirror, shuffle_partitions, words):
     assert words in refusal(folder, mirror, shuffle_partitions)
 
 
-def test_a_checkpoint_of_another_release_is_refused(folder):
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"format": 99, "release": "9.9"}, r"by release 9\.9 \(format 99; .* reads up to 1\): install .* run .*checkpoint reset"),
+        ({"snapshot_format": 99, "release": "9.9"}, r"by release 9\.9 \(snapshot_format 99; .* run .*checkpoint reset"),
+        (
+            {"spark": "4.1.3", "release": "0.0"},
+            r"by Spark 4\.1\.3, not .*: install release 0\.0 again, or run .*checkpoint migrate",
+        ),
+        ({"format": 0, "release": "0.0"}, r"in format 0, not 1: install release 0\.0 again, or run .*checkpoint migrate"),
+    ],
+)
+def test_a_checkpoint_that_this_release_cannot_go_on_from_is_refused_with_the_command_that_helps(folder, written, words):
+    checkpoint.note(folder, **written)
+    assert re.search(words, refusal(folder))
+
+
+def test_a_checkpoint_of_the_first_release_which_wrote_less_down_is_taken_up(folder):
     about = json.loads((folder / "monitor.json").read_text())
-    (folder / "monitor.json").write_text(json.dumps(about | {"format": 99}))
-    assert "format 99, not 1: it was written by another release" in refusal(folder)
+    first = {key: about[key] for key in ("format", "mirror_topic", "topic_id", "cluster_id", "shuffle_partitions", "release")}
+    (folder / "monitor.json").write_text(json.dumps(first))
+    assert checkpoint.check(folder, MIRROR, shuffle_partitions=1) == []
+    assert json.loads((folder / "monitor.json").read_text()) == about
+
+
+def test_a_patch_release_of_spark_is_no_matter(folder):
+    about = json.loads((folder / "monitor.json").read_text())
+    checkpoint.note(folder, spark=about["spark"] + ".9")
+    assert checkpoint.check(folder, MIRROR, shuffle_partitions=1) == []
+
+
+def test_partitions_that_the_mirror_has_gained_are_told_once(folder):
+    (said,) = checkpoint.check(folder, MIRROR._replace(partitions=6), shuffle_partitions=1)
+    assert "mirror has 6 partitions, where it had 4" in said
+    assert checkpoint.check(folder, MIRROR._replace(partitions=6), shuffle_partitions=1) == []
+
+
+def test_how_far_it_has_read_is_that_of_the_newest_committed_batch(folder):
+    (folder / "findings/offsets/11").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":9}}')
+    (folder / "findings/offsets/10").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":7,"1":3}}')
+    assert checkpoint.read_to(folder) == {0: 7, 1: 3}
+
+
+def test_a_checkpoint_without_a_batch_has_read_nothing(tmp_path):
+    assert checkpoint.read_to(tmp_path) == {}
+
+
+@pytest.mark.parametrize("words", ["No space left on device", "Read-only file system", "Disk quota exceeded"])
+def test_what_spark_says_of_the_disk_is_no_damage(folder, words):
+    said = f"CANNOT_LOAD_STATE_STORE ... Caused by: java.io.IOException: {words}"
+    assert f"the disk under the checkpoint {folder} fails ({words})" in checkpoint.disk_trouble(folder, said)
+
+
+def test_a_sound_disk_has_no_trouble_and_keeps_nothing_of_the_probe(folder):
+    before = sorted(folder.rglob("*"))
+    assert checkpoint.disk_trouble(folder, "CANNOT_LOAD_STATE_STORE: a file is missing") is None
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_disk_that_takes_nothing_is_found_by_trying(folder):
+    assert "fails (File name too long)" in checkpoint.disk_trouble(folder / ("x" * 300))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +141,7 @@ def test_a_damaged_file_is_named_with_the_remedy(folder, file, content, words):
     message = refusal(folder)
     assert message.startswith("the checkpoint is damaged: ")
     assert words in message
-    assert f"move {folder} away" in message
+    assert f"run rebalance-monitor checkpoint reset, which moves {folder} away" in message
 
 
 def test_bytes_that_are_no_text_are_damage_too(folder):

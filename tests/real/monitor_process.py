@@ -1,0 +1,161 @@
+"""``rebalance-monitor run`` as an operator starts it: a process of its own, what it says, what it wrote, and how to kill each part of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from coordinator_model.settings import Settings
+from tests.real.harness import raw_topic, wait_for
+
+START_UP_S = 900
+SETTINGS = Settings(silence_ms=4_000, reorder_window_ms=200)
+
+
+class MonitorProcess:
+    """A monitor on result topics and a checkpoint of its own.
+
+    :param mirror: the mirror topic.
+    :param sections: keys of the configuration, by section, that differ from a test's usual ones.
+    """
+
+    def __init__(self, folder: Path, bootstrap: str, name: str, *, mirror: str, **sections: dict[str, object]) -> None:
+        self.folder = folder / name
+        self.folder.mkdir()
+        self.name = name
+        self.bootstrap = bootstrap
+        self.config = self.folder / "monitor.toml"
+        self.said: list[str] = []
+        self.process: subprocess.Popen[str] | None = None
+        self.set(
+            {
+                "kafka": {"bootstrap_servers": bootstrap},
+                "topics": {
+                    "mirror": mirror,
+                    **{kind: f"{name}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")},
+                },
+                "job": {"checkpoint": str(self.folder / "checkpoint"), "log_file": str(self.folder / "log")},
+                "quality": {"trigger_s": 1, "docs": str(self.folder / "docs")},
+                "model": {"silence_ms": SETTINGS.silence_ms, "reorder_window_ms": SETTINGS.reorder_window_ms},
+            },
+            **sections,
+        )
+
+    def set(self, base: dict[str, dict[str, object]] | None = None, **sections: dict[str, object]) -> None:
+        """Write the configuration, changed for the next start."""
+        merged = base or self._sections
+        self._sections = {section: {**merged.get(section, {}), **sections.get(section, {})} for section in {**merged, **sections}}
+        lines = []
+        for section, values in self._sections.items():
+            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
+        self.config.write_text("\n".join(lines) + "\n")
+
+    @property
+    def checkpoint(self) -> Path:
+        return Path(str(self._sections["job"]["checkpoint"]))
+
+    # --- its life ------------------------------------------------------------------------------------------------
+
+    def start(self) -> MonitorProcess:
+        self.said.clear()
+        command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(self.config)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
+        return self
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self.said.extend(process.stdout)
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def kill(self) -> None:
+        """End its driver as a crash does; without effect if it does not run."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def kill_jvm(self) -> None:
+        os.kill(self._one(r"\bjava\b"), signal.SIGKILL)
+
+    def kill_worker(self) -> None:
+        """The Python worker that holds the models: what the daemon forked, not the daemon itself."""
+        pids = self._descendants(r"pyspark[./]daemon")
+        os.kill(pids[-1], signal.SIGKILL)
+
+    def jvm_pid(self) -> int:
+        return self._one(r"\bjava\b")
+
+    def has_worker(self) -> bool:
+        return len(self._descendants(r"pyspark[./]daemon")) > 1
+
+    def _one(self, pattern: str) -> int:
+        pids = self._descendants(pattern)
+        assert pids, f"no process {pattern} under the monitor"
+        return pids[0]
+
+    def _descendants(self, pattern: str) -> list[int]:
+        """Process ids below the monitor whose command matches, parents first."""
+        assert self.process is not None
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
+        processes = [line.split(None, 2) for line in listed.splitlines()]
+        family, found = {str(self.process.pid)}, []
+        grown = True
+        while grown:
+            grown = False
+            for pid, parent, *command in processes:
+                if parent in family and pid not in family:
+                    family.add(pid)
+                    grown = True
+                    if command and re.search(pattern, command[0]):
+                        found.append(int(pid))
+        return found
+
+    # --- what it says and writes ---------------------------------------------------------------------------------
+
+    def has_said(self, words: str) -> bool:
+        return any(words in line for line in self.said)
+
+    def wait_until_said(self, words: str, timeout_s: float = START_UP_S) -> None:
+        def said() -> bool:
+            assert self.runs() or self.has_said(words), "".join(self.said)
+            return self.has_said(words)
+
+        wait_for(said, f"{self.name} says {words!r}; it said:\n{''.join(self.said)}", timeout_s)
+
+    def topic(self, kind: str) -> dict[str, Any]:
+        """The newest value of each key."""
+        messages = raw_topic(self.bootstrap, f"{self.name}-{kind}")
+        return {message.key().decode(): json.loads(message.value()) if message.value() else None for message in messages}
+
+    def positions(self) -> dict[int, int]:
+        """Next offset by partition, as far as batches are committed."""
+        try:
+            return {told["partition"]: told["next_offset"] for told in self.topic("status").values()}
+        except KeyError:  # the topic is yet to be created
+            return {}
+
+    def model_findings(self) -> dict[str, str]:
+        """Id to status. Those of the driver itself depend on when it looks, and are left out."""
+        found = self.topic("findings")
+        return {name: told["status"] for name, told in found.items() if told["family"] != "Q" and told["rule"] != "V-03"}
+
+    def wait_until_read(self, ends: dict[int, int]) -> None:
+        def there() -> bool:
+            assert self.runs(), "".join(self.said)
+            return self.positions() == ends
+
+        wait_for(there, f"{self.name} reads to {ends}", START_UP_S)
+
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
