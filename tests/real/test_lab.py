@@ -1,4 +1,8 @@
-"""A short run of the laboratory: one broker, two groups of real clients, a few acts of chaos, the crimes that are found at once."""
+"""A short run of the laboratory: one broker, two groups of real clients, each act of chaos that shows at once, the crimes that are found
+at once.
+
+The acts are the same on every run; how their frames interleave is not. How long it takes, the machine decides: a minute when it is idle.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +19,18 @@ from tests.real.lab.table import troubles
 
 pytestmark = pytest.mark.real
 
-CHAOS_S = 20.0
+ACTS = ("stop", "cut", "delay", "switch topics", "suspend", "cut", "rolling restart", "delete group", "restart broker", "add")
 SLOW = {"G-01", "M-01", "C-01", "C-02", "C-03", "R-02", "R-03", "R-08", "R-09", "M-04", "T-06", "R-17", "S-02", "S-01", "R-10"}
 
 
-@pytest.mark.lab
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(1_200)
 def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_crime(tmp_path):
     result = run(
         line="4.3",
         brokers=1,
         seed=11,
-        seconds=CHAOS_S,
+        seconds=0,
+        script=ACTS,
         kinds=("confluent-kafka", "kafka-python"),
         folder=tmp_path,
         makes=[make for make in MAKES if make.name in {"eager", "static"}],

@@ -103,7 +103,7 @@ def run(
         fleet.start_all()
         timed(f"Kafka {version}, {brokers} brokers: up, and {len(fleet.members)} clients started")
         chaos = Chaos(site, fleet, seed, TOPICS, timed)
-        result.comparisons.append(_quiet(site, monitor, chaos, timed))
+        result.comparisons.append(_quiet(site, monitor, chaos, timed, len(fleet.makes)))
         started = time.monotonic()
         if script:
             _play(script, chaos, site)
@@ -143,9 +143,9 @@ def _work(site: Site, until: float) -> None:
         time.sleep(0.2)
 
 
-def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Say) -> Comparison:
+def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Say, least: int = 0) -> Comparison:
     chaos.calm()
-    comparison = at_quiet_point(site, monitor)
+    comparison = at_quiet_point(site, monitor, least)
     say(str(comparison))
     return comparison
 

@@ -38,14 +38,15 @@ class Comparison:
         return ", ".join([*parts, *(self.differences or ["equal"])])
 
 
-def at_quiet_point(site: Site, monitor: Monitor) -> Comparison:
+def at_quiet_point(site: Site, monitor: Monitor, least: int = 0) -> Comparison:
     """Wait until all groups rest, and compare.
 
+    :param least: so many groups there must be.
     :raises KafkaException: when the brokers do not answer.
     """
     began = time.monotonic()
     while True:
-        comparison = _compare(_at_rest(site), monitor.described())
+        comparison = _compare(_at_rest(site, least), monitor.described())
         if not comparison.differences or time.monotonic() - began > LASTS_S:
             return comparison
 
@@ -74,12 +75,12 @@ def _says_its_type(name: str, group: Described, known: dict[str, Any]) -> list[s
     return [] if known["learning"] else [f"{name}: the monitor does not say that groups of its type are not modelled"]
 
 
-def _at_rest(site: Site) -> dict[str, Described]:
+def _at_rest(site: Site, least: int) -> dict[str, Described]:
     """What the brokers say of the groups once that has not changed for a while, or when patience is over."""
     deadline = time.monotonic() + PATIENCE_S
     found, since = _describe(site), time.monotonic()
     while True:
-        rests = all(group.state in RESTING for group in found.values())
+        rests = len(found) >= least and all(group.state in RESTING for group in found.values())
         now = time.monotonic()
         if (rests and now - since >= REST_S) or now > deadline:
             return found
