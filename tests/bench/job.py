@@ -115,12 +115,13 @@ class Bench:
             if finding["status"] == "open" and finding["rule"] in {"M-08", "B-00"}:
                 self.seen.append(Seen(now, now - microseconds(finding["opened_at"]) / 1e6))
 
-    def command(self, **command: object) -> dict[str, float]:
+    def command(self, meanwhile: Callable[[], None] = lambda: None, **command: object) -> dict[str, float]:
         """Let the load do something, and the job go on meanwhile."""
         self.generator.tell(**command)
         while (answer := self.generator.answer()) is None:
             self.generator.tell(read=self.read)
             self.turn()
+            meanwhile()
         self.sent = int(answer["sent"])
         return answer
 
@@ -162,7 +163,7 @@ class Bench:
             "us_per_frame": round(1e6 * passed * (cores["JVM"] + cores["worker"]) / got, 1) if got else None,
             "load_cpu_s": round(answer["cpu_s"], 2),
             "memory_mib": {role: round(after.by_role[role].rss_mib) for role in ("JVM", "worker", "driver")},
-            "checkpoint_mib": round(_size(self.config.job.checkpoint) / 2**20, 1),
+            "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
             "load_average": round(os.getloadavg()[0], 1),
         }
 
@@ -171,12 +172,14 @@ def _quantile(ordered: list[Any], share: float) -> Any:
     return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 3) if ordered else None
 
 
-def _size(folder: Path) -> int:
-    total = 0
+def checkpoint_mib(folder: Path) -> tuple[float, int]:
+    """Size of a folder, and its number of files."""
+    total = files = 0
     for file in folder.rglob("*"):
         with contextlib.suppress(OSError):  # Spark cleans up meanwhile
             total += file.stat().st_size
-    return total
+            files += 1
+    return total / 2**20, files
 
 
 @contextlib.contextmanager
@@ -255,22 +258,27 @@ def sizes(results: list[dict[str, Any]]) -> Table:
     return shown
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rates", type=lambda text: [int(rate) for rate in text.split(",") if rate], default=[1000, 5000, 20_000])
-    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES), help=f"of {', '.join(MODES)}")
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """What bench and soak both take."""
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--members", type=int, default=2, help="of each group")
-    parser.add_argument("--seconds", type=float, default=20, help="measured time of each step")
-    parser.add_argument(
-        "--ahead", type=int, default=40_000, help="frames unread while the highest rate is sought; 0: leave that out"
-    )
-    parser.add_argument("--backlog", type=int, default=400_000, help="frames to catch up with; 0: leave that out")
     parser.add_argument("--quality", action="store_true", help="with the Great Expectations query beside it")
     parser.add_argument(
         "--job", action="append", default=[], metavar="KEY=VALUE", help="a setting of the job, such as trigger_ms=500"
     )
     parser.add_argument("--results", type=Path, help="append what was measured to this file, as JSON lines")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rates", type=lambda text: [int(rate) for rate in text.split(",") if rate], default=[1000, 5000, 20_000])
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES), help=f"of {', '.join(MODES)}")
+    parser.add_argument("--seconds", type=float, default=20, help="measured time of each step")
+    parser.add_argument(
+        "--ahead", type=int, default=40_000, help="frames unread while the highest rate is sought; 0: leave that out"
+    )
+    parser.add_argument("--backlog", type=int, default=400_000, help="frames to catch up with; 0: leave that out")
+    add_common(parser)
     options = parser.parse_args()
     if unknown := set(options.modes) - set(MODES):
         parser.error(f"unknown mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
