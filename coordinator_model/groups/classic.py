@@ -696,6 +696,7 @@ class ClassicGroup:
             member.joined_before = member.joined
         member.joined = body.generation_id
         member.joined_us = exchange.res_us
+        member.least_interval_us = 0
         member.joined_frame = response_evidence(exchange, NONE, body.generation_id)
         member.parked_join = None
         member.refusals = member.rejoin_asked_us = member.fenced_us = None
@@ -832,6 +833,10 @@ class ClassicGroup:
             interval = exchange.inv_us - member.heartbeat_us
             known = member.heartbeat_interval_us
             member.heartbeat_interval_us = interval if known == 0 else (3 * known + interval) // 4
+            least = member.least_interval_us
+            if (interval < least - least // 8 or not least) and member.heartbeat_us > member.joined_us:
+                member.least_interval_us = interval
+                self.cold_changed = True
             if member.session_timeout_ms is not None and interval > member.session_timeout_ms * 500:
                 late = thin_margin(self, exchange, member)
         member.heartbeat_us = exchange.inv_us

@@ -170,6 +170,7 @@ class Member:
     hung_up_us: int = 0  #: when the connection that it joined or synced on last ended
     orphan: Orphan | None = None  #: since its last request other than a heartbeat
     topics: bytes = b""  #: digest of the topics that its last JoinGroup subscribed to, whatever else the metadata says
+    least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
 
     @property
     def present(self) -> bool:

@@ -180,3 +180,21 @@ def test_G_04_sees_a_lowered_generation_also_behind_a_queued_request(talk: Conve
     talk.joined(joining, generation=3, leader=a, roster=[a, b])
     talk.settle()
     assert "from generation 5 to 3" in talk.the("G-04").summary
+
+
+def test_P_10_does_not_take_a_client_that_starves_for_one_that_is_told_to_beat_seldom(talk: Conversation) -> None:
+    """On a machine under load a client's heartbeats came 3 to 5 s apart instead of 1, at a session of 10 s here."""
+    a, b = settled(talk)
+    for turn in range(60):
+        talk.wait(1_000 if turn % 20 == 0 else 5_000)
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+    talk.settle()
+    assert "P-10" not in talk.rules()
+    c, d = talk.client("c"), talk.client("d")
+    talk.round([a, b, c, d], 4)
+    for _ in range(40):
+        talk.wait(5_000)
+        for member in (a, b, c, d):
+            talk.heartbeat(member)
+    assert "heartbeats every 5.0 s at a session timeout of 10000 ms" in talk.the("P-10").summary
