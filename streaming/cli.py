@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from streaming.checkpoint_cli import app as checkpoint_app
+from streaming.config_cli import config
 from streaming.decode_cli import decode
 from streaming.demo.cli import demo
 from streaming.mirror.tap_cli import tap
@@ -33,8 +34,9 @@ app = typer.Typer(
 )
 app.command("demo")(demo)
 app.command("run")(run_command)
-app.add_typer(notify, name="notify")
 app.add_typer(checkpoint_app, name="checkpoint")
+app.add_typer(notify, name="notify")
+app.add_typer(config, name="config")
 app.command("tap")(tap)
 app.command("replay")(replay)
 app.command("mirror")(mirror)
