@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
 from coordinator_model.findings import Finding
-from coordinator_model.groups.classic import LOADING, MODELLED_API_KEYS, ClassicGroup
+from coordinator_model.groups.classic import HEARTBEAT, LOADING, MODELLED_API_KEYS, Beat, ClassicGroup
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
@@ -27,7 +27,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_cold, pack_hot, pack_partition, unpack_group, unpack_partition
 from coordinator_model.tally import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Tally
 from coordinator_model.wire import API_NAMES, DecodeError, decode
-from coordinator_model.wire.record import Kind, MirrorRecord, RecordError, unpack_loss
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, RecordError, unpack_loss
 
 GroupKey = tuple[str, str]
 """(cluster, group)"""
@@ -46,14 +46,18 @@ class SetAside(NamedTuple):
     reason: str
 
 
+_REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # looked up once, for they are needed with each frame
+
+
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("cold", "due_us", "group", "hot", "ledger")
+    __slots__ = ("beat", "cold", "due_us", "group", "hot", "ledger")
 
     def __init__(self, *, due_us: int | None = None, cold: bytes = b"", hot: bytes = b"") -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
+        self.beat: Beat | None = None  #: a heartbeat under way that the group has not been shown yet
         self.due_us = due_us
         self.cold = cold  #: as of the last snapshot, and likewise
         self.hot = hot
@@ -93,13 +97,15 @@ class Coordinator:
         learning, and it is a finding.
         """
         found: list[Finding] = []
-        if not self._in_order(record.offset, record.at_us, found):
+        offset, at_us, kind = record.offset, record.at_us, record.kind
+        if offset == self.next_offset:
+            self.next_offset = offset + 1
+        elif not self._in_order(offset, at_us, found):
             return found
-        self._in_hand, self._found = record.offset, found
-        if record.at_us > self.now_us:
-            self._move_clock(record.at_us, found)
-        kind = record.kind
-        if kind is Kind.REQUEST or kind is Kind.RESPONSE:
+        self._in_hand, self._found = offset, found
+        if at_us > self.now_us:
+            self._move_clock(at_us, found)
+        if kind is _REQUEST or kind is _RESPONSE:
             self._frame(record, found)
         elif kind is Kind.CLOSE:
             self._closed(record)
@@ -205,6 +211,7 @@ class Coordinator:
         for key in self._dirty:
             tracked = self._groups.get(key)
             if tracked is not None and tracked.group is not None and tracked.ledger is not None:
+                _show_beat(tracked)
                 if tracked.group.cold_changed or not tracked.cold:
                     tracked.cold = pack_cold(tracked.group, tracked.ledger)
                     tracked.group.cold_changed = False
@@ -301,34 +308,60 @@ class Coordinator:
 
     def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
         api_key = record.api_key
-        is_request = record.kind is Kind.REQUEST
+        is_request = record.kind is _REQUEST
         if api_key not in MODELLED_API_KEYS or not record.group:
             self._unmodelled(record)
             return
         if record.cut_bytes:
             self._undecodable(record, TRUNCATED, f"{record.cut_bytes} bytes of it were not captured", found)
             return
-        try:
-            frame = decode(record.frame, request=is_request, api_key=api_key, api_version=record.api_version)
-        except DecodeError as error:
-            self._undecodable(record, UNDECODABLE, str(error), found)
-            return
-        body = frame.body
+        body = record.body if type(record) is DecodedRecord else None
+        correlation_id = record.correlation_id
+        if body is None:
+            try:
+                frame = decode(record.frame, request=is_request, api_key=api_key, api_version=record.api_version)
+            except DecodeError as error:
+                self._undecodable(record, UNDECODABLE, str(error), found)
+                return
+            body, correlation_id = frame.body, frame.correlation_id
+        counts = (self.tally.requests if is_request else self.tally.responses)[api_key]
         key = (record.cluster, record.group)
+        if api_key == HEARTBEAT and self._beats(key, record, body, correlation_id):
+            counts[record.api_version] += 1
+            return
         group, ledger = self._opened(key)
+        counts[record.api_version] += 1
         group.last_record_us = record.at_us
         self._dirty.add(key)
         if is_request:
-            self.tally.requests[api_key][record.api_version] += 1
             happenings = group.request(record, body)
         else:
-            self.tally.responses[api_key][record.api_version] += 1
-            happenings = group.response(record, body, frame.correlation_id)
+            happenings = group.response(record, body, correlation_id)
             self._note_loading(record, body)
         if happenings:
             self._judge(group, ledger, happenings, record.at_us, found)
         if group.changed:
             self._after(key, record.at_us)
+
+    def _beats(self, key: GroupKey, record: MirrorRecord, body: Any, correlation_id: int) -> bool:
+        """Whether this is half of a heartbeat that changes nothing but times.
+
+        Nine in ten frames are that. Its request waits here for its answer, so that the group sees both at once and keeps no exchange
+        for it; whatever else concerns the group meanwhile shows it the request first.
+        """
+        tracked = self._groups.get(key)
+        if tracked is None or tracked.group is None:
+            return False
+        if record.kind is _REQUEST:
+            if tracked.beat is None and tracked.group.may_beat(record, body):
+                tracked.beat = record, body
+                self._dirty.add(key)
+                return True
+        elif tracked.beat is not None and tracked.group.beat(tracked.beat, record, body, correlation_id):
+            tracked.beat = None
+            self._dirty.add(key)
+            return True
+        return False
 
     def _judge(
         self, group: ClassicGroup, ledger: Ledger, happenings: Iterable[Happening], at_us: int, found: list[Finding]
@@ -421,6 +454,8 @@ class Coordinator:
             group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally)
             ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else Ledger(cluster, name)
             tracked.group, tracked.ledger = group, ledger
+        if tracked.beat is not None:
+            _show_beat(tracked)
         return tracked.group, tracked.ledger
 
     def _forget_membership(self, key: GroupKey, at_us: int, because: str) -> None:
@@ -564,3 +599,12 @@ def raised_in_words(error: Exception) -> str:
         trace = trace.tb_next
     where = f" in line {trace.tb_lineno} of {trace.tb_frame.f_globals.get('__name__')}" if trace is not None else ""
     return f"the model raised {type(error).__name__}: {error}{where}"
+
+
+def _show_beat(tracked: _Tracked) -> None:
+    """Let the group see the request that waited: it has not been looked at since, so the request meets what it would have met then."""
+    if tracked.beat is not None and tracked.group is not None:
+        (record, body), tracked.beat = tracked.beat, None
+        tracked.group.last_record_us = record.at_us
+        happenings = tracked.group.request(record, body)
+        assert not happenings, "a heartbeat that was to change nothing but times"

@@ -91,6 +91,11 @@ HEARTBEAT_VALIDATES_SINCE: Final = 3  #: Heartbeat v3 exists since brokers 2.3, 
 # A commit's per-partition codes that the request layer gives without asking the coordinator.
 _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
 
+_HEARTBEAT_NAME: Final = API_NAMES[HEARTBEAT]
+
+Beat = tuple[MirrorRecord, Any]
+"""A Heartbeat request and its decoded body."""
+
 
 class Line:
     """What one connection looks like from this group: enough to know when a queued request can have been processed."""
@@ -823,6 +828,51 @@ class ClassicGroup:
         return suspects
 
     # ------------------------------------------------------------------------------------------------ Heartbeat
+
+    def may_beat(self, record: MirrorRecord, body: Any) -> bool:
+        """Whether a Heartbeat request changes nothing but times, and no rule can have anything to say about it.
+
+        :meth:`request` would give no happenings for it.
+        """
+        member = self.members.get(body.member_id)
+        if member is None or member.gone is not None or member.fenced_us is not None or self.changed:
+            return False
+        if body.generation_id != member.joined or body.group_instance_id != member.instance_id:
+            return False
+        if member.actor.connection != record.connection or (self.open and (record.connection, record.exchange) in self.open):
+            return False
+        timeout_ms = member.session_timeout_ms
+        return not member.heartbeat_us or timeout_ms is None or record.at_us - member.heartbeat_us <= timeout_ms * 500
+
+    def beat(self, asked: Beat, record: MirrorRecord, body: Any, correlation_id: int) -> bool:
+        """Take in at once a Heartbeat request that :meth:`may_beat` and its answer, if that too changes nothing but times.
+
+        What it leaves behind is what :meth:`request` and :meth:`response` would leave. If it is another answer, or not so plain, nothing
+        is changed.
+        """
+        request, ask = asked
+        took_us = record.at_us - request.at_us
+        if request.exchange != record.exchange or request.connection != record.connection or took_us > SLOW_US:
+            return False
+        if correlation_id != request.correlation_id or body.error_code or body.throttle_time_ms or self.identity.alert:
+            return False
+        newest = self.rounds[-1] if self.rounds else None
+        if newest is None or newest.generation != ask.generation_id or newest.roster is None or request.broker != self.broker:
+            return False
+        member = self.members[ask.member_id]
+        if member.id not in newest.roster or member.rejoin_asked_us is not None:
+            return False
+        line = self.lines.get(request.connection)
+        if line is None:
+            line = self.lines[request.connection] = Line()
+        line.last_response_us = member.proven_us = self.last_record_us = record.at_us
+        if member.heartbeat_us:
+            interval = request.at_us - member.heartbeat_us
+            known = member.heartbeat_interval_us
+            member.heartbeat_interval_us = interval if known == 0 else (3 * known + interval) // 4
+        member.heartbeat_us = member.last_frame_us = request.at_us
+        member.last_frame = _HEARTBEAT_NAME
+        return True
 
     def _heartbeat_asked(self, exchange: Exchange) -> tuple[Happening, ...]:
         member = self.members.get(exchange.member_id)

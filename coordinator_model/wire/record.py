@@ -60,6 +60,15 @@ class MirrorRecord(NamedTuple):
     frame: bytes  #: header and body without the 4-byte length; empty for ticks, open and close
 
 
+class DecodedRecord(MirrorRecord):
+    """A record of a frame that its maker has decoded already: the reader need not do it again.
+
+    Equal to the plain record of the same content, and stored like it; what :meth:`_replace` gives is to be decoded again.
+    """
+
+    body: Any = None  #: the message, if there is one; nobody changes it. Its correlation id is the record's
+
+
 class Loss(NamedTuple):
     """What a ``gap`` record's value says was lost."""
 
