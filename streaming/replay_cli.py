@@ -152,7 +152,7 @@ class _Session:
             if all(is_record_file(source.peek(_FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
                 return
-            self._reader = CaptureReader(self._model("capture").captured, ports=ports, cluster=cluster)
+            self._reader = CaptureReader(self._model("capture").recorded, ports=ports, cluster=cluster)
             self._reader.read(in_order([self._packets(name, source) for name, source in zip(files, sources, strict=True)]))
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.wire import DecodeError, decode
-from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,8 @@ class Legs:
     """
 
     def __init__(self, write: Callable[[MirrorRecord], None]) -> None:
-        self._write = write
-        self._under_way: dict[bytes, tuple[Leg, int]] = {}
+        self.write = write
+        self.under_way: dict[bytes, tuple[Leg, int]] = {}  #: request → the connection that has it first, and since when
         self.echoes = 0  #: connections that repeated another
 
     def leg(self, endpoint: tuple[str, int]) -> Leg:
@@ -57,7 +57,7 @@ class Leg:
     def __call__(self, record: MirrorRecord) -> None:
         """Pass the record on, hold it back or drop it."""
         if record.group is None:  # a gap that concerns every group
-            self._legs._write(record)  # noqa: SLF001 - one thing in two classes
+            self._legs.write(record)
         elif self._is_echo:
             return
         elif self._held is None:
@@ -68,9 +68,29 @@ class Leg:
                 self._answered(record.exchange)
             elif record.kind is Kind.CLOSE:
                 self._closed()
-            self._legs._write(record)  # noqa: SLF001
+            self._legs.write(record)
         else:
             self._judge(record, self._held)
+
+    def speaks(self, frame: bytes, exchange: int, at_us: int) -> bool:
+        """Whether this connection is known to speak for itself, and this request of it is under way on no other.
+
+        The request is then noted. If not, its record is to be handed in.
+        """
+        if self._held is not None or self._is_echo:
+            return False
+        leg, _ = self._legs.under_way.setdefault(frame, (self, at_us))
+        if leg is not self:
+            return False
+        self._frames[exchange] = frame
+        return True
+
+    def answered(self, exchange: int) -> bool:
+        """Whether this connection is known to speak for itself. The request is then answered; if not, the record is to be handed in."""
+        if self._held is not None or self._is_echo:
+            return False
+        self._answered(exchange)
+        return True
 
     def _judge(self, record: MirrorRecord, held: list[MirrorRecord]) -> None:
         """While nothing distinguishes it yet."""
@@ -95,7 +115,7 @@ class Leg:
 
     def _other_under_way(self, record: MirrorRecord) -> Leg | None:
         """The connection on which this request is under way already; else it is from now on, on this one."""
-        under_way = self._legs._under_way  # noqa: SLF001
+        under_way = self._legs.under_way
         leg, since_us = under_way.setdefault(record.frame, (self, record.at_us))
         if leg is self:
             self._frames[record.exchange] = record.frame
@@ -107,7 +127,7 @@ class Leg:
     def _answered(self, exchange: int) -> None:
         frame = self._frames.pop(exchange, None)
         if frame is not None:
-            self._legs._under_way.pop(frame, None)  # noqa: SLF001
+            self._legs.under_way.pop(frame, None)
 
     def _closed(self) -> None:
         for exchange in tuple(self._frames):
@@ -118,7 +138,7 @@ class Leg:
         for record in held:
             if record.kind is Kind.RESPONSE:
                 self._answered(record.exchange)
-            self._legs._write(record)  # noqa: SLF001
+            self._legs.write(record)
 
     def _fall_silent(self) -> None:
         self._closed()
@@ -130,7 +150,9 @@ class Leg:
 def _names_member(record: MirrorRecord) -> bool:
     """Whether a request bears a member id, which no two clients share."""
     try:
-        body: Any = decode(record.frame, request=True, api_key=record.api_key, api_version=record.api_version).body
+        body: Any = record.body if isinstance(record, DecodedRecord) else None
+        if body is None:
+            body = decode(record.frame, request=True, api_key=record.api_key, api_version=record.api_version).body
     except DecodeError:
         return False
     members = getattr(body, "members", ()) or ()

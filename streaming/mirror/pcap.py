@@ -16,7 +16,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from streaming.mirror.captured import CapturedConversation, Endpoint, Stranger
 from streaming.mirror.legs import Legs
 from streaming.mirror.reassembly import Listener, Reassembler, Stream
@@ -84,7 +84,7 @@ class CaptureStats:
 class CaptureReader:
     """Takes packets in the order of the capture and writes mirror records.
 
-    :param write: takes the records, partition and offset -1; one without a group is for every partition.
+    :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
     """
@@ -94,6 +94,7 @@ class CaptureReader:
     ) -> None:
         self.stats = CaptureStats()
         self.now_us = 0  #: newest capture time, microseconds since the epoch
+        self.next_offset = 0  #: number of the next record
         self._write = write
         self._ports = frozenset(ports)
         self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
@@ -146,7 +147,7 @@ class CaptureReader:
             return at_us
         while self._next_tick_us <= at_us:
             self._tcp.tick(self._next_tick_us)
-            self._write(_tick(self._next_tick_us, self._cluster, self._name))
+            self._number(_tick(self._next_tick_us, self._cluster, self._name))
             self._next_tick_us += TICK_US
         return at_us
 
@@ -226,7 +227,20 @@ class CaptureReader:
                 stats.groups.add(group)
         elif kind is Kind.GAP and group is not None and group not in stats.groups:
             return  # nothing is known of the group that could be wrong now
+        self._number(record)
+
+    def deliver(self, record: DecodedRecord) -> None:
+        """Take a frame's record that is numbered, and of a group that is known already."""
+        self.next_offset += 1
+        self.stats.frames += 1
         self._write(record)
+
+    def _number(self, record: MirrorRecord) -> None:
+        numbered = tuple.__new__(DecodedRecord, (0, self.next_offset, *record[2:]))
+        if isinstance(record, DecodedRecord):
+            numbered.body = record.body
+        self.next_offset += 1
+        self._write(numbered)
 
 
 def in_order(captures: Sequence[Iterator[Packet]]) -> Iterator[Packet]:

@@ -1,7 +1,8 @@
 """TCP segments out of packets: what lies before the payload is taken apart and checked no more than needed.
 
 The everyday packets (IPv4 or IPv6 in Ethernet, VLANs included, loopback, Linux cooked or nothing at all) are unpacked here, because
-making an object of each header costs nine times as much; the odd ones (MPLS, PPPoE, IPv6 extension headers) are left to dpkt.
+making an object of each header costs nine times as much, and the plainest of them in one go; the odd ones (MPLS, PPPoE, IPv6 extension
+headers) are left to dpkt.
 
 The traps: Ethernet pads short packets, so the IP header says where the payload ends, but a packet that the sending host's network card
 was to cut up (segmentation offload) may be captured with a length of 0. The snap length cuts packets short without a trace in them.
@@ -17,6 +18,7 @@ import dpkt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 Segment = tuple[bytes, int, int, int, bytes, int]
 """Addresses and ports as one key (source before destination), sequence number, acknowledgement number, flags, captured payload, and how
@@ -54,6 +56,19 @@ LINK_TYPES: Final = frozenset(_LINKS)
 _ipv4 = struct.Struct(">BxHxxHxBxx8s").unpack_from  # version and header length, total length, fragment, protocol, addresses
 _ipv6 = struct.Struct(">4xHBx32s").unpack_from  # payload length, next header, addresses
 _tcp = struct.Struct(">4sIIBB").unpack_from  # ports, sequence number, acknowledgement number, header length, flags
+_UNFRAGMENTED: Final = 0x3FFF  # more fragments, and the fragment's offset
+_WITHOUT_OPTIONS: Final = 0x45  # version and header length
+
+
+def _plain(at: int, type_at: int) -> tuple[Callable[[bytes], tuple[Any, ...]], bytes, int, int]:
+    """What reads all headers of an everyday packet at once: EtherType, version and header length, total length, fragment, protocol,
+    addresses with ports, sequence number, acknowledgement number, header length, flags; the EtherType; where IP and TCP begin.
+    """
+    to_type = f"{type_at}x2s{at - type_at - 2}x" if type_at >= 0 else f"{at}x0s"
+    return struct.Struct(f">{to_type}BxHxxHxBxx12sIIBB").unpack_from, _IPV4 if type_at >= 0 else b"", at, at + 20
+
+
+_PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in _LINKS.items()}
 
 
 def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
@@ -62,6 +77,20 @@ def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
     :param link: link type, one of :data:`LINK_TYPES`.
     :param original: the packet's length before the snap length cut it.
     """
+    unpack, ipv4, at, transport = _PLAIN[link]
+    try:
+        kind, version, length, fragment, protocol, key, sequence, acknowledged, offset, flags = unpack(packet)
+    except struct.error:
+        return _odd_segment(link, packet, original)
+    if version == _WITHOUT_OPTIONS and kind == ipv4 and protocol == _TCP and not fragment & _UNFRAGMENTED:
+        end = at + length
+        if at < end <= len(packet):
+            return key, sequence, acknowledged, flags, packet[transport + (offset >> 4) * 4 : end], 0
+    return _odd_segment(link, packet, original)
+
+
+def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
+    """Likewise, whatever the packet is like."""
     try:
         at, type_at = _LINKS[link]
         kind = packet[type_at : type_at + 2] if type_at >= 0 else _by_version(packet[at])
