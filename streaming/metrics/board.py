@@ -1,9 +1,10 @@
 """What the result topics say, kept as the few values that metrics need.
 
-The traps. *A scrape comes in a thread of its own*, so whatever it reads is taken under the lock. *The groups topic remembers longer than
-the model*: when a checkpoint was given up, groups that are gone leave no tombstone. So a group is shown only if the model that now has
-its partition can have written it. *Half-read topics make counters fall*: until all three were read to their end, nothing of them is
-shown.
+The traps. *A scrape comes in a thread of its own* and takes its time, so it works on a view that was taken under the lock. *A storm
+rewrites thousands of groups a second*, each a few kilobytes of JSON, so a group is looked into when somebody wants to see it. *The
+groups topic remembers longer than the model*: when a checkpoint was given up, groups that are gone leave no tombstone. So a group is
+shown only if the model that now has its partition can have written it. *Half-read topics make counters fall*: until all three were read
+to their end, nothing of them is shown.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import json
 import threading
 from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from coordinator_model.findings import Status
 from coordinator_model.tally import BUCKETS_S
 from streaming.sinks.findings import microseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+Made = TypeVar("Made")
 
 FINDINGS: Final = "findings"
 GROUPS: Final = "groups"
@@ -76,79 +80,37 @@ class Histogram:
         self.sum_s += sum_s
 
 
-class Board:
-    """Everything that a scrape shows.
+@dataclass
+class View:
+    """Everything that a scrape shows."""
 
-    :param topic: the mirror topic; the status of another is left alone.
-    """
+    complete: bool = False  #: the result topics were read to their end
+    groups: dict[str, Group] = field(default_factory=dict)  #: by key of the record
+    status: dict[int, dict[str, Any]] = field(default_factory=dict)  #: by mirror partition, as published
+    open: dict[str, OpenFinding] = field(default_factory=dict)  #: by finding id
+    opened: Counter[tuple[str, str, str]] = field(default_factory=Counter)  #: (cluster, rule, severity), since the start
+    unreadable: int = 0
+    ends: dict[int, int] = field(default_factory=dict)  #: end offset by mirror partition
+    begins: dict[int, int] = field(default_factory=dict)
+    running: bool = False
+    restarts: Counter[str] = field(default_factory=Counter)
+    progress_at_s: float | None = None
+    batches: Histogram = field(default_factory=Histogram)
 
-    def __init__(self, topic: str) -> None:
-        self.lock = threading.Lock()
-        self.complete = False  #: the result topics were read to their end
-        self.groups: dict[str, Group] = {}  #: by key of the record
-        self.status: dict[int, dict[str, Any]] = {}  #: by mirror partition, as published
-        self.open: dict[str, OpenFinding] = {}  #: by finding id
-        self.opened: Counter[tuple[str, str, str]] = Counter()  #: (cluster, rule, severity), since the start
-        self.unreadable = 0
-        self.ends: dict[int, int] = {}  #: end offset by mirror partition
-        self.begins: dict[int, int] = {}
-        self.running = False
-        self.restarts: Counter[str] = Counter()
-        self.progress_at_s: float | None = None
-        self.batches = Histogram()
-        self._topic = topic
-
-    # --- what the result topics say -----------------------------------------------------------------------------------------
-
-    def apply(self, kind: str, records: Mapping[str, bytes | None]) -> None:
-        """Take in the newest value of some keys of a result topic; None is a tombstone."""
-        take = {FINDINGS: self._finding, GROUPS: self._group, STATUS: self._partition}[kind]
-        for key, value in records.items():
-            try:
-                content = None if value is None else json.loads(value)
-                with self.lock:
-                    take(key, content)
-            except (ValueError, LookupError, TypeError, AttributeError):
-                self.unreadable += 1
-
-    def _group(self, key: str, content: dict[str, Any] | None) -> None:
-        if content is None:
-            self.groups.pop(key, None)
-        else:
-            self.groups[key] = _group(content)
-
-    def _partition(self, key: str, content: dict[str, Any] | None) -> None:  # noqa: ARG002 - the content names its partition
-        if content is not None and content["topic"] == self._topic:
-            self.status[int(content["partition"])] = content
-
-    def _finding(self, key: str, content: dict[str, Any] | None) -> None:
-        if content is None or Status(content["status"]) is Status.RESOLVED:
-            self.open.pop(key, None)
-            return
-        finding = OpenFinding(content["cluster"], content["group"], content["rule"], content["severity"])
-        if self.complete and key not in self.open:
-            self.opened[finding.cluster, finding.rule, finding.severity] += 1
-        self.open[key] = finding
-
-    # --- what the driver says -------------------------------------------------------------------------------------------------
-
-    def observe(self, *, running: bool, restarts: Counter[str]) -> None:
-        """How the monitor is."""
-        with self.lock:
-            self.running = running
-            self.restarts = restarts
-
-    def observe_progress(self, at_s: float, batch_s: float | None) -> None:
-        """The findings query reported at ``at_s``; ``batch_s`` is how long its batch took, None if it had nothing to do."""
-        with self.lock:
-            self.progress_at_s = at_s
-            if batch_s is not None:
-                self.batches.observe(batch_s)
-
-    # --- what follows from it -------------------------------------------------------------------------------------------------
+    def copy(self) -> View:
+        return replace(
+            self,
+            groups=self.groups.copy(),
+            status=self.status.copy(),
+            open=self.open.copy(),
+            opened=self.opened.copy(),
+            ends=self.ends.copy(),
+            begins=self.begins.copy(),
+            batches=Histogram(self.batches.counts, self.batches.sum_s),
+        )
 
     def living_groups(self) -> list[Group]:
-        """Groups that the models of today know; the lock is the caller's."""
+        """Groups that the models of today know."""
         return [group for group in self.groups.values() if not self._is_of_an_earlier_model(group)]
 
     def _is_of_an_earlier_model(self, group: Group) -> bool:
@@ -163,6 +125,113 @@ class Board:
             return None
         read = (status or {}).get("next_offset") or 0
         return max(0, end - max(read, self.begins.get(partition, 0)))
+
+
+class Board:
+    """Takes in what comes and gives a :class:`View` of it to whoever asks.
+
+    :param topic: the mirror topic; the status of another is left alone.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._now = View()
+        self._unread: dict[str, bytes | None] = {}  # groups that nobody has looked into yet
+        self._lock = threading.Lock()
+        self._looking = threading.Lock()
+
+    def look(self) -> View:
+        """Everything as it is now."""
+        with self._looking:  # a second scrape meanwhile would show the groups as they were before
+            with self._lock:
+                unread, self._unread = self._unread, {}
+            groups = {key: self._read(_group, value) for key, value in unread.items()}
+            with self._lock:
+                for key, group in groups.items():
+                    if group is not None:
+                        self._now.groups[key] = group
+                    elif unread[key] is None:
+                        self._now.groups.pop(key, None)
+                return self._now.copy()
+
+    def _read(self, make: Callable[[Any], Made], value: bytes | None) -> Made | None:
+        """None for a tombstone, and for what cannot be read, which is counted."""
+        if value is None:
+            return None
+        try:
+            return make(json.loads(value))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            with self._lock:
+                self._now.unreadable += 1
+            return None
+
+    # --- what the result topics say -----------------------------------------------------------------------------------------
+
+    def apply(self, kind: str, records: Mapping[str, bytes | None]) -> None:
+        """Take in the newest value of some keys of a result topic; None is a tombstone."""
+        if kind == GROUPS:
+            with self._lock:
+                self._unread.update(records)
+        for key, value in records.items() if kind == FINDINGS else ():
+            finding = self._read(_finding, value)
+            if finding is not None or value is None:
+                with self._lock:
+                    self._take_finding(key, finding)
+        for value in records.values() if kind == STATUS else ():
+            status = self._read(_status, value)
+            if status is not None and status["topic"] == self._topic:
+                with self._lock:
+                    self._now.status[status["partition"]] = status
+
+    def _take_finding(self, key: str, told: tuple[OpenFinding, bool] | None) -> None:
+        now = self._now
+        if told is None or not told[1]:
+            now.open.pop(key, None)
+            return
+        finding = told[0]
+        if now.complete and key not in now.open:
+            now.opened[finding.cluster, finding.rule, finding.severity] += 1
+        now.open[key] = finding
+
+    def is_complete(self) -> bool:
+        return self._now.complete
+
+    def read_to_the_end(self) -> None:
+        """Whatever comes from here on is news."""
+        with self._lock:
+            self._now.complete = True
+
+    def observe_mirror(self, begins: Mapping[int, int], ends: Mapping[int, int]) -> None:
+        """First and end offset of each partition of the mirror topic."""
+        with self._lock:
+            self._now.begins, self._now.ends = dict(begins), dict(ends)
+
+    # --- what the driver says -------------------------------------------------------------------------------------------------
+
+    def observe(self, *, running: bool, restarts: Counter[str]) -> None:
+        """How the monitor is."""
+        with self._lock:
+            self._now.running = running
+            self._now.restarts = restarts
+
+    def observe_progress(self, at_s: float, batch_s: float | None) -> None:
+        """The findings query reported at ``at_s``; ``batch_s`` is how long its batch took, None if it had nothing to do."""
+        with self._lock:
+            self._now.progress_at_s = at_s
+            if batch_s is not None:
+                self._now.batches.observe(batch_s)
+
+
+def _finding(content: dict[str, Any]) -> tuple[OpenFinding, bool]:
+    """Where it counts, and whether it is open."""
+    finding = OpenFinding(content["cluster"], content["group"], content["rule"], content["severity"])
+    return finding, Status(content["status"]) is not Status.RESOLVED
+
+
+def _status(content: dict[str, Any]) -> dict[str, Any]:
+    for needed in ("next_offset", "newest_record_ms", "snapshot_bytes", "counters"):
+        content[needed]
+    return {**content, "topic": str(content["topic"]), "partition": int(content["partition"])}
 
 
 def _group(content: dict[str, Any]) -> Group:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric as Family
 
-    from streaming.metrics.board import Board, Group
+    from streaming.metrics.board import Board, Group, View
     from streaming.metrics.settings import Metrics
 
 STATE_NUMBERS: Final = {
@@ -72,13 +72,13 @@ class Collector:
         return _families().values()
 
     def collect(self) -> Iterator[Family]:
-        scrape = _Scrape(self._board, self._settings, self._now_s())
-        with self._board.lock:
-            scrape.monitor()
-            if self._board.complete:
-                scrape.partitions()
-                scrape.clusters()
-                scrape.groups()
+        view = self._board.look()
+        scrape = _Scrape(view, self._settings, self._now_s())
+        scrape.monitor()
+        if view.complete:
+            scrape.partitions()
+            scrape.clusters()
+            scrape.groups()
         yield from scrape.families.values()
 
 
@@ -87,11 +87,11 @@ def _families() -> dict[str, Any]:
 
 
 class _Scrape:
-    """One answer in the making; the board's lock is held."""
+    """One answer in the making."""
 
-    def __init__(self, board: Board, settings: Metrics, now_s: float) -> None:
+    def __init__(self, view: View, settings: Metrics, now_s: float) -> None:
         self.families = _families()
-        self._board = board
+        self._view = view
         self._settings = settings
         self._now_s = now_s
 
@@ -107,24 +107,24 @@ class _Scrape:
 
     def monitor(self) -> None:
         """What the driver knows without reading anything."""
-        board = self._board
+        view = self._view
         self._add("rebalance_monitor_build_info", 1, version("rebalance-monitor"))
-        self._add("rebalance_monitor_up", board.running)
+        self._add("rebalance_monitor_up", view.running)
         for part in ("findings", "quality", "jvm"):
-            self._add("rebalance_monitor_restarts_total", board.restarts[part], part)
-        if board.progress_at_s is not None:
-            self._add("rebalance_monitor_last_progress_timestamp_seconds", board.progress_at_s)
-        self._add_histogram("rebalance_monitor_batch_duration_seconds", board.batches)
-        self._add("rebalance_monitor_unreadable_results_total", board.unreadable)
-        for partition in sorted(board.ends):
+            self._add("rebalance_monitor_restarts_total", view.restarts[part], part)
+        if view.progress_at_s is not None:
+            self._add("rebalance_monitor_last_progress_timestamp_seconds", view.progress_at_s)
+        self._add_histogram("rebalance_monitor_batch_duration_seconds", view.batches)
+        self._add("rebalance_monitor_unreadable_results_total", view.unreadable)
+        for partition in sorted(view.ends):
             self._lag(partition)
 
     def _lag(self, partition: int) -> None:
-        behind = self._board.behind(partition)
-        if behind is None or not self._board.complete:
+        behind = self._view.behind(partition)
+        if behind is None or not self._view.complete:
             return
         self._add("rebalance_monitor_lag_records", behind, str(partition))
-        newest_ms = self._board.status.get(partition, {}).get("newest_record_ms")
+        newest_ms = self._view.status.get(partition, {}).get("newest_record_ms")
         if behind == 0:
             self._add("rebalance_monitor_lag_seconds", 0, str(partition))
         elif newest_ms is not None:
@@ -136,7 +136,7 @@ class _Scrape:
         gaps: Counter[str] = Counter()
         frames: Counter[tuple[str, str, str, str]] = Counter()
         gap_ms = 0
-        for partition, status in sorted(self._board.status.items()):
+        for partition, status in sorted(self._view.status.items()):
             label = str(partition)
             self._add("rebalance_monitor_newest_record_timestamp_seconds", status["newest_record_ms"] / 1_000, label)
             if status.get("last_tick_ms") is not None:
@@ -164,10 +164,10 @@ class _Scrape:
 
     def clusters(self) -> None:
         """Totals, whatever groups are shown."""
-        board = self._board
+        view = self._view
         errors: Counter[tuple[str, str, str]] = Counter()
         phases: dict[tuple[str, str], Histogram] = {}
-        for status in board.status.values():
+        for status in view.status.values():
             for *labels, count in status.get("errors", ()):
                 cluster, api, error = labels
                 errors[cluster, api, error] += count
@@ -177,7 +177,7 @@ class _Scrape:
             self._add("rebalance_errors_total", count, *answer)
         for where, histogram in sorted(phases.items()):
             self._add_histogram("rebalance_phase_duration_seconds", histogram, *where)
-        states = Counter((group.cluster, group.state) for group in board.living_groups())
+        states = Counter((group.cluster, group.state) for group in view.living_groups())
         clusters = {cluster for cluster, _ in [*states, *phases]}
         for cluster in sorted(clusters):
             for state in State:
@@ -186,19 +186,19 @@ class _Scrape:
 
     def _findings(self, clusters: set[str]) -> None:
         """Each rule of the catalogue from the start on, with 0: a counter that begins at 1 has not increased for anybody."""
-        open_ = Counter((finding.cluster, finding.rule, finding.severity) for finding in self._board.open.values())
+        open_ = Counter((finding.cluster, finding.rule, finding.severity) for finding in self._view.open.values())
         usual = {(cluster, rule.id, rule.severity.value) for cluster in clusters for rule in CATALOGUE.values()}
         for where in sorted(usual | set(open_)):
             self._add("rebalance_open_findings", open_[where], *where)
-        for where in sorted(usual | set(self._board.opened)):
-            self._add("rebalance_findings_total", self._board.opened[where], *where)
+        for where in sorted(usual | set(self._view.opened)):
+            self._add("rebalance_findings_total", self._view.opened[where], *where)
 
     # --- groups -----------------------------------------------------------------------------------------------------------
 
     def groups(self) -> None:
         """The groups that the operator wants, as many as allowed, first by name: the same ones after a restart."""
         settings = self._settings
-        living = [group for group in self._board.living_groups() if group.state != State.DEAD]
+        living = [group for group in self._view.living_groups() if group.state != State.DEAD]
         wanted = [
             group
             for group in living
@@ -210,7 +210,7 @@ class _Scrape:
         for group in shown:
             self._group(group)
         names = {(group.cluster, group.name) for group in shown}
-        open_ = Counter(self._board.open.values())
+        open_ = Counter(self._view.open.values())
         for finding, count in sorted(open_.items()):
             if (finding.cluster, finding.group) in names:
                 self._add("rebalance_group_open_findings", count, *finding)

@@ -1,7 +1,7 @@
 """Follows the result topics in a thread and puts what they say on the board; looks now and then how far the mirror goes.
 
-The trap: a storm rewrites thousands of groups a second, and the thread shares the interpreter with the driver's loop. So of everything
-that is fetched at once only the newest value of each key is looked into.
+The trap: the thread shares the interpreter with the driver's loop. So of everything that is fetched at once only the newest value of each
+key is handed on, and what costs is left to whoever scrapes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Feed:
         looked_at = 0.0
         try:
             while not self._stop.is_set():
-                if not self._to_read and not self._board.complete:
+                if not self._to_read and not self._board.is_complete():
                     self._assign(consumer)
                 self._read(consumer)
                 if time.monotonic() - looked_at >= _ENDS_EVERY_S:
@@ -82,7 +82,7 @@ class Feed:
             self._to_read = found
 
     def _read(self, consumer: Consumer) -> None:
-        if not self._to_read and not self._board.complete:
+        if not self._to_read and not self._board.is_complete():
             self._stop.wait(_WAIT_S)
             return
         newest: dict[str, dict[str, bytes | None]] = {kind: {} for kind in self._kinds.values()}
@@ -95,15 +95,19 @@ class Feed:
         for kind, records in newest.items():
             self._board.apply(kind, records)
         if not self._to_read:
-            self._board.complete = True
+            self._board.read_to_the_end()
 
     def _look_at_the_mirror(self, admin: AdminClient) -> None:
-        count = max(self._mirror.partitions, *(partition + 1 for partition in self._board.status), 1)
-        wanted = [TopicPartition(self._mirror.topic, partition) for partition in range(count)]
-        timeout_s = self._config.kafka.reach_timeout_s
+        topic, timeout_s = self._mirror.topic, self._config.kafka.reach_timeout_s
         with contextlib.suppress(KafkaException):  # Kafka is away: what was known stays, and ages
-            for spec, known in ((OffsetSpec.earliest(), self._board.begins), (OffsetSpec.latest(), self._board.ends)):
-                asked = admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=timeout_s)
-                offsets = {where.partition: future.result().offset for where, future in asked.items()}
-                with self._board.lock:
-                    known.update(offsets)
+            partitions = admin.list_topics(topic, timeout=timeout_s).topics[topic].partitions
+            begins, ends = (
+                {where.partition: future.result().offset for where, future in asked.items()}
+                for asked in (
+                    admin.list_offsets(
+                        {TopicPartition(topic, partition): spec for partition in partitions}, request_timeout=timeout_s
+                    )
+                    for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+                )
+            )
+            self._board.observe_mirror(begins, ends)

@@ -39,7 +39,7 @@ def half_way():
 
 def test_a_group_is_in_one_state_and_its_figures_are_those_of_the_groups_topic(half_way):
     found = samples(half_way.board)
-    for group in half_way.board.groups.values():
+    for group in half_way.board.look().groups.values():
         labels = {"cluster": group.cluster, "group": group.name}
         states = {state: value(found, "rebalance_group_state", **labels, state=state) for state in State}
         assert states == {state: None if state is State.DEAD else float(state == group.state) for state in State}
@@ -48,7 +48,7 @@ def test_a_group_is_in_one_state_and_its_figures_are_those_of_the_groups_topic(h
         joins = value(found, "rebalance_group_join_duration_seconds_count", **labels)
         causes = select(found, "rebalance_group_rebalances_total")
         assert sum(count for where, count in causes.items() if ("group", group.name) in where) == joins > 0
-    assert any(group.members for group in half_way.board.groups.values())
+    assert any(group.members for group in half_way.board.look().groups.values())
 
 
 def test_every_frame_of_the_transcript_is_counted(eager):
@@ -72,7 +72,7 @@ def test_the_phases_of_all_groups_make_the_histogram(eager):
 
 def test_findings_are_shown_by_rule_and_severity_and_for_the_group_that_they_are_about():
     watched = Watched(CRIME).told().read()
-    found, open_ = samples(watched.board), list(watched.board.open.values())
+    found, open_ = samples(watched.board), list(watched.board.look().open.values())
     assert open_
     for finding in open_:
         where = {"cluster": finding.cluster, "rule": finding.rule, "severity": finding.severity}
@@ -179,18 +179,17 @@ def test_no_label_names_a_member_a_client_or_a_connection(half_way):
 def test_lag_is_what_was_not_read_and_how_old_the_newest_is_that_was(eager):
     board = eager.board
     read, newest_s = eager.model.next_offset, eager.model.now_us // 1_000 / 1_000
-    board.ends = {0: read, 1: 40}
-    board.begins = {0: 0, 1: 15}
+    board.observe_mirror({0: 0, 1: 15}, {0: read, 1: 40})
     found = samples(board, now_s=newest_s + 60)
     assert value(found, "rebalance_monitor_lag_records", partition="0") == 0
     assert value(found, "rebalance_monitor_lag_seconds", partition="0") == 0
     assert value(found, "rebalance_monitor_lag_records", partition="1") == 25, "a partition of which nothing was read"
     assert value(found, "rebalance_monitor_lag_seconds", partition="1") is None
-    board.ends = {0: read + 7}
+    board.observe_mirror({0: 0}, {0: read + 7})
     found = samples(board, now_s=newest_s + 60)
     assert value(found, "rebalance_monitor_lag_records", partition="0") == 7
     assert value(found, "rebalance_monitor_lag_seconds", partition="0") == pytest.approx(60)
-    board.ends = {}
+    board.observe_mirror({}, {})
 
 
 def test_partitions_are_summed_where_they_count_the_same_and_apart_where_they_do_not():
@@ -208,12 +207,8 @@ def test_partitions_are_summed_where_they_count_the_same_and_apart_where_they_do
         assert tick_s == pytest.approx(watched.model.tally.tick_us / 1e6, abs=0.001)
 
 
-def test_nothing_is_shown_of_topics_that_are_half_read(eager):
-    eager.board.complete = False
-    try:
-        found = samples(eager.board)
-    finally:
-        eager.board.complete = True
+def test_nothing_is_shown_of_topics_that_are_half_read():
+    found = samples(Watched(EAGER).read().told(complete=False).board)
     assert not select(found, "rebalance_monitor_frames_total")
     assert not groups_shown(found)
     assert value(found, "rebalance_monitor_up") == 0
@@ -261,7 +256,7 @@ def test_records_of_an_earlier_release_are_shown_with_what_they_hold():
 def test_the_status_of_another_mirror_topic_is_left_alone():
     board = Board(TOPIC)
     board.apply(STATUS, {"other/0": json.dumps({"topic": "other", "partition": 0}).encode()})
-    assert board.status == {}
+    assert board.look().status == {}
 
 
 def test_a_name_that_needs_escaping_comes_through():

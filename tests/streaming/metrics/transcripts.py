@@ -35,7 +35,7 @@ class Watched:
                 self.board.apply(FINDINGS, {finding.id: encoded(finding.as_json())})
         return self
 
-    def told(self, **status):
+    def told(self, *, complete=True, **status):
         for group in self.model.changed_groups():
             self.board.apply(GROUPS, {group.key: encoded(group.as_json())})
         self.board.apply(
@@ -54,7 +54,8 @@ class Watched:
                 )
             },
         )
-        self.board.complete = True
+        if complete:
+            self.board.read_to_the_end()
         return self
 
 
