@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 1000
 _LOOK_FOR_PARTITIONS_S: Final = 300.0
+_LOOK_AGAIN_S: Final = 0.1
 
 
 class Record(NamedTuple):
@@ -74,7 +75,7 @@ class Feed:
         :raises SetupError: when that cannot be found out.
         """
         try:
-            for place in self._listed():
+            for place in self._found():
                 first, end = self._consumer.get_watermark_offsets(place, timeout=self._kafka.reach_timeout_s)
                 self.ends[place.topic, place.partition] = end
                 self._next[place.topic, place.partition] = first
@@ -128,6 +129,17 @@ class Feed:
             position = self._consumer.position([TopicPartition(*place)])[0].offset
             self._next[place] = max(self._next[place], position)
         return [place for place, end in self.ends.items() if self._next[place] < end]
+
+    def _found(self) -> list[TopicPartition]:
+        """A topic that was created just now is unknown to a broker for a moment."""
+        deadline = time.monotonic() + self._kafka.reach_timeout_s
+        while True:
+            try:
+                return self._listed()
+            except SetupError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK_AGAIN_S)
 
     def _listed(self) -> list[TopicPartition]:
         places = []
