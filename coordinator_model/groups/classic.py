@@ -866,30 +866,31 @@ class ClassicGroup:
         if line is None:
             line = self.lines[request.connection] = Line()
         line.last_response_us = member.proven_us = self.last_record_us = record.at_us
-        if member.heartbeat_us:
-            interval = request.at_us - member.heartbeat_us
-            known = member.heartbeat_interval_us
-            member.heartbeat_interval_us = interval if known == 0 else (3 * known + interval) // 4
-        member.heartbeat_us = member.last_frame_us = request.at_us
+        self._note_pace(member, request.at_us)
+        member.last_frame_us = request.at_us
         member.last_frame = _HEARTBEAT_NAME
         return True
+
+    def _note_pace(self, member: Member, at_us: int) -> int:
+        """A heartbeat was sent; gives the microseconds since the one before, 0 if there was none."""
+        before_us, member.heartbeat_us = member.heartbeat_us, at_us
+        if not before_us:
+            return 0
+        pause_us, known, least = at_us - before_us, member.heartbeat_interval_us, member.least_interval_us
+        member.heartbeat_interval_us = pause_us if known == 0 else (3 * known + pause_us) // 4
+        if (pause_us < least - least // 8 or not least) and before_us > member.joined_us:
+            member.least_interval_us = pause_us
+            self.cold_changed = True
+        return pause_us
 
     def _heartbeat_asked(self, exchange: Exchange) -> tuple[Happening, ...]:
         member = self.members.get(exchange.member_id)
         if member is None:
             return NOTHING
         late: tuple[Happening, ...] = NOTHING
-        if member.heartbeat_us:
-            interval = exchange.inv_us - member.heartbeat_us
-            known = member.heartbeat_interval_us
-            member.heartbeat_interval_us = interval if known == 0 else (3 * known + interval) // 4
-            least = member.least_interval_us
-            if (interval < least - least // 8 or not least) and member.heartbeat_us > member.joined_us:
-                member.least_interval_us = interval
-                self.cold_changed = True
-            if member.session_timeout_ms is not None and interval > member.session_timeout_ms * 500:
-                late = thin_margin(self, exchange, member)
-        member.heartbeat_us = exchange.inv_us
+        pause_us = self._note_pace(member, exchange.inv_us)
+        if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 500:
+            late = thin_margin(self, exchange, member)
         if exchange.key[0] != member.actor.connection:
             late += self.identity.other_voice(self, exchange, member)
         return late
