@@ -162,22 +162,28 @@ class Broker:
         One listener may answer before another finds its port taken, so one alone tells nothing. Those with security are not asked.
         """
         deadline = time.monotonic() + timeout_s
-        admins = [
-            AdminClient({"bootstrap.servers": self.address(listener), "reconnect.backoff.max.ms": 200}, logger=_silent)
-            for listener, protocol in self._protocols.items()
-            if protocol == "PLAINTEXT"
-        ]
-        everybody = {broker.node_id for broker in self._quorum}
+        listeners = [listener for listener, protocol in self._protocols.items() if protocol == "PLAINTEXT"]
         while True:
             for broker in self._quorum:
                 broker.check()
-            with contextlib.suppress(KafkaException):
-                # Not describe_cluster(): librdkafka aborts the process when the broker goes away while that is under way.
-                if all(admin.list_topics(timeout=_ANSWER_TIMEOUT_S).brokers.keys() >= everybody for admin in admins):
-                    return
+            if all(self._answers(listener) for listener in listeners):
+                return
             if time.monotonic() > deadline:
                 raise BrokerError(f"Kafka broker {self.node_id} does not answer after {timeout_s:.0f} s{self._last_words()}")
             time.sleep(0.05)
+
+    def _answers(self, listener: str) -> bool:
+        """Whether it tells of all brokers there.
+
+        Each question has a client of its own: one that was told where the broker advertises itself asks there the next time, and what is
+        to stand there may not be up yet.
+        """
+        admin = AdminClient({"bootstrap.servers": self.address(listener), "reconnect.backoff.max.ms": 200}, logger=_silent)
+        with contextlib.suppress(KafkaException):
+            # Not describe_cluster(): librdkafka aborts the process when the broker goes away while that is under way.
+            known = admin.list_topics(timeout=_ANSWER_TIMEOUT_S).brokers
+            return all(broker.node_id in known for broker in self._quorum)
+        return False
 
     def stop(self) -> None:
         """Shut it down in good order: it hands its groups over and flushes its logs."""
