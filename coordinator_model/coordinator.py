@@ -24,7 +24,15 @@ from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
 from coordinator_model.settings import Settings
-from coordinator_model.snapshots import SnapshotError, pack_cold, pack_hot, pack_partition, unpack_group, unpack_partition
+from coordinator_model.snapshots import (
+    SnapshotError,
+    pack_cold,
+    pack_group,
+    pack_hot,
+    pack_partition,
+    unpack_group,
+    unpack_partition,
+)
 from coordinator_model.tally import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Tally
 from coordinator_model.wire import API_NAMES, DecodeError, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, RecordError, unpack_loss
@@ -52,15 +60,16 @@ _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # looked up once, for they ar
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("beat", "cold", "due_us", "group", "hot", "ledger")
+    __slots__ = ("beat", "cold", "due_us", "group", "hot", "ledger", "packed")
 
     def __init__(self, *, due_us: int | None = None, cold: bytes = b"", hot: bytes = b"") -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
         self.beat: Beat | None = None  #: a heartbeat under way that the group has not been shown yet
         self.due_us = due_us
-        self.cold = cold  #: as of the last snapshot, and likewise
-        self.hot = hot
+        self.cold = cold  #: as of the last snapshot
+        self.hot = hot  #: as it was restored
+        self.packed = b""  #: the group's part of the last snapshot
 
 
 class Coordinator:
@@ -215,8 +224,11 @@ class Coordinator:
                 if tracked.group.cold_changed or not tracked.cold:
                     tracked.cold = pack_cold(tracked.group, tracked.ledger)
                     tracked.group.cold_changed = False
-                tracked.hot = pack_hot(tracked.group)
+                tracked.packed = pack_group(key, tracked.due_us, tracked.cold, pack_hot(tracked.group))
         self._dirty.clear()
+        groups = [
+            tracked.packed or pack_group(key, tracked.due_us, tracked.cold, tracked.hot) for key, tracked in self._groups.items()
+        ]
         return pack_partition(
             {
                 "topic": self.topic,
@@ -228,9 +240,9 @@ class Coordinator:
                 "tally": self.tally.pack(),
                 "loading": self._loading,
                 "view": [self._view.cluster, self._view_due_us, list(self._view.open.values())],
-                "groups": [[*key, tracked.due_us, tracked.cold, tracked.hot] for key, tracked in self._groups.items()],
                 "changed": [list(key) for key in self._changed],
-            }
+            },
+            groups,
         )
 
     @classmethod
@@ -483,6 +495,7 @@ class Coordinator:
     def _schedule(self, key: GroupKey, tracked: _Tracked, due_us: int) -> None:
         if tracked.due_us is None or due_us < tracked.due_us:
             tracked.due_us = due_us
+            self._dirty.add(key)
             heappush(self._deadlines, (due_us, key))
 
     def _move_clock(self, now_us: int, found: list[Finding]) -> None:

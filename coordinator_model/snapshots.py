@@ -7,7 +7,7 @@ default; anything else needs a new format version and a reader for the old one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from enum import Enum
 from operator import attrgetter
@@ -219,9 +219,23 @@ def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
     return ledger
 
 
-def pack_partition(content: dict[str, Any]) -> bytes:
-    """The whole model of a partition; ``content`` holds plain values and packed groups."""
-    return _pack([FORMAT_VERSION, content])
+def pack_group(key: tuple[str, str], due_us: int | None, cold: bytes, hot: bytes) -> bytes:
+    """A group's place in :func:`pack_partition`: cluster, name, when it is due, and its two parts."""
+    return _pack([*key, due_us, cold, hot])
+
+
+def pack_partition(content: dict[str, Any], groups: Sequence[bytes]) -> bytes:
+    """The whole model of a partition; ``content`` holds plain values, ``groups`` what :func:`pack_group` gave.
+
+    They are put together as msgpack would: most groups of a partition are as they were, and are not packed again with it.
+    """
+    packed = _pack([FORMAT_VERSION, content | {"groups": None}])
+    assert packed.endswith(_NIL)
+    return b"".join((packed.removesuffix(_NIL), _ARRAY_32, len(groups).to_bytes(4, "big"), *groups))
+
+
+_NIL: Final = b"\xc0"
+_ARRAY_32: Final = b"\xdd"
 
 
 def unpack_partition(blob: bytes) -> dict[str, Any]:
