@@ -90,6 +90,7 @@ class View:
     open: dict[str, OpenFinding] = field(default_factory=dict)  #: by finding id
     opened: Counter[tuple[str, str, str]] = field(default_factory=Counter)  #: (cluster, rule, severity), since the start
     unreadable: int = 0
+    failures: int = 0  #: of whoever brings the records
     ends: dict[int, int] = field(default_factory=dict)  #: end offset by mirror partition
     begins: dict[int, int] = field(default_factory=dict)
     running: bool = False
@@ -200,6 +201,14 @@ class Board:
         """Whatever comes from here on is news."""
         with self._lock:
             self._now.complete = True
+
+    def begin_anew(self) -> None:
+        """Whoever brings the records failed, and starts again from their beginning."""
+        with self._lock:
+            now = self._now
+            now.complete = False
+            now.failures += 1
+            now.groups, now.status, now.open, self._unread = {}, {}, {}, {}
 
     def observe_mirror(self, begins: Mapping[int, int], ends: Mapping[int, int]) -> None:
         """First and end offset of each partition of the mirror topic."""

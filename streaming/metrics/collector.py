@@ -112,6 +112,7 @@ class _Scrape:
         self._add("rebalance_monitor_up", view.running)
         for part in ("findings", "quality", "jvm"):
             self._add("rebalance_monitor_restarts_total", view.restarts[part], part)
+        self._add("rebalance_monitor_restarts_total", view.failures, "metrics")
         if view.progress_at_s is not None:
             self._add("rebalance_monitor_last_progress_timestamp_seconds", view.progress_at_s)
         self._add_histogram("rebalance_monitor_batch_duration_seconds", view.batches)

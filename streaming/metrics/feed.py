@@ -7,6 +7,7 @@ key is handed on, and what costs is left to whoever scrapes.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Final, Self
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _BATCH: Final = 5_000
 _WAIT_S: Final = 0.25
 _ENDS_EVERY_S: Final = 5.0
+_RETRY_S: Final = 5.0
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Feed:
@@ -50,6 +54,16 @@ class Feed:
         self._thread.join()
 
     def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except Exception:  # metrics must not end the monitor, nor end without a word
+                _log.exception("the result topics are followed anew for the metrics")
+                self._to_read.clear()
+                self._board.begin_anew()
+                self._stop.wait(_RETRY_S)
+
+    def _follow(self) -> None:
         kafka = self._config.kafka.for_librdkafka()
         consumer = Consumer(
             {
@@ -77,7 +91,10 @@ class Feed:
         with contextlib.suppress(KafkaException):  # Kafka is away: the next round tries again
             found = set()
             for topic in self._kinds:
-                found |= {(topic, partition) for partition in consumer.list_topics(topic, timeout=_WAIT_S).topics[topic].partitions}
+                listed = consumer.list_topics(topic, timeout=self._config.kafka.reach_timeout_s).topics[topic]
+                if not listed.partitions:
+                    return  # it is not known there yet
+                found |= {(topic, partition) for partition in listed.partitions}
             consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in found])
             self._to_read = found
 

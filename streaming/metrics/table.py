@@ -104,7 +104,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_monitor_restarts_total",
         "counter",
         ("part",),
-        "Times that the monitor had to start a part of itself again: the findings query, the quality query, the JVM.",
+        "Times that a part of the monitor had to be started again: the findings query, the quality query, the JVM, the reader for metrics.",
     ),
     Metric(
         "rebalance_monitor_last_progress_timestamp_seconds",

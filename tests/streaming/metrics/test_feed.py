@@ -1,0 +1,46 @@
+"""The thread that follows the result topics, when that cannot be. How it does when it can is shown with a real broker."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from streaming.config import MonitorConfig
+from streaming.metrics import feed as module
+from streaming.metrics.board import Board
+from streaming.metrics.feed import Feed
+from streaming.sinks.topics import Mirror
+from tests.streaming.metrics.transcripts import Watched, samples, select, value
+
+MIRROR = Mirror("mirror", "id", "cluster", 1)
+
+
+@pytest.fixture
+def config():
+    return MonitorConfig(kafka={"bootstrap_servers": "127.0.0.1:1", "reach_timeout_s": 0.2})
+
+
+def test_a_kafka_that_is_away_is_waited_for_without_a_word_on_groups(config):
+    board = Board("mirror")
+    with Feed(config, MIRROR, board):
+        assert not board.is_complete()
+    assert value(samples(board), "rebalance_monitor_restarts_total", part="metrics") == 0
+
+
+def test_a_reader_that_fails_begins_anew_and_is_counted(config, monkeypatch):
+    tried, board = threading.Semaphore(0), Watched("lawful-eager-4.3.1").read().told().board
+
+    def fail(self):
+        tried.release()
+        raise RuntimeError("whatever")
+
+    monkeypatch.setattr(Feed, "_follow", fail)
+    monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    assert select(samples(board), "rebalance_group_members")
+    with Feed(config, MIRROR, board):
+        for _ in range(3):
+            assert tried.acquire(timeout=60)
+    found = samples(board)
+    assert value(found, "rebalance_monitor_restarts_total", part="metrics") >= 2
+    assert not select(found, "rebalance_group_members"), "what was known may have changed meanwhile"
