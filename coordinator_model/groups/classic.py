@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import blake2s
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.groups import assignments, coordination, identity, offsets, sessions, timeline
 from coordinator_model.groups.assignments import Assignments
 from coordinator_model.groups.coordination import Coordination
 from coordinator_model.groups.facts import (
+    NOBODY,
     Actor,
     Exchange,
     ExchangeKey,
@@ -100,11 +102,12 @@ Beat = tuple[MirrorRecord, Any]
 class Line:
     """What one connection looks like from this group: enough to know when a queued request can have been processed."""
 
-    __slots__ = ("last_response_us", "outstanding")
+    __slots__ = ("actor", "last_response_us", "outstanding")
 
     def __init__(self, outstanding: int = 0, last_response_us: int = 0) -> None:
         self.outstanding = outstanding
         self.last_response_us = last_response_us
+        self.actor = NOBODY  #: who spoke on it last
 
 
 class ClassicGroup:
@@ -275,6 +278,9 @@ class ClassicGroup:
         line = self.lines.get(record.connection)
         if line is None:
             line = self.lines[record.connection] = Line()
+        actor = line.actor
+        if actor != (record.client_id, record.client_address, record.client_software, record.connection):
+            actor = line.actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
         exchange = Exchange(
             (record.connection, record.exchange),
             api_key,
@@ -283,7 +289,7 @@ class ClassicGroup:
             -1,
             None,
             None,
-            Actor(record.client_id, record.client_address, record.client_software, record.connection),
+            actor,
             record.broker,
             record.partition,
             record.offset,
@@ -357,9 +363,9 @@ class ClassicGroup:
         self.lost_sight(record.at_us, "an answer does not belong to its request")
         return (Mismatched(exchange, correlation_id),)
 
-    def watches(self, api_key: int) -> Iterator[Watch]:
+    def watches(self, api_key: int) -> tuple[Watch, ...]:
         """The watches that are shown frames of this API."""
-        return (getattr(self, name) for name, api_keys in WATCHES if api_key in api_keys)
+        return _WATCHES_OF[api_key](self)  # type: ignore[no-any-return]
 
     def abandon(self, record: MirrorRecord) -> None:
         """A frame of this exchange cannot be read: nobody will learn how it ended."""
@@ -1102,6 +1108,7 @@ _ASKS: Final = {
     DELETE_GROUPS: _read_nothing,
 }
 MODELLED_API_KEYS: Final = frozenset(_ASKS)
+_WATCHES_OF: Final = {key: attrgetter(*(name for name, api_keys in WATCHES if key in api_keys)) for key in MODELLED_API_KEYS}
 _ON_REQUEST: Final = {
     JOIN_GROUP: ClassicGroup._join_asked,  # noqa: SLF001
     SYNC_GROUP: ClassicGroup._sync_asked,  # noqa: SLF001

@@ -177,7 +177,7 @@ class Coordination:
     told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
-        if exchange.api_key in _COMMITS and not any(True for _ in group.present_members()):
+        if exchange.api_key in _COMMITS and next(group.present_members(), None) is None:
             group.changed = True  # nothing else makes the timers look at a group without members
         return NOTHING
 

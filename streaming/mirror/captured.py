@@ -10,7 +10,7 @@ other traffic, and four bytes of that are a size, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, Loss, pack_loss
@@ -34,6 +34,7 @@ _TELL_EVERY_US: Final = 1_000_000
 _UNSEEN: Final = _Exchange(-1, -1, 0)
 
 _HEARTBEAT: Final = 12
+_ANSWERED_ALIKE: Final = frozenset({8, _HEARTBEAT})  # OffsetCommit: no answer names a position
 _REST_OF_REQUEST: Final = 8  # what follows the correlation id
 _REST_OF_RESPONSE: Final = 4
 
@@ -160,6 +161,7 @@ class CapturedConversation(Conversation):
         self._told_us = 0
         self._first = b""
         self._usual: _Usual | None = None
+        self._answers: dict[int, _Answer] = {}  # by API key
         self._is_opening = not midway
         self._may_be_unseen = midway  # answers to requests that were not captured may come
         self._asked_before_loss = 0
@@ -346,7 +348,7 @@ class CapturedConversation(Conversation):
         if self._answered is not None and self._answered is not _UNSEEN:
             self._prove()
             self._asked_before_loss = max(self._asked_before_loss - 1, 0)
-            if self._answered.api_key == _HEARTBEAT and len(head) == size:
+            if self._answered.api_key in _ANSWERED_ALIKE and len(head) == size:
                 self._learn_response(self._answered, head)
         super()._response_came(size, head)
 
@@ -400,36 +402,35 @@ class CapturedConversation(Conversation):
         return True
 
     def _response_repeats(self, frame: bytes) -> bool:
-        """Whether this is the answer that such heartbeats usually get, to the oldest request."""
-        usual, waiting = self._usual, self._waiting
-        if usual is None or frame[_REST_OF_RESPONSE:] != usual.answers or not waiting or self._asked_before_loss:
+        """Whether the oldest request gets the answer that requests of its kind usually get."""
+        waiting = self._waiting
+        if not waiting or self._asked_before_loss:
             return False
         asked = waiting[0]
-        if asked.groups is not usual.groups:
+        api_key, version, correlation_id, number, groups, _, client = asked
+        usual = self._answers.get(api_key)
+        if usual is None or frame[_REST_OF_RESPONSE:] != usual.rest or version != usual.version or len(groups) != 1:
             return False
-        correlation_id = _int(frame[:_REST_OF_RESPONSE], "big", signed=True)
-        number, capture = asked.number, self._capture
-        if correlation_id != asked.correlation_id or not self._leg.answered(number):
+        if _int(frame[:_REST_OF_RESPONSE], "big", signed=True) != correlation_id or not self._leg.answered(number):
             return False
         self._may_be_unseen = False
         waiting.popleft()
-        offset = capture.next_offset
         record = _new(
             DecodedRecord,
             (
                 0,
-                offset,
-                usual.group,
+                self._capture.next_offset,
+                groups[0],
                 _RESPONSE,
                 self._at_us,
                 self._cluster,
                 self._broker,
                 self._connection,
                 number,
-                _HEARTBEAT,
-                usual.version,
+                api_key,
+                version,
                 correlation_id,
-                usual.client_id,
+                client,
                 self._client_address,
                 self._software,
                 0,
@@ -437,8 +438,8 @@ class CapturedConversation(Conversation):
                 frame,
             ),
         )
-        record.body = usual.answered
-        capture.deliver(record)
+        record.body = usual.body
+        self._capture.deliver(record)
         return True
 
     def _learn_request(self, asked: _Exchange, frame: bytes) -> None:
@@ -447,40 +448,42 @@ class CapturedConversation(Conversation):
         except DecodeError:
             return
         if (body.group_id,) == asked.groups:
-            self._usual = _Usual(asked, frame, body, self._usual)
+            self._usual = _Usual(asked, frame, body)
 
     def _learn_response(self, asked: _Exchange, frame: bytes) -> None:
-        usual = self._usual
-        if usual is None or asked.api_version != usual.version:
+        if asked.number < 0 or len(asked.groups) != 1:
             return
         try:
-            body: Any = decode(frame, request=False, api_key=_HEARTBEAT, api_version=asked.api_version).body
+            body = decode(frame, request=False, api_key=asked.api_key, api_version=asked.api_version).body
         except DecodeError:
             return
-        if not body.error_code:
-            usual.answers, usual.answered = frame[_REST_OF_RESPONSE:], body
+        self._answers[asked.api_key] = _Answer(asked.api_version, frame[_REST_OF_RESPONSE:], body)
+
+
+class _Answer(NamedTuple):
+    """How requests of an API were last answered."""
+
+    version: int
+    rest: bytes  #: what follows the correlation id
+    body: Any
 
 
 class _Usual:
-    """A heartbeat with its answer: of each the bytes that are always the same, and what they mean.
+    """A heartbeat: the bytes that are always the same, and what they mean.
 
-    Nine in ten frames of a quiet group are heartbeats, and each is like the one before but for its correlation id.
+    Most requests of a quiet group are heartbeats, and each is like the one before but for its correlation id.
     """
 
-    __slots__ = ("answered", "answers", "api", "asked", "asks", "client_id", "group", "groups", "version")
+    __slots__ = ("api", "asked", "asks", "client_id", "group", "groups", "version")
 
-    def __init__(self, exchange: _Exchange, frame: bytes, asked: Any, before: _Usual | None) -> None:
+    def __init__(self, exchange: _Exchange, frame: bytes, asked: Any) -> None:
         self.api = frame[:4]
         self.asks = frame[_REST_OF_REQUEST:]
         self.asked = asked
         self.version = exchange.api_version
         self.client_id = exchange.client_id
-        self.groups = exchange.groups  #: the very object that exchanges of this kind carry, and no other
+        self.groups = exchange.groups
         self.group = exchange.groups[0]
-        self.answers: bytes | None = None
-        self.answered: Any = None
-        if before is not None and before.version == self.version:
-            self.answers, self.answered = before.answers, before.answered
 
 
 _ENOUGH: Final = 14
