@@ -71,12 +71,12 @@ class Pulse:
             self._silent.add(heard.id)
 
     def beats(self, now_s: float) -> bool:
-        """Whether the monitor has given a sign of life recently."""
-        return now_s - self._alive_s < self._stalled_s
+        """Whether the monitor has given a sign of life recently; one that was never seen has not."""
+        return self._written_us > 0 and now_s - self._alive_s < self._stalled_s
 
     def look(self, now_s: float) -> Heard | None:
         """The finding that the monitor has stalled, when it opens or is over."""
-        stalled = not self.beats(now_s) and not self._silent
+        stalled = now_s - self._alive_s >= self._stalled_s and not self._silent
         if stalled and self._stalled is None:
             self._stalled = self._finding(now_s)
             return Heard.of(self._stalled, heard_s=now_s)

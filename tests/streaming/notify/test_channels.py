@@ -251,6 +251,13 @@ def test_a_monitor_that_stops_is_a_finding_until_it_goes_on():
     assert (over.id, over.is_over) == (stalled.id, True)
 
 
+def test_a_monitor_that_never_ran_has_no_heartbeat_and_is_told_of_after_a_while():
+    life = pulse(1000.0)
+    assert not life.beats(1000.0)
+    assert life.look(1059.0) is None
+    assert "no status at all" in life.look(1060.0).finding["summary"]
+
+
 def test_a_restarted_notifier_knows_a_stalled_monitor_again():
     ids = set()
     for started_s in (5000.0, 6000.0):
@@ -270,7 +277,8 @@ def test_a_monitor_whose_clock_is_behind_is_alive_as_long_as_it_writes():
 def test_what_is_no_status_of_this_mirror_is_no_sign_of_life(value):
     life = pulse(1000.0)
     life.status(value, 1050.0, live=True)
-    assert not life.beats(1060.0)
+    assert not life.beats(1050.0)
+    assert life.look(1060.0) is not None
 
 
 def test_a_silent_mirror_is_told_by_the_monitor_and_not_again_as_a_stalled_monitor():
