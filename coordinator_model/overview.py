@@ -42,7 +42,7 @@ def overview(group: ClassicGroup, open_findings: int, partition: int, now_us: in
         "group_type": group.kind,
         "state": group.state.value,
         "state_since": iso_utc(group.state_since_us) if group.state_since_us else None,
-        "learning": group.learning_because if group.learning else None,
+        "learning": _learning(group),
         "incarnation": group.incarnation,
         "coordinator": group.broker or None,
         "generation": group.generation,
@@ -79,6 +79,13 @@ def _phase(ended: tuple[int, int]) -> dict[str, int]:
     """How many ended, and how long they took together."""
     count, total_us = ended
     return {"count": count, "total_ms": total_us // 1_000}
+
+
+def _learning(group: ClassicGroup) -> str | None:
+    """Why the membership is not known; None when it is. A type that is not modelled stays so, whatever else happens to the group."""
+    if group.kind != "classic":
+        return f"groups of the {group.kind} type are not modelled yet"
+    return group.learning_because if group.learning else None
 
 
 def _member(group: ClassicGroup, member: Member) -> dict[str, Any]:

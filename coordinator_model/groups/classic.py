@@ -93,6 +93,8 @@ HEARTBEAT_VALIDATES_SINCE: Final = 3  #: Heartbeat v3 exists since brokers 2.3, 
 # A commit's per-partition codes that the request layer gives without asking the coordinator.
 _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
 
+UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})  #: in these states no heartbeat succeeds
+
 _HEARTBEAT_NAME: Final = API_NAMES[HEARTBEAT]
 
 Beat = tuple[MirrorRecord, Any]
@@ -866,7 +868,7 @@ class ClassicGroup:
         if newest is None or newest.generation != ask.generation_id or newest.roster is None or request.broker != self.broker:
             return False
         member = self.members[ask.member_id]
-        if member.id not in newest.roster or member.rejoin_asked_us is not None:
+        if member.id not in newest.roster or member.rejoin_asked_us is not None or self.state in UNSERVED:
             return False
         line = self.lines.get(request.connection)
         if line is None:
@@ -920,7 +922,7 @@ class ClassicGroup:
                 if member.rejoin_asked_us is not None:
                     member.rejoin_asked_us = None
                     self.changed = self.cold_changed = True
-                if self.state is State.PREPARING or self.state is State.EMPTY:
+                if self.state in UNSERVED:
                     self._served_after_all(exchange)
                 return NOTHING
             return self._heartbeat_accepted(exchange)
