@@ -9,6 +9,8 @@ import pytest
 from coordinator_model.coordinator import Coordinator
 from tests.golden import transcript
 from tests.real.lab.crimes import CRIMES
+from tests.real.lab.fleet import MAKES, NEW_PROTOCOL
+from tests.real.lab.releases import RELEASES
 
 RULE_OF = {f"crime-{crime.name}": (crime.rule, crime.blame.value) for crime in CRIMES}
 SEVERE = {"error", "critical"}
@@ -39,9 +41,24 @@ def test_nobody_is_accused_of_lawful_chaos(name, expected):
     assert not [found for found in expected[name] if found[1] in SEVERE]
 
 
-def test_every_crime_has_a_transcript():
+def test_every_crime_kind_of_group_and_release_has_a_transcript():
+    versions = {name.rpartition("-")[2] for name in transcript.names()}
+    assert {version.rpartition(".")[0] for version in versions} == set(RELEASES)
     assert {crime_of(name) for name in transcript.names() if name.startswith("crime-")} == set(RULE_OF)
-    assert sum(name.startswith("lawful-") for name in transcript.names()) >= 8
+    lawful = {name for name in transcript.names() if name.startswith("lawful-")}
+    assert lawful >= {f"lawful-{make.name}-{version}" for version in versions for make in MAKES}
+    assert any(name.startswith(f"lawful-{NEW_PROTOCOL.name}-") for name in lawful)
+
+
+@pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith(f"lawful-{NEW_PROTOCOL.name}-")])
+def test_of_a_group_of_the_new_protocol_the_model_says_that_it_does_not_know_it(name, expected):
+    model = Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS)
+    for record in transcript.read(name):
+        model.receive(record)
+    [group] = [group.content for group in model.changed_groups() if group.group == NEW_PROTOCOL.name]
+    assert (group["group_type"], group["state"], group["members"]) == ("consumer", "Unknown", [])
+    assert "not modelled" in group["learning"]
+    assert expected[name] == []
 
 
 def test_transcripts_stay_small():

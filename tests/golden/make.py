@@ -16,8 +16,8 @@ from tests.golden import transcript
 from tests.real.lab import releases
 from tests.real.lab.client import KINDS
 from tests.real.lab.crimes import CRIMES
-from tests.real.lab.fleet import MAKES
-from tests.real.lab.justice import group_of
+from tests.real.lab.fleet import makes_for
+from tests.real.lab.justice import group_of, groups_of
 from tests.real.lab.laboratory import run
 
 CHAOS_S = 90.0
@@ -70,11 +70,13 @@ def _run(seed: int) -> dict[str, Path]:
 def _cut(recordings: dict[str, Path]) -> None:
     """Each crime from one release in turn, and each lawful group from every one."""
     versions = sorted(recordings, reverse=True)
+    groups = {version: transcript.groups(recordings[version]) for version in versions}
     for number, crime in enumerate(CRIMES):
         version = versions[number % len(versions)]
-        transcript.write(f"{group_of(crime)}-{version}", transcript.cut(recordings[version], group_of(crime)))
-    for make in MAKES:
-        for version in versions:
+        group = next(group for group in groups_of(crime) if group in groups[version])
+        transcript.write(f"{group_of(crime)}-{version}", transcript.cut(recordings[version], group))
+    for version in versions:
+        for make in makes_for(version):
             transcript.write(f"lawful-{make.name}-{version}", transcript.cut(recordings[version], make.name))
 
 

@@ -52,6 +52,12 @@ def cut(recording: Path, group: str) -> list[MirrorRecord]:
     return [record._replace(partition=0, offset=offset) for offset, record in enumerate(kept)]
 
 
+def groups(recording: Path) -> set[str | None]:
+    """All groups that a recording has."""
+    with recording.open("rb") as stream:
+        return {record.group for record in read_recording(stream)}
+
+
 def write(name: str, records: Iterable[MirrorRecord]) -> None:
     with lzma.open(FOLDER / f"{name}{SUFFIX}", "wb", preset=9 | lzma.PRESET_EXTREME) as stream:
         stream.write(MAGIC)
