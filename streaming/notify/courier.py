@@ -195,5 +195,7 @@ def in_words(notice: Notice) -> str:
     """A line for the operator."""
     finding = notice.finding
     what = {Event.OPEN: "open", Event.SEVERITY: "now", Event.RESOLVED: "resolved", Event.OVER: "over already"}[notice.event]
+    if notice.event is Event.OPEN and finding.get("status") == "resolved":
+        what = "open, over already,"
     where = f" {finding['group']}:" if finding["group"] else ""
     return on_one_line(f"{what} {finding['severity']} {finding['rule']} {finding['name']}:{where} {finding['summary']}", 400)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from streaming.notify.courier import Courier
+from streaming.notify.courier import Courier, in_words
 from streaming.notify.ledger import Memory
-from streaming.notify.notice import Told
+from streaming.notify.notice import Event, Notice, Told
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Heartbeat, Patience, Wants, Webhook
 from streaming.notify.web import NotReached, Refused, Taken, host_of, post
@@ -301,3 +301,11 @@ def test_the_ledger_knows_only_its_own_findings_topic_and_counts_what_it_cannot_
     assert memory.unreadable == 2
     memory.take(b"findings/webhook/chat/" + ID.encode(), None)
     assert memory.told("webhook/chat") == {}
+
+
+def test_the_operator_reads_what_was_told_on_one_line():
+    name = CRITICAL[0]["group"]
+    told_open = in_words(Notice(Event.OPEN, CRITICAL[0]))
+    assert told_open.startswith(f"open critical G-02 stale generation accepted: {name}: ")
+    assert in_words(Notice(Event.OPEN, CRITICAL[-1])).startswith("open, over already, critical G-02")
+    assert "\x1b" not in in_words(Notice(Event.OPEN, {**CRITICAL[0], "summary": "\x1b[2J\n"}))
