@@ -23,14 +23,13 @@ from streaming import config_keys
 from streaming.metrics.settings import Metrics
 from streaming.notify.settings import Notify
 from streaming.sections import (
-    ENCRYPTED_KEY,
     CertificateFile,
     ClientProperty,
     ExistingFile,
-    KeyFile,
     LocalPath,
     SecretFile,
     Section,
+    plain_key,
     secret,
 )
 
@@ -59,7 +58,7 @@ class Kafka(Section):
     sasl_password_file: SecretFile | None = None
     ssl_ca_file: CertificateFile | None = None
     ssl_certificate_file: CertificateFile | None = None
-    ssl_key_file: KeyFile | None = None
+    ssl_key_file: ExistingFile | None = None
     ssl_key_password: SecretStr | None = None
     ssl_key_password_file: SecretFile | None = None
     reach_timeout_s: float = Field(default=10.0, gt=0, le=600)
@@ -83,8 +82,12 @@ class Kafka(Section):
     def _key_fits(self) -> Self:
         if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
             raise ValueError("ssl_certificate_file and ssl_key_file go together")
-        if self.ssl_key_file and ENCRYPTED_KEY in self.ssl_key_file.read_text() and self.key_password() is None:
-            raise ValueError("ssl_key_file is encrypted: it needs ssl_key_password_file")
+        if self.ssl_key_file is not None:
+            try:
+                plain_key(self.ssl_key_file, self.key_password())
+            except ValueError as error:
+                variable = config_keys.variable_for(("kafka", "ssl_key_password"))
+                raise ValueError(f"ssl_key_file: {error} (ssl_key_password_file, or {variable} in the environment)") from None
         return self
 
     @model_validator(mode="after")
@@ -152,8 +155,7 @@ class Kafka(Section):
             options |= {
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.certificate.chain": self.ssl_certificate_file.read_text(),
-                "ssl.keystore.key": self.ssl_key_file.read_text(),
-                "ssl.key.password": self.key_password(),
+                "ssl.keystore.key": plain_key(self.ssl_key_file, self.key_password()),
             }
         return options
 

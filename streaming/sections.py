@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, SecretStr
 
 
@@ -54,17 +56,6 @@ def _certificates(path: Path) -> Path:
     return path
 
 
-def _private_key(path: Path) -> Path:
-    text = _text_of(path)
-    if "-----BEGIN PRIVATE KEY-----" in text or ENCRYPTED_KEY in text:
-        return path
-    if " PRIVATE KEY-----" in text:
-        raise ValueError(
-            f"{path} is not in PKCS#8, which is all that Java reads; convert it: openssl pkcs8 -topk8 -nocrypt -in {path} -out NEW"
-        )
-    raise ValueError(f"{path} holds no private key in PEM (a block that begins with -----BEGIN PRIVATE KEY-----)")
-
-
 def _text_of(path: Path) -> str:
     try:
         return path.read_text()
@@ -81,14 +72,30 @@ def _in_words(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-ENCRYPTED_KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
-
 LocalPath = Annotated[Path, AfterValidator(_local), BeforeValidator(_not_empty)]
 ExistingFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_readable)]
 SecretFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_secret_file)]
 CertificateFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_certificates)]
-KeyFile = Annotated[LocalPath, AfterValidator(_existing_file), AfterValidator(_private_key)]
 ClientProperty = Annotated[str, BeforeValidator(_in_words)]
+
+
+def plain_key(file: Path, password: str | None) -> str:
+    """A private key, opened, in PKCS#8: the one form that every Java reads. It knows no PBES2, which today's tools encrypt keys with.
+
+    :raises ValueError: when it is no key, or the password does not open it.
+    """
+    written = _text_of(file).encode()
+    if b"PRIVATE KEY-----" not in written:
+        raise ValueError(f"{file} holds no private key in PEM (a block that begins with -----BEGIN PRIVATE KEY-----)")
+    locked = b"ENCRYPTED" in written
+    if locked and password is None:
+        raise ValueError(f"{file} is encrypted: give its password")
+    try:
+        key = load_pem_private_key(written, password.encode() if locked and password is not None else None)
+    except (ValueError, UnsupportedAlgorithm):
+        opened = "opened with the password given" if locked else "read"
+        raise ValueError(f"the private key in {file} cannot be {opened}") from None
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def secret(value: SecretStr | None, file: Path | None) -> str | None:

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 
 from streaming.config import ConfigError, Kafka, MonitorConfig, load
 from streaming.config_keys import NOT_CONFIGURATION, annotation_at, is_list, known_paths, origin, section, table, variable_for
@@ -296,15 +297,16 @@ def test_a_secret_file_that_cannot_be_used_is_named(file, tmp_path, make, words)
 def test_keys_and_certificates_are_looked_into(file, tmp_path):
     authority = Authority(tmp_path)
     plain, locked = authority.identity("plain"), authority.identity("locked", password="geheim")
-    old = tmp_path / "old.key"
-    old.write_text(plain.key.read_text().replace("PRIVATE KEY", "EC PRIVATE KEY"))
+    (tmp_path / "password").write_text("falsch")
     base = '[kafka]\nbootstrap_servers = "k"\nsecurity_protocol = "SSL"\n'
 
-    def said(certificate, key):
-        return refusal(file(f"{base}ssl_certificate_file = '{certificate}'\nssl_key_file = '{key}'\n"))
+    def said(certificate, key, more=""):
+        return refusal(file(f"{base}ssl_certificate_file = '{certificate}'\nssl_key_file = '{key}'\n{more}"))
 
-    assert "ssl_key_file is encrypted: it needs ssl_key_password_file" in said(locked.certificate, locked.key)
-    assert f"openssl pkcs8 -topk8 -nocrypt -in {old} -out NEW" in said(plain.certificate, old)
+    assert f"{locked.key} is encrypted: give its password" in said(locked.certificate, locked.key)
+    wrong = said(locked.certificate, locked.key, f"ssl_key_password_file = '{tmp_path / 'password'}'\n")
+    assert f"the private key in {locked.key} cannot be opened with the password given" in wrong
+    assert "falsch" not in wrong
     assert "holds no private key in PEM" in said(plain.certificate, plain.certificate)
     assert "holds no certificate in PEM" in said(plain.key, plain.key)
     assert "go together" in refusal(file(f"{base}ssl_key_file = '{plain.key}'\n"))
@@ -314,6 +316,27 @@ def test_keys_and_certificates_are_looked_into(file, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------------- files and clients
+
+
+@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+def test_java_is_given_an_encrypted_key_opened_and_in_the_form_that_it_reads(tmp_path, form):
+    authority = Authority(tmp_path)
+    plain = authority.identity("plain")
+    opened = load_pem_private_key(plain.key.read_bytes(), None)
+    locked = tmp_path / "locked.key"
+    locked.write_bytes(opened.private_bytes(Encoding.PEM, form, BestAvailableEncryption(b"geheim")))
+    kafka = Kafka(
+        bootstrap_servers="k:1",
+        security_protocol="SSL",
+        ssl_certificate_file=plain.certificate,
+        ssl_key_file=locked,
+        ssl_key_password="geheim",
+    )
+    options = kafka.for_spark()
+    assert options["kafka.ssl.keystore.key"] == plain.key.read_text()
+    assert "kafka.ssl.key.password" not in options
+    assert kafka.for_librdkafka()["ssl.key.location"] == str(locked)
+    assert kafka.for_librdkafka()["ssl.key.password"] == "geheim"
 
 
 def test_a_missing_file_is_named(tmp_path):
