@@ -39,9 +39,11 @@ histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlaw
 lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.real.lab $(ARGS)
 
-.PHONY: bench bench-decode bench-model bench-tap bench-replay
-bench: setup ## Latency from a frame to a readable finding, beside an empty model
+.PHONY: bench soak bench-decode bench-model bench-tap bench-replay
+bench: setup ## Latency, highest rate and catching up over 10,000 groups, beside an empty model and one row per group
 	@$(BIN)/python -m tests.bench.job $(ARGS)
+soak: setup ## Two hours of steady load; fails if memory, threads, file handles or checkpoint grew (ARGS="--minutes 30")
+	@$(BIN)/python -m tests.bench.soak $(ARGS)
 bench-decode: setup ## The decoder beside kio, kafka-python and tshark
 	@$(BIN)/python -m tests.coordinator_model.wire.bench_decode $(ARGS)
 bench-model: setup ## The model alone: frames a second, snapshot sizes, memory

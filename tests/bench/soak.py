@@ -2,55 +2,30 @@
 
     python -m tests.bench.soak [--minutes 120] [--rate 2000] [--groups 10000] [--warm-up 5] [--results FILE]
 
-Ends with status 1 if something grew. Growth is judged by trend: the median of the last third of the time after the warm-up against that
-of its first third. A single sample says nothing: a JVM's memory swings with its collector, a checkpoint's size with its clean-up.
+Ends with status 1 if something grew since the warm-up; ``tests.bench.trend`` says what is growth.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
-import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from streaming.demo.broker import Broker
 from tests.bench.job import Bench, add_common, checkpoint_mib, running, say
+from tests.bench.trend import Verdict, judge
 from tests.bench.usage import Usage
 
 SAMPLE_S = 10.0
 STRETCH_S = 60.0  # one command to the load
-
-
-class Measure(NamedTuple):
-    """What is looked at, and how much more of it at the end is no growth: a share, and so much beside."""
-
-    name: str
-    share: float
-    beside: float
-
-
-MEASURES = (
-    Measure("JVM MiB", 0.05, 16),
-    Measure("worker MiB", 0.05, 8),
-    Measure("driver MiB", 0.05, 8),
-    Measure("JVM threads", 0.0, 3),
-    Measure("worker threads", 0.0, 1),
-    Measure("driver threads", 0.0, 1),
-    Measure("JVM files", 0.0, 5),
-    Measure("worker files", 0.0, 2),
-    Measure("driver files", 0.0, 2),
-    Measure("checkpoint MiB", 0.10, 8),
-    Measure("checkpoint files", 0.10, 20),
-)
 
 
 def sample(bench: Bench) -> dict[str, float]:
@@ -59,31 +34,6 @@ def sample(bench: Bench) -> dict[str, float]:
         found |= {f"{role} MiB": process.rss_mib, f"{role} threads": process.threads, f"{role} files": process.files}
     size, files = checkpoint_mib(bench.config.job.checkpoint)
     return found | {"checkpoint MiB": size, "checkpoint files": files, "frames": bench.read, "behind": bench.sent - bench.read}
-
-
-class Verdict(NamedTuple):
-    measure: Measure
-    first: float
-    middle: float
-    last: float
-
-    @property
-    def grew(self) -> bool:
-        return self.last > self.first * (1 + self.measure.share) + self.measure.beside
-
-
-def judge(samples: list[dict[str, float]]) -> list[Verdict]:
-    """Medians of the three thirds of the samples, for each measure.
-
-    :raises ValueError: when there are fewer than three.
-    """
-    if len(samples) < 3:
-        raise ValueError("too few samples to see a trend; let it run for longer")
-    cuts = [0, len(samples) // 3, 2 * len(samples) // 3, len(samples)]
-    thirds = [samples[begin:end] for begin, end in itertools.pairwise(cuts)]
-    return [
-        Verdict(measure, *(statistics.median(each[measure.name] for each in third) for third in thirds)) for measure in MEASURES
-    ]
 
 
 def table(verdicts: list[Verdict], minutes: float) -> Table:
