@@ -84,7 +84,7 @@ def replay(
 
     Several captures are read in the order of time, be they parts of one or made on several hosts.
 
-    Exit status: 0 if nothing at error or above was found, 1 if something was, 2 if there is nothing that can be replayed.
+    Exit status: 0 if nothing at error or above was found, 1 if something was, 2 if a file cannot be read, or not to its end.
 
         rebalance-monitor replay broker1.pcapng
 
@@ -110,6 +110,8 @@ def replay(
         raise typer.Exit(0) from None
     except (ReplayError, ConfigError) as error:
         fail(error)
+    if session.is_damaged:
+        raise typer.Exit(2)
     raise typer.Exit(1 if worst is not None and worst.rank >= Severity.ERROR.rank else 0)
 
 
@@ -136,6 +138,7 @@ class _Session:
 
     def __init__(self, shown: _Text | _Json, settings: Settings, complain: Console) -> None:
         self.notes: list[str] = []
+        self.is_damaged = False  #: a file ends too early, or cannot be read from some point on
         self._shown = shown
         self._settings = settings
         self._complain = complain
@@ -209,7 +212,11 @@ class _Session:
             raise ReplayError(f"{_called(name)} {error}") from None
 
     def _damage(self, name: str) -> Callable[[str], None]:
-        return lambda why: self.notes.append(f"{_called(name)} {why}: what came before was replayed")
+        def note(why: str) -> None:
+            self.is_damaged = True
+            self.notes.append(f"{_called(name)} {why}: what came before was replayed")
+
+        return note
 
 
 # --- what is printed ----------------------------------------------------------------------------------------------------------------

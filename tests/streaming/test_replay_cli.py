@@ -337,7 +337,7 @@ class TestBadInput:
         path = tmp_path / "cut"
         path.write_bytes(write(segments)[:-7])
         result = invoke(path)
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "P-08" in result.stdout
         assert f"{path} ends in the middle of a" in result.stderr
         assert "what came before was replayed" in result.stderr
@@ -352,7 +352,7 @@ class TestBadInput:
             path = tmp_path / "cut.records"
             path.write_bytes(content)
             result = invoke(path)
-            assert result.exit_code == 1
+            assert result.exit_code == 2
             assert why in result.stderr
 
     def test_usage(self, capture):
