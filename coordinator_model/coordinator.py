@@ -354,6 +354,9 @@ class Coordinator:
             self._judge(group, ledger, happenings, record.at_us, found)
         if group.changed:
             self._after(key, record.at_us)
+        elif group.counted:
+            self._changed[key] = None
+        group.counted = False
 
     def _beats(self, key: GroupKey, record: MirrorRecord, body: Any, correlation_id: int) -> bool:
         """Whether this is half of a heartbeat that changes nothing but times.

@@ -123,6 +123,7 @@ class ClassicGroup:
         "cluster",
         "cold_changed",
         "coordination",
+        "counted",
         "deleted_us",
         "errors",
         "generation_seen",
@@ -187,6 +188,7 @@ class ClassicGroup:
         self.deleted_us: int | None = None
         self.last_record_us = 0
         self.changed = True  #: something that an overview shows
+        self.counted = False  #: likewise, but nothing that a timer rule looks at
         self.cold_changed = True  #: something other than what every heartbeat changes
         self.unwatched_us = 0  #: last time that no member was connected: a coordinator that restarts then does so unseen
         self.identity = Identity()

@@ -382,6 +382,7 @@ def _count(group: ClassicGroup, api_key: int, errors: set[int]) -> None:
         known = group.errors.setdefault(api_key, {})
         known[error] = known.get(error, 0) + 1
         group.tally.errors[group.cluster, api_key, error] += 1
+        group.counted = True
 
 
 def _errors(group: ClassicGroup, exchange: Exchange, body: Any) -> set[int]:

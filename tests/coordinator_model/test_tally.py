@@ -93,6 +93,18 @@ def test_errors_are_counted_by_api_for_the_cluster_and_for_the_group(talk: Conve
     }
 
 
+def test_a_group_is_shown_anew_when_nothing_but_an_error_was_answered(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    live(talk, [a], 3)
+    talk.model.changed_groups()
+    talk.heartbeat(a)
+    assert not talk.model.changed_groups()
+    talk.heartbeat(a, 22, generation=1)
+    (shown,) = [group.as_json() for group in talk.model.changed_groups()]
+    assert shown is not None
+    assert shown["errors"]["Heartbeat"] == {"ILLEGAL_GENERATION": 1}
+
+
 def test_phases_are_measured_from_the_first_frame_that_began_them(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     for client in (a, b):
