@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
 from streaming.sinks.topics import SILENT_LOGGER, SetupError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streaming.config import Kafka
 
 _BATCH: Final = 1000
+_BLIND: Final = (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, KafkaError._SSL)  # noqa: SLF001 - public in all but name
 _LOOK_FOR_PARTITIONS_S: Final = 300.0
 _LOOK_AGAIN_S: Final = 0.1
 
@@ -55,7 +56,7 @@ class Feed:
                 "group.id": "rebalance-monitor-notify",  # required by the library; no offset is ever committed
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,
-                "error_cb": lambda error: self._say(error.str()),
+                "error_cb": lambda error: self._say(error.str()) if error.fatal() or error.code() in _BLIND else None,
             },
             logger=SILENT_LOGGER,
         )
