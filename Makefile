@@ -39,6 +39,10 @@ histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlaw
 lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.real.lab $(ARGS)
 
+.PHONY: kills
+kills: setup ## Kill the running job twenty times, and compare what it knows with an undisturbed run (ARGS="--kills 5 --seed 7")
+	@$(BIN)/python -m tests.real.kills $(ARGS)
+
 .PHONY: bench soak bench-decode bench-model bench-tap bench-replay
 bench: setup ## Latency, highest rate and catching up over 10,000 groups, beside an empty model and one row per group
 	@$(BIN)/python -m tests.bench.job $(ARGS)

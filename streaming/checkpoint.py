@@ -272,7 +272,7 @@ def remedy(folder: Path) -> str:
     return f"run {RESET}, which moves {folder} away: the monitor then reads the mirror topic from its beginning, with the same findings"
 
 
-_DISK: Final = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system|Input/output error")
+_DISK: Final = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system|Input/output error|File too large")
 _PROBE_BYTES: Final = 1_000_000
 
 
