@@ -1,8 +1,10 @@
-"""How fast a packet capture is replayed and what memory it takes: ``python tests/bench/replay.py [--megabytes 100]``.
+"""How fast a packet capture is replayed and what memory it takes: ``make bench-replay ARGS="--megabytes 100"``.
 
-Makes a capture of steady group traffic (groups that join, then heartbeats with their answers and acknowledgements), times its reading
-alone (packets to mirror records) and the whole of ``rebalance-monitor replay``, and does the same with a tenth of it: the peak memory of
-both must be about the same. Figures are this machine's; the share of reading in the whole is what travels.
+Makes captures of 500 groups of one to three members that join, heartbeat every 3 s and rebalance every 10 minutes; in the second kind
+they also commit three positions every 5 s, as clients that commit by themselves do. Times the reading alone (packets to mirror records)
+and the whole of ``rebalance-monitor replay``, of each capture and of a tenth of it: the peak memory of both must be about the same.
+
+Figures are this machine's, and of what else runs on it: beside them stands how long the machine takes for a bare loop meanwhile.
 """
 
 from __future__ import annotations
@@ -13,71 +15,169 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
-
-from rich.progress import track
+from typing import Any, NamedTuple
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
-from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
+from tests.coordinator_model.conversation import assignment, subscription
 from tests.streaming.mirror.wires import START_US, Connection, Segment, pcap
 
-INTERVAL_US = 3_000_000
+SUBSCRIBED = subscription("orders")
+_FILE_HEADER = 24
+
+HEARTBEAT_S, COMMIT_S, REBALANCE_S = 3, 5, 600
+"""How often a member heartbeats and commits, Kafka's defaults, and a group rebalances because its leader joins anew."""
+
+SECOND_US = 1_000_000
+JOIN, SYNC, HEARTBEAT, COMMIT = 9, 5, 4, 8
+"""The versions that are spoken."""
 
 
-def join(line: Connection, group: str, member_id: str) -> None:
-    """A group of one member forms."""
-    protocols = (wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED),)
-    asked = {"group_id": group, "session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000, "protocol_type": "consumer"}
-    line.ask(wire.JoinGroupRequest(**asked, protocols=protocols), 9, 0)
-    line.answer(wire.JoinGroupResponse(error_code=79, generation_id=-1, member_id=member_id), 9, 0)
-    line.ask(wire.JoinGroupRequest(**asked, protocols=protocols, member_id=member_id), 9, 1)
-    roster = (wire.JoinGroupResponseMember(member_id=member_id, metadata=SUBSCRIBED),)
-    joined = {
-        "generation_id": 1,
-        "protocol_type": "consumer",
-        "protocol_name": "range",
-        "leader": member_id,
-        "member_id": member_id,
-    }
-    line.answer(wire.JoinGroupResponse(**joined, members=roster), 9, 1)
-    assigned = (wire.SyncGroupRequestAssignment(member_id=member_id, assignment=ASSIGNED),)
-    known = {"group_id": group, "generation_id": 1, "protocol_type": "consumer", "protocol_name": "range"}
-    line.ask(wire.SyncGroupRequest(**known, member_id=member_id, assignments=assigned), 5, 2)
-    line.answer(wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=ASSIGNED), 5, 2)
+class Member:
+    """A consumer with the connection on which it talks to its coordinator."""
 
-
-def make(path: Path, megabytes: float, groups: int) -> None:
-    """Write a capture of that size."""
-    made: list[Segment] = []
-    members = []
-    for number in range(groups):
+    def __init__(self, packets: list[Segment], number: int, group: str, partitions: range) -> None:
+        self.group = group
+        self.number = number
+        self.partitions = partitions
+        self.assignment = assignment(orders=tuple(partitions))
+        self.id = f"app-{number}-0f0e2c1e-1111-2222-3333-{number:012d}"
         client = (f"10.0.{number // 250}.{number % 250 + 1}", 40_000)
-        line = Connection(made, client=client, at_us=START_US + number, step_us=100).open()
-        member_id = f"app-{number}-0f0e2c1e-1111-2222-3333-{number:012d}"
-        join(line, f"group-{number}", member_id)
-        members.append((line, f"group-{number}", member_id))
+        self.line = Connection(packets, client=client, at_us=START_US + number, step_us=100).open()
+        self.correlation_id = 0
+        self.position = 0
+        self.named: dict[str, Any] = {}
+
+    def exchange(self, asked: Any, answered: Any, version: int) -> None:
+        """A request, its answer and the acknowledgement of that."""
+        self.ask(asked, version)
+        self.answer(answered, version)
+
+    def ask(self, body: Any, version: int) -> None:
+        self.line.ask(body, version, self.correlation_id, "app")
+
+    def answer(self, body: Any, version: int) -> None:
+        self.line.answer(body, version, self.correlation_id)
+        self.line.acknowledge(0)
+        self.correlation_id += 1
+
+    def heartbeat(self, error_code: int = 0) -> None:
+        self.exchange(wire.HeartbeatRequest(**self.named), wire.HeartbeatResponse(error_code=error_code), HEARTBEAT)
+
+    def commit(self) -> None:
+        """Three partitions of a topic, a little further on than before."""
+        self.position += 100
+        asked = wire.OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=self.named["generation_id"],
+            member_id=self.id,
+            topics=(
+                wire.OffsetCommitRequestTopic(
+                    name="orders",
+                    partitions=tuple(
+                        wire.OffsetCommitRequestPartition(partition_index=index, committed_offset=self.position + index)
+                        for index in self.partitions
+                    ),
+                ),
+            ),
+        )
+        answered = wire.OffsetCommitResponse(
+            topics=(
+                wire.OffsetCommitResponseTopic(
+                    name="orders",
+                    partitions=tuple(wire.OffsetCommitResponsePartition(partition_index=index) for index in self.partitions),
+                ),
+            )
+        )
+        self.exchange(asked, answered, COMMIT)
+
+
+class Group:
+    """One to three members, the first of which leads."""
+
+    def __init__(self, packets: list[Segment], number: int) -> None:
+        self.name = f"group-{number}"
+        self.generation = 0
+        self.members = [
+            Member(packets, number * 3 + index, self.name, range(index * 3, index * 3 + 3)) for index in range(1 + number % 3)
+        ]
+        for member in self.members:
+            member.exchange(self._join(), wire.JoinGroupResponse(error_code=79, generation_id=-1, member_id=member.id), JOIN)
+
+    def rebalance(self, at_us: int) -> None:
+        """Its leader asks to join anew, the others are told at their next heartbeat, and each is assigned partitions."""
+        self.generation += 1
+        leader, *others = self.members
+        for index, member in enumerate(self.members):
+            member.line.now_us = at_us + index * 1_000
+        leader.ask(self._join(leader.id), JOIN)
+        for member in others:
+            if member.named:
+                member.heartbeat(error_code=27)
+            member.ask(self._join(member.id), JOIN)
+        roster = tuple(wire.JoinGroupResponseMember(member_id=member.id, metadata=SUBSCRIBED) for member in self.members)
+        joined = {"generation_id": self.generation, "protocol_type": "consumer", "protocol_name": "range", "leader": leader.id}
+        for index, member in enumerate(self.members):
+            member.line.now_us = at_us + 20_000 + index * 1_000
+            known = roster if member is leader else ()
+            member.answer(wire.JoinGroupResponse(**joined, member_id=member.id, members=known), JOIN)
+        for index, member in enumerate(self.members):
+            member.named = {"group_id": self.name, "generation_id": self.generation, "member_id": member.id}
+            plan = tuple(wire.SyncGroupRequestAssignment(member_id=one.id, assignment=one.assignment) for one in self.members)
+            asked = wire.SyncGroupRequest(
+                **member.named, protocol_type="consumer", protocol_name="range", assignments=plan if member is leader else ()
+            )
+            told = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=member.assignment)
+            member.line.now_us = at_us + 40_000 + index * 1_000
+            member.exchange(asked, told, SYNC)
+
+    def _join(self, member_id: str = "") -> wire.JoinGroupRequest:
+        protocols = (wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED),)
+        return wire.JoinGroupRequest(
+            group_id=self.name,
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=300_000,
+            protocol_type="consumer",
+            protocols=protocols,
+            member_id=member_id,
+        )
+
+
+def make(path: Path, megabytes: float, groups: int, commit_s: int) -> Counter[str]:
+    """Write a capture of that size; gives what it holds. ``commit_s`` of 0: nobody commits."""
+    made: list[Segment] = []
+    held: Counter[str] = Counter()
+    crowd = [Group(made, number) for number in range(groups)]
     with path.open("wb") as stream:
-        stream.write(pcap(sorted(made)))
-        for correlation_id in count(3):
+        stream.write(pcap(()))
+        for second in count(1):
+            for number, group in enumerate(crowd):
+                at_us = START_US + second * SECOND_US + number * SECOND_US // 2 // groups
+                if second == 1 or (second + number) % REBALANCE_S == 0:
+                    group.rebalance(at_us)
+                    held["rebalances"] += 1
+                    continue
+                for member in group.members:
+                    at_us += SECOND_US // 8  # one member after the other, and what it commits behind its heartbeat
+                    if (second + member.number) % HEARTBEAT_S == 0:
+                        member.line.now_us = at_us
+                        member.heartbeat()
+                        held["heartbeats"] += 1
+                    if commit_s and (second + member.number) % commit_s == 0:
+                        member.line.now_us = at_us + SECOND_US // 16
+                        member.commit()
+                        held["commits"] += 1
+            made.sort()
+            stream.write(pcap(made)[_FILE_HEADER:])
             made.clear()
-            beat(members, correlation_id)
-            stream.write(pcap(made)[24:])
             if stream.tell() >= megabytes * 1e6:
-                break
-
-
-def beat(members: list[tuple[Connection, str, str]], correlation_id: int) -> None:
-    """Every member heartbeats once, is answered, and acknowledges the answer."""
-    for number, (line, group, member_id) in enumerate(members):
-        line.now_us = START_US + correlation_id * INTERVAL_US + number * INTERVAL_US // len(members)
-        line.ask(wire.HeartbeatRequest(group_id=group, generation_id=1, member_id=member_id), 4, correlation_id, "app")
-        line.answer(wire.HeartbeatResponse(), 4, correlation_id)
-        line.acknowledge(0)
+                return held
+    raise AssertionError
 
 
 class Measured(NamedTuple):
@@ -115,24 +215,33 @@ def replaying(path: Path, frames: int) -> Measured:
     return Measured(frames, time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
+def loop_ns() -> float:
+    """CPU time of one turn of a bare loop now."""
+    began, total = time.process_time_ns(), 0
+    for number in range(1_000_000):
+        total += number
+    return (time.process_time_ns() - began) / 1_000_000
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=float, default=100)
     parser.add_argument("--groups", type=int, default=500)
     options = parser.parse_args()
-    print(f"{'':24}{'frames':>10}{'frames/s':>10}{'frames/CPU s':>14}{'peak MB':>9}")
-    with tempfile.TemporaryDirectory() as folder:
-        for megabytes in track((options.megabytes / 10, options.megabytes), description="replaying", transient=True):
-            path = Path(folder) / "capture.pcap"
-            make(path, megabytes, options.groups)
-            read = reading(path)
-            for what, measured in (
-                (f"{megabytes:.0f} MB, read", read),
-                (f"{megabytes:.0f} MB, replay", replaying(path, read.frames)),
-            ):
-                rates = f"{measured.frames / measured.wall_s:10,.0f}{measured.frames / measured.cpu_s:14,.0f}"
-                peak = f"{measured.peak_mb:9,.0f}" if measured.peak_mb else ""
-                print(f"{what:24}{measured.frames:10,}{rates}{peak}")
+    print(f"{'':34}{'frames':>10}{'frames/s':>10}{'frames/CPU s':>14}{'peak MB':>9}{'loop ns':>9}", flush=True)
+    for kind, commit_s in (("heartbeats", 0), ("heartbeats, commits", COMMIT_S)):
+        for megabytes in (options.megabytes / 10, options.megabytes):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "capture.pcap"
+                held = make(path, megabytes, options.groups, commit_s)
+                read = reading(path)
+                for what, measured in (("read", read), ("replay", replaying(path, read.frames))):
+                    rates = f"{measured.frames / measured.wall_s:10,.0f}{measured.frames / measured.cpu_s:14,.0f}"
+                    peak = f"{measured.peak_mb:9,.0f}" if measured.peak_mb else " " * 9
+                    print(
+                        f"{f'{kind}, {megabytes:.0f} MB, {what}':34}{measured.frames:10,}{rates}{peak}{loop_ns():9.0f}", flush=True
+                    )
+        print("    exchanges: " + ", ".join(f"{count:,} {name}" for name, count in held.items()), flush=True)
 
 
 if __name__ == "__main__":
