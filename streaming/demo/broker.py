@@ -292,6 +292,7 @@ class Broker:
             ),
             "inter.broker.listener.name": "INTERNAL",
             "log.dirs": str(self.data / "kafka"),
+            "initial.broker.registration.timeout.ms": int(START_TIMEOUT_S * 1000),  # else it ends by itself on a busy machine
             "auto.create.topics.enable": "false",
             "offsets.topic.num.partitions": self._offsets_partitions,
             "offsets.topic.replication.factor": replicas,
