@@ -369,7 +369,7 @@ class ClassicGroup:
 
     def watches(self, api_key: int) -> tuple[Watch, ...]:
         """The watches that are shown frames of this API."""
-        return _WATCHES_OF[api_key](self)  # type: ignore[no-any-return]
+        return _WATCHES_OF[api_key](self)
 
     def abandon(self, record: MirrorRecord) -> None:
         """A frame of this exchange cannot be read: nobody will learn how it ended."""
