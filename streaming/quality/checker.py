@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from coordinator_model.findings import Evidence, iso_utc
 from coordinator_model.wire import API_NAMES
-from streaming.quality.continuity import Continuity
-from streaming.quality.frames import Row, describe, to_frame
+from streaming.quality.frames import Describer, Row, to_frame
 from streaming.quality.suite import FAMILY, Expected, load
 from streaming.quality.validation import Outcome, Validator
 from streaming.standing import Standing
@@ -52,7 +51,7 @@ class Checker:
         self._topic = config.topics.quality
         self._quiet_us = config.model.quiet_ms * 1000
         self._publisher = publisher
-        self._continuity = Continuity()
+        self._describer = Describer()
         self._mirror = config.topics.mirror
         self._standing = Standing(
             config.cluster, published, {(each.rule.id, self._subject(each)): each.rule for each in suite.expectations}
@@ -63,7 +62,7 @@ class Checker:
 
         :raises RuntimeError: when Kafka does not take the results; the batch is then to be repeated.
         """
-        described = describe(rows, self._continuity)
+        described = self._describer.describe(rows)
         if not described:
             return []
         outcomes = self._validator.validate(to_frame(described, self._columns), f"batch {batch}")

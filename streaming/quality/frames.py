@@ -6,19 +6,20 @@ skip it. Which answers are right is the suite's business (``suite.json``). The c
 
 from __future__ import annotations
 
+import struct
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pandas as pd
 
-from coordinator_model.wire import DecodeError, decode, decode_request_header, groups_named, supported_versions
+from coordinator_model.wire import DecodeError, decode, groups_named, supported_versions
 from coordinator_model.wire.record import Kind, RecordError, unpack_record
+from streaming.quality.continuity import Continuity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from coordinator_model.wire.record import MirrorRecord
-    from streaming.quality.continuity import Continuity
 
 KINDS: Final[dict[str, str]] = {
     "partition": "int64",
@@ -124,19 +125,93 @@ EXAMPLES: Final = tuple(
 """Two records with something in every column, to try a suite on."""
 
 
-def describe(rows: Iterable[Raw], continuity: Continuity) -> list[Row]:
-    """One row for each record that was not in an earlier batch, by time, so that the first offending one is the earliest.
+class Describer:
+    """Describes the records of one mirror topic, in order; what it must remember is bounded.
 
-    :param continuity: is moved on by these records.
+    Two heartbeats of a member differ in their correlation id alone. So what a frame is found to be without it is remembered.
     """
-    described = [row for raw in sorted(rows, key=_PLACE_OF) if (row := _describe(raw, continuity)) is not None]
-    described.sort(key=_TIME_OF)
-    holes = continuity.holes()
-    if described:  # a hole has no record of its own: it is told on the one by which it became certain
-        missing = sum(hole.exchanges for hole in holes)
-        which = "; ".join(f"{hole.first} to {hole.last} of {hole.connection}" for hole in holes) or None
-        described[-1] = described[-1]._replace(missing_exchanges=missing, missing_exchanges_of=which)
-    return described
+
+    def __init__(self) -> None:
+        self._continuity = Continuity()
+        self._known: dict[tuple[bool, int, int, bytes], _Read] = {}
+
+    def describe(self, rows: Iterable[Raw]) -> list[Row]:
+        """One row for each record that was not in an earlier batch, by time, so that the first offending one is the earliest."""
+        described = [row for raw in sorted(rows, key=_PLACE_OF) if (row := self._describe(raw)) is not None]
+        described.sort(key=_TIME_OF)
+        holes = self._continuity.holes()
+        if described:  # a hole has no record of its own: it is told on the one by which it became certain
+            missing = sum(hole.exchanges for hole in holes)
+            which = "; ".join(f"{hole.first} to {hole.last} of {hole.connection}" for hole in holes) or None
+            described[-1] = described[-1]._replace(missing_exchanges=missing, missing_exchanges_of=which)
+        return described
+
+    def _describe(self, raw: Raw) -> Row | None:
+        partition, offset, timestamp_ms, key, value, envelope = raw
+        try:
+            record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
+        except RecordError as error:
+            missing = self._continuity.see_offset(partition, offset)
+            if missing is None:
+                return None
+            group = None if key is None else key.decode(errors="replace")
+            return Row(partition, offset, timestamp_ms, group, str(error), missing_offsets=missing)
+        seen = self._continuity.see(record)
+        if seen.repeated:
+            return None
+        return Row(
+            partition,
+            offset,
+            timestamp_ms,
+            record.group,
+            None,
+            record.kind.value,
+            record.at_us,
+            record.cluster,
+            record.broker,
+            record.connection or None,
+            *(self._of_frame(record) if record.kind in _FRAMED else _NO_FRAME),
+            record.at_us / 1000 - timestamp_ms,
+            seen.request_seen,
+            seen.group_in_one_partition,
+            seen.missing_before,
+        )
+
+    def _of_frame(self, record: MirrorRecord) -> _OfFrame:
+        is_request = record.kind is Kind.REQUEST
+        api_key, version, frame = record.api_key, record.api_version, record.frame
+        if is_request:
+            label, agrees = 8, frame[:8] == _LABEL(api_key & 0xFFFF, version & 0xFFFF, record.correlation_id & 0xFFFFFFFF)
+        else:
+            label, agrees = 4, frame[:4] == (record.correlation_id & 0xFFFFFFFF).to_bytes(4, "big")
+        versions = supported_versions(api_key)
+        readable = version in versions
+        decode_error = key_in_frame = None
+        if readable and not record.cut_bytes:  # else the fault has its own column
+            decode_error, named = self._read(is_request, api_key, version, frame, label)
+            key_in_frame = record.group in named if named else None
+        return (
+            record.exchange,
+            api_key,
+            version,
+            record.client_id,
+            record.cut_bytes,
+            readable if versions else None,
+            decode_error,
+            agrees,
+            key_in_frame,
+        )
+
+    def _read(self, is_request: bool, api_key: int, version: int, frame: bytes, label: int) -> _Read:  # noqa: FBT001 - part of a key
+        what = (is_request, api_key, version, frame[label:])
+        found = self._known.get(what)
+        if found is None:
+            found = _read(frame, is_request=is_request, api_key=api_key, version=version)
+            if len(frame) <= _REMEMBERED_BYTES:
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[what] = found
+        return found
 
 
 def to_frame(described: Sequence[Row], columns: Iterable[str] = COLUMNS) -> pd.DataFrame:
@@ -150,86 +225,23 @@ _PLACE_OF: Final = itemgetter(0, 1)
 _TIME_OF: Final = itemgetter(2)
 
 
-def _describe(raw: Raw, continuity: Continuity) -> Row | None:
-    partition, offset, timestamp_ms, key, value, envelope = raw
-    try:
-        record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
-    except RecordError as error:
-        missing = continuity.see_offset(partition, offset)
-        if missing is None:
-            return None
-        group = None if key is None else key.decode(errors="replace")
-        return Row(partition, offset, timestamp_ms, group, str(error), missing_offsets=missing)
-    seen = continuity.see(record)
-    if seen.repeated:
-        return None
-    of_frame = _of_frame(record) if record.kind in _FRAMED else _NO_FRAME
-    return Row(
-        partition,
-        offset,
-        timestamp_ms,
-        record.group,
-        None,
-        record.kind.value,
-        record.at_us,
-        record.cluster,
-        record.broker,
-        record.connection or None,
-        *of_frame,
-        record.at_us / 1000 - timestamp_ms,
-        seen.request_seen,
-        seen.group_in_one_partition,
-        seen.missing_before,
-    )
-
-
 _OfFrame = tuple[int | None, int | None, int | None, str | None, int | None, bool | None, str | None, bool | None, bool | None]
 """The columns from ``exchange`` to ``key_in_frame``."""
 
 _NO_FRAME: Final[_OfFrame] = (None,) * 9
 
 
-def _of_frame(record: MirrorRecord) -> _OfFrame:
-    version_known, decode_error, header_agrees, key_in_frame = _read(record)
-    return (
-        record.exchange,
-        record.api_key,
-        record.api_version,
-        record.client_id,
-        record.cut_bytes,
-        version_known,
-        decode_error,
-        header_agrees,
-        key_in_frame,
-    )
+_Read = tuple[str | None, tuple[str, ...]]
+"""Why a frame does not decode, and the groups that it names."""
+
+_LABEL: Final = struct.Struct(">HHI").pack
+_REMEMBERED: Final = 50_000
+_REMEMBERED_BYTES: Final = 512  # rare and long frames are read again
 
 
-def _read(record: MirrorRecord) -> tuple[bool | None, str | None, bool, bool | None]:
-    """The version is known, why the frame does not decode, its header agrees, the key is in it."""
-    is_request = record.kind is Kind.REQUEST
-    versions = supported_versions(record.api_key)
-    version_known = record.api_version in versions if versions else None
-    if record.cut_bytes or not version_known:  # the fault has its own column
-        return version_known, None, _label_agrees(record, is_request=is_request), None
+def _read(frame: bytes, *, is_request: bool, api_key: int, version: int) -> _Read:
     try:
-        header, body = decode(record.frame, request=is_request, api_key=record.api_key, api_version=record.api_version)
+        body = decode(frame, request=is_request, api_key=api_key, api_version=version).body
     except DecodeError as error:
-        return version_known, str(error), _label_agrees(record, is_request=is_request), None
-    agrees = header.correlation_id == record.correlation_id and (not is_request or _same_api(header, record))
-    named = groups_named(body)
-    return version_known, None, agrees, record.group in named if named and record.api_key != _LIST_GROUPS else None
-
-
-def _label_agrees(record: MirrorRecord, *, is_request: bool) -> bool:
-    """As far as the beginning of a frame tells that cannot be read whole."""
-    if not is_request:
-        return record.frame[:4] == (record.correlation_id & 0xFFFFFFFF).to_bytes(4, "big")
-    try:
-        header = decode_request_header(record.frame)
-    except DecodeError:
-        return False
-    return header.correlation_id == record.correlation_id and _same_api(header, record)
-
-
-def _same_api(header: Any, record: MirrorRecord) -> bool:
-    return bool(header.api_key == record.api_key and header.api_version == record.api_version)
+        return str(error), ()
+    return None, () if api_key == _LIST_GROUPS else groups_named(body)

@@ -2,7 +2,8 @@
 
 The traps: Great Expectations prints progress bars, keeps every result for ever and can phone home. So the bars and analytics are off,
 the store is pruned, and pages are written now and then for the results that are kept: the newest and the newest failure since the last
-time.
+time. The store is a folder beside the pages: pages whose result is gone are removed, so one in memory would lose the history at a
+restart.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from great_expectations.expectations.expectation_configuration import Expectatio
 
 from streaming.config import ConfigError
 from streaming.quality.frames import EXAMPLES, to_frame
+from streaming.quality.pages import PLUGINS, Result, write_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from streaming.quality.suite import Expected, Suite
 
 SITE: Final = "mirror"
+RESULTS: Final = "results"
+"""Folder of the results that have pages, as JSON, below that of the pages."""
 SHOWN: Final = 20
 """Offending records named in a result."""
 
@@ -63,20 +67,28 @@ class Validator:
         self._docs_due = 0.0
         self._has_docs = False
         self._new: list[tuple[Any, bool]] = []  # store key and success of each result since the pages were written
-        self._kept: list[Any] = []
+        self._docs = docs.resolve()
+        self._suite = suite.name
         site = {
             "class_name": "SiteBuilder",
             "show_how_to_buttons": False,
-            "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs.resolve())},
+            "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(self._docs)},
             "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
         }
+        defaults = InMemoryStoreBackendDefaults(init_temp_docs_sites=False)
+        defaults.stores[defaults.validation_results_store_name]["store_backend"] = {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str(self._docs / RESULTS),
+        }
         project = DataContextConfig(
-            store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+            store_backend_defaults=defaults,
+            plugins_directory=str(PLUGINS),
             data_docs_sites={SITE: site},
             analytics_enabled=False,
             progress_bars=ProgressBarsConfig(globally=False),
         )
         self._context = context = gx.get_context(mode="ephemeral", project_config=project)
+        self._kept: list[Any] = sorted(context.validation_results_store.list_keys(), key=_when)
         frames = context.data_sources.add_pandas("kafka").add_dataframe_asset("mirror")
         checked = context.suites.add(gx.ExpectationSuite(name=suite.name, expectations=[_built(each) for each in self._expected]))
         self._definition = context.validation_definitions.add(
@@ -129,6 +141,17 @@ class Validator:
         self._new = []
         self._context.build_data_docs(site_names=[SITE], resource_identifiers=fresh if self._has_docs else None)
         self._has_docs = True  # the suite's own page is among them, and does not change
+        write_index(self._docs, self._suite, map(self._shown, self._kept))
+
+    def _shown(self, key: Any) -> Result:
+        result = self._context.validation_results_store.get(key)
+        failed = (each.expectation_config for each in result.results if not each.success)
+        return Result(
+            at=f"{_when(key):%Y-%m-%d %H:%M:%S} UTC",
+            batch=key.run_id.run_name,
+            failed=tuple(each.description or each.type for each in failed),
+            page=f"validations/{'/'.join(key.to_tuple())}.html",
+        )
 
     def _forget(self, entries: list[tuple[Any, bool]], *, keep: Any) -> None:
         for entry in entries:
@@ -170,6 +193,11 @@ def _built(expected: Expected) -> Any:
     except Exception as error:  # marshmallow, pydantic and GX's own errors have no common base
         reason = " ".join(str(error).split())
         raise ConfigError(f"quality.suite: Great Expectations does not take {config['type']}: {reason}") from None
+
+
+def _when(key: Any) -> datetime:
+    when: datetime = key.run_id.run_time
+    return when.astimezone(UTC)
 
 
 def _newest_failure(entries: list[tuple[Any, bool]]) -> Any:

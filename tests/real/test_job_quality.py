@@ -13,8 +13,7 @@ from kafka import KafkaConsumer
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.producer import create_topic
-from streaming.quality.continuity import Continuity
-from streaming.quality.frames import describe, to_frame
+from streaming.quality.frames import Describer, to_frame
 from streaming.quality.suite import load
 from streaming.quality.validation import Validator
 
@@ -76,7 +75,7 @@ def test_what_the_tap_mirrors_of_real_clients_passes(tmp_path):
         for one in messages
     ]
     validator = Validator(load(), docs=tmp_path, docs_every_s=3600, docs_history=1)
-    outcomes = validator.validate(to_frame(describe(rows, Continuity())), "real")
+    outcomes = validator.validate(to_frame(Describer().describe(rows)), "real")
     assert {outcome.expected.rule.id: outcome.records for outcome in outcomes if not outcome.success} == {}
     looked_at = {outcome.expected.rule.id: outcome.checked for outcome in outcomes}
     assert min(checked for rule, checked in looked_at.items() if rule not in NOT_IN_LAWFUL_TRAFFIC) > 50

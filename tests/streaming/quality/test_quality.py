@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import count
+from urllib.parse import unquote
 
 import pytest
 
@@ -11,8 +13,8 @@ from coordinator_model.findings import Status
 from coordinator_model.wire.record import Kind, MirrorRecord, pack_envelope
 from streaming.config import ConfigError, Kafka, MonitorConfig, Quality
 from streaming.quality.checker import Checker
-from streaming.quality.continuity import GRACE_US, Continuity, Remembered
-from streaming.quality.frames import COLUMNS, describe, to_frame
+from streaming.quality.continuity import GRACE_US, Remembered
+from streaming.quality.frames import COLUMNS, Describer, to_frame
 from streaming.quality.suite import DEFAULT_SUITE, load
 from tests.real.traffic import partition_of, story, tick
 
@@ -315,6 +317,19 @@ def test_pages_are_written_and_their_number_is_bounded(config, tmp_path):
     assert sorted(page.split("/")[2] for page in pages if page.startswith("validations")) == ["batch 3", "batch 4", "batch 5"]
 
 
+def test_a_restart_keeps_the_history_and_the_first_page_needs_no_internet(config, tmp_path):
+    quality = config.quality.model_copy(update={"docs_every_s": 0, "docs_history": 2})
+    again = config.model_copy(update={"quality": quality})
+    for batch, change in enumerate((None, at(REQUEST, lambda r: r._replace(frame=r.frame + b"\x00")))):
+        Checker(again, published=(), publisher=Published()).check(sound(Topic(), seconds=1, change=change), batch)
+    first_page = (tmp_path / "docs" / "index.html").read_text()
+    assert "http" not in first_page
+    assert "<script" not in first_page
+    assert first_page.index("batch 1") < first_page.index("failed") < first_page.index("batch 0") < first_page.index("passed")
+    for page in re.findall(r'href="(validations/[^"]+)"', first_page):
+        assert (tmp_path / "docs" / unquote(page)).is_file()
+
+
 def test_what_is_remembered_is_bounded_and_the_youngest_stay():
     remembered = Remembered(list, most=3)
     for name in ("a", "b", "c", "a", "d"):
@@ -323,19 +338,19 @@ def test_what_is_remembered_is_bounded_and_the_youngest_stay():
 
 
 def test_a_connection_first_seen_in_mid_life_is_not_blamed_for_what_came_before():
-    topic, continuity = Topic(), Continuity()
+    topic = Topic()
     rows = sound(topic, seconds=20)
-    frame = to_frame(describe(rows[500:], continuity))
+    frame = to_frame(Describer().describe(rows[500:]))
     assert not (frame["request_seen"] == False).any()  # noqa: E712 - None is not False
     assert frame["missing_exchanges"].dropna().sum() == 0
     assert tuple(frame.columns) == COLUMNS
 
 
 def test_a_connection_seen_from_its_opening_must_begin_at_zero():
-    topic, continuity = Topic(), Continuity()
+    topic = Topic()
     opened = tick(START_US)._replace(kind=Kind.OPEN, group="group-0", connection="group-0#1")
     rows = sound(topic, seconds=20, change=lambda _, r: None if r.group == "group-0" and r.exchange == 0 else r)
     first = [(partition_of("group-0", PARTITIONS), -1, START_US // 1000, b"group-0", b"", pack_envelope(opened))]
-    frame = to_frame(describe(first + rows, continuity))
+    frame = to_frame(Describer().describe(first + rows))
     assert frame["missing_exchanges"].dropna().sum() == 1
     assert GRACE_US < 20 * SECOND
