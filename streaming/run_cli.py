@@ -83,6 +83,7 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
     from streaming.metrics.endpoint import serving  # noqa: PLC0415
     from streaming.monitor import Monitor  # noqa: PLC0415
 
+    _log_to(Path(f"{configuration.job.log_file}.python"))
     topics, kafka = configuration.topics, configuration.kafka
     with (
         contextlib.closing(Screen(Console(soft_wrap=True, highlight=False))) as screen,
