@@ -68,6 +68,10 @@ class MirrorError(Exception):
     """The mirror topic cannot be used; the message is one sentence that names it and the remedy."""
 
 
+class MirrorAwayError(MirrorError):
+    """The mirror's cluster does not answer; it may later."""
+
+
 class KafkaSink:
     """A :class:`MirrorSink` that produces to the mirror topic.
 
@@ -126,6 +130,12 @@ class KafkaSink:
             else:
                 self._lose(record.kind, len(record.frame), record.at_us, "its buffer is full")
 
+    def inherit(self, loss: Loss) -> None:
+        """Tell a loss from before this sink was there, before the next record."""
+        with self._lock:
+            self._pending_loss = added(self._pending_loss, loss)
+            self.lost += loss.records
+
     def close(self, timeout_s: float = 10.0) -> int:
         """Flush what is buffered; returns how many records could not be delivered in time and are lost without a gap record."""
         with self._lock:
@@ -155,7 +165,7 @@ class KafkaSink:
         assert loss is not None
         if not self._has_room(self.partitions, 0, 0.5):
             return False
-        self._pending_loss, self._told_loss = None, _sum(self._told_loss, loss)
+        self._pending_loss, self._told_loss = None, added(self._told_loss, loss)
         self._untold += self.partitions
         gap = MirrorRecord(
             partition=-1,
@@ -209,7 +219,7 @@ class KafkaSink:
             return
         self._untold -= 1
         if self._told_loss is not None:  # better told twice to some partitions than not at all to one
-            self._pending_loss = _sum(self._pending_loss, self._told_loss)
+            self._pending_loss = added(self._pending_loss, self._told_loss)
             self._told_loss = None
 
     def _lose(self, kind: Kind, size: int, at_us: int, why: str) -> None:
@@ -220,7 +230,7 @@ class KafkaSink:
                 "frames are lost between capture and topic %s from now on: %s; the clients' traffic goes on", self._topic, why
             )
         self.lost += 1
-        self._pending_loss = _sum(self._pending_loss, Loss(1, size, at_us, at_us))
+        self._pending_loss = added(self._pending_loss, Loss(1, size, at_us, at_us))
 
     # --- inside: the polling thread ----------------------------------------------------------------------------------
 
@@ -275,7 +285,8 @@ class KafkaSink:
             raise MirrorError(f"the mirror's producer configuration is not accepted: {_reason(error)}") from None
 
 
-def _sum(one: Loss | None, other: Loss) -> Loss:
+def added(one: Loss | None, other: Loss) -> Loss:
+    """Both losses as one."""
     if one is None:
         return other
     return Loss(one.records + other.records, one.bytes + other.bytes, min(one.from_us, other.from_us), max(one.to_us, other.to_us))
@@ -299,7 +310,7 @@ def create_topic(config: Mapping[str, Any], topic: str, partitions: int, *, time
             return False
         raise MirrorError(f"cannot create topic {topic!r} on {_where(config)}: {_reason(error)}") from None
     except TimeoutError:
-        raise MirrorError(_unreachable(config)) from None
+        raise MirrorAwayError(_unreachable(config)) from None
     deadline = time.monotonic() + timeout_s
     while True:  # a topic just created is not known to every broker at once
         try:
@@ -321,7 +332,7 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
     try:
         found = admin.list_topics(topic, timeout=timeout_s).topics[topic]
     except KafkaException as error:
-        raise MirrorError(f"{_unreachable(config)} ({_reason(error)})") from None
+        raise MirrorAwayError(f"{_unreachable(config)} ({_reason(error)})") from None
     if found.error is not None or not found.partitions:
         raise MirrorError(
             f"topic {topic!r} does not exist on {_where(config)} ({found.error.str() if found.error else 'no partitions'}): "
@@ -337,7 +348,7 @@ def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
     except UnreachableError as error:
         if error.trouble is Trouble.SETTING:
             raise MirrorError(f"the mirror's configuration is not accepted: {error}") from None
-        raise MirrorError(f"{_unreachable(config)} ({error})") from None
+        raise MirrorAwayError(f"{_unreachable(config)} ({error})") from None
     return admin
 
 

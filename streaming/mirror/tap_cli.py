@@ -12,10 +12,13 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from streaming.config_keys import is_secret_property
+from streaming.mirror.patient import PatientSink
 from streaming.mirror.producer import DEFAULT_TOPIC, KafkaSink, MirrorError, create_topic
 from streaming.mirror.tap import Listener, Tap, TapError
 
 FLUSH_TIMEOUT_S: Final = 10.0
+REACH_TIMEOUT_S: Final = 5.0
+"""How long a cluster may take to answer before clients are let through without anybody watching."""
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +59,8 @@ def tap(
     """Pass clients through to their brokers, byte for byte, and mirror the frames of group coordination to a topic.
 
     Requests and responses of consumer groups are copied; records, passwords and tokens never are. If the mirror topic is away, the
-    clients do not notice: frames are buffered, then counted, and the loss is recorded in the topic once it is back.
+    clients do not notice: frames are buffered, then counted, and the loss is recorded in the topic once it is back. If it is away at the
+    start, the clients pass all the same; that nobody watches is said until it is there.
 
     For example, with one broker whose clients' listener advertises port 9092 of this host, and with two of them:
 
@@ -68,9 +72,13 @@ def tap(
     try:
         listeners = [Listener.parse(text) for text in listen]
         config = {**read_producer_config(producer_config or []), "bootstrap.servers": bootstrap_server}
-        if create and create_topic(config, topic, partitions):
-            _say(f"created topic {topic} with {partitions} partitions")
-        sink = KafkaSink(config, topic=topic, cluster=cluster, buffer_bytes=buffer_mib * 2**20)
+
+        def connect() -> KafkaSink:
+            if create and create_topic(config, topic, partitions, timeout_s=REACH_TIMEOUT_S):
+                _say(f"created topic {topic} with {partitions} partitions")
+            return KafkaSink(config, topic=topic, cluster=cluster, buffer_bytes=buffer_mib * 2**20, timeout_s=REACH_TIMEOUT_S)
+
+        sink = PatientSink(connect)
     except (TapError, MirrorError) as error:
         _fail(error)
     try:
@@ -84,7 +92,7 @@ def tap(
         _fail(MirrorError(f"{unsent} records could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and are lost"))
 
 
-async def _run(listeners: list[Listener], sink: KafkaSink, cluster: str, topic: str, status_every: float) -> None:
+async def _run(listeners: list[Listener], sink: PatientSink, cluster: str, topic: str, status_every: float) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -92,7 +100,8 @@ async def _run(listeners: list[Listener], sink: KafkaSink, cluster: str, topic: 
     async with Tap(listeners, sink, cluster=cluster) as running:
         for address, listener in zip(running.addresses, listeners, strict=True):
             _say(f"listening on {address} for broker {listener.broker}")
-        _say(f"mirroring to topic {topic}, {sink.partitions} partitions")
+        if sink.partitions is not None:
+            _say(f"mirroring to topic {topic}, {sink.partitions} partitions")
         said = ""
         while not stop.is_set():
             try:
@@ -105,7 +114,7 @@ async def _run(listeners: list[Listener], sink: KafkaSink, cluster: str, topic: 
                 said = status
 
 
-def _status(tap: Tap, sink: KafkaSink) -> str:
+def _status(tap: Tap, sink: PatientSink) -> str:
     stats = tap.stats
     parts = [
         f"{stats.open_connections} connections open of {stats.connections}",

@@ -20,6 +20,7 @@ from coordinator_model import wire
 from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, unpack_loss
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.jvm import java_command
+from streaming.mirror.patient import PatientSink
 from streaming.mirror.producer import KafkaSink, create_topic
 
 pytestmark = pytest.mark.real
@@ -273,6 +274,31 @@ def test_an_unreachable_mirror_costs_frames_but_no_client(setup, topic):
     after = [record for record in frames if record.at_us > loss.to_us]
     assert [record.kind for record in after] == [Kind.REQUEST, Kind.RESPONSE, Kind.CLOSE]
     assert all(record.offset > gap.offset for record in after for gap in gaps if gap.partition == record.partition)
+
+
+def test_clients_pass_while_the_mirror_is_away_from_the_start(setup, topic):
+    """Whether anybody can read along is no matter of theirs; what nobody saw is told once the mirror is there."""
+    heartbeats = 5
+    sink = PatientSink(lambda: KafkaSink({"bootstrap.servers": setup.address["MIRROR"]}, topic=topic, timeout_s=1), every_s=0.1)
+    with running_tap([setup.listener["PLAINTEXT"]], sink, tick_s=0.05):
+        client = RawClient(setup.address["PLAINTEXT"])
+        for _ in range(heartbeats):
+            assert client.heartbeat() != 0, "an answer, whichever"
+        assert (sink.partitions, sink.written) == (None, 0)
+        assert sink.lost == 2 * heartbeats + 1, "with the open"
+        with running_tap([setup.listener["MIRROR"]], _Nowhere()):
+            wait_for(lambda: sink.partitions == PARTITIONS, "the mirror is there")
+            wait_for(lambda: sink._sink._pending_loss is None, "the loss is told")
+            lost = sink.lost
+            assert client.heartbeat() != 0
+            client.socket.close()
+            wait_for(lambda: _closed(setup, topic), "the close is mirrored")
+            assert sink.close(WAIT_S) == 0
+    records = mirrored(setup.broker.internal, topic)
+    gaps = [record for record in records if record.kind is Kind.GAP]
+    assert sorted(gap.partition for gap in gaps) == list(range(PARTITIONS))
+    assert {unpack_loss(gap.frame).records for gap in gaps} == {lost} == {2 * heartbeats + 1}
+    assert [record.kind for record in records if record.group == "raw"] == [Kind.REQUEST, Kind.RESPONSE, Kind.CLOSE]
 
 
 class _Nowhere:
