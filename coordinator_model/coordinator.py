@@ -523,6 +523,7 @@ class Coordinator:
         group, ledger = self._opened(key)
         now_us, quiet_us = self.now_us, self.settings.quiet_ms * 1_000
         coming = [group.last_record_us + self.settings.forget_group_ms * 1_000]
+        before = len(ledger.open)
         for member in list(group.members.values()):
             end_us = session_end_us(group, member)
             if end_us is not None and end_us <= now_us:
@@ -537,7 +538,6 @@ class Coordinator:
             elif ledger.worsen(rule, due.subject, due.severity):
                 breach = due.describe()._replace(severity=due.severity)
                 found.extend(self._report(group, ledger, rule, breach, due.at_us))
-        before = len(ledger.open)
         self._withdraw_explained(group, ledger)
         over = [
             (known.rule, known.subject)
