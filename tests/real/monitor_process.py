@@ -36,7 +36,7 @@ class MonitorProcess:
         self.process: subprocess.Popen[str] | None = None
         self.set(
             {
-                "kafka": {"bootstrap_servers": bootstrap},
+                "kafka": {"bootstrap_servers": bootstrap, "reach_timeout_s": 120},
                 "topics": {
                     "mirror": mirror,
                     **{kind: f"{name}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")},

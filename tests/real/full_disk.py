@@ -1,0 +1,56 @@
+"""A folder whose disk can be made full: a small file system of its own where that may be mounted, else a limit on what a process writes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+SIZE_MB = 160
+
+
+class SmallDisk:
+    """A context manager; ``folder`` is where to write.
+
+    Mounting needs root. Without it the writing process is limited instead (RLIMIT_FSIZE): its writes then fail with another error, at
+    the same places.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._mounted = False
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir()
+        if os.geteuid() == 0:
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", str(self.folder)]
+            self._mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._mounted:
+            subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+
+    @contextlib.contextmanager
+    def full_for(self, pid: int) -> Iterator[None]:
+        """For as long as this lasts, the process cannot write to the folder."""
+        if not self._mounted:
+            soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+            try:
+                yield
+            finally:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+            return
+        filler = self.folder / "filler"
+        try:
+            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(65536))
+            yield
+        finally:
+            filler.unlink()

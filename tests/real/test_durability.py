@@ -1,0 +1,113 @@
+"""Everything that can go wrong around a job that runs, on a real Kafka: it goes on by itself, or stops and says what to do.
+
+One monitor, two shuffle partitions, four mirror partitions and steady traffic; each test harms it in another way, in this order.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streaming import checkpoint
+from streaming.demo.broker import Broker
+from tests.real.feeder import Feeder
+from tests.real.full_disk import SmallDisk
+from tests.real.harness import wait_for
+from tests.real.monitor_process import START_UP_S, MonitorProcess
+from tests.real.traffic import Group, partition_of, produce
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(3 * START_UP_S)]
+
+TOPIC = "mirror"
+PARTITIONS = 4
+
+
+class World:
+    """The broker, the traffic and the monitor."""
+
+    def __init__(self, broker: Broker, disk: SmallDisk, folder: Path) -> None:
+        self.broker = broker
+        self.disk = disk
+        self.feeder = Feeder(broker.internal, TOPIC, PARTITIONS)
+        self.monitor = MonitorProcess(
+            folder,
+            broker.internal,
+            "endurer",
+            mirror=TOPIC,
+            job={"shuffle_partitions": 2, "checkpoint": str(disk.folder / "checkpoint"), "restart_wait_max_s": 5},
+            quality={"enabled": False},
+        )
+
+    def goes_on(self) -> None:
+        """Wait until every partition is read further than it is now."""
+        before = checkpoint.read_to(self.monitor.checkpoint)
+
+        def further() -> bool:
+            assert self.monitor.runs(), "".join(self.monitor.said)
+            now = checkpoint.read_to(self.monitor.checkpoint)
+            return len(now) == PARTITIONS and all(now[partition] > before.get(partition, 0) for partition in now)
+
+        wait_for(further, "every partition is read further", START_UP_S)
+
+    def findings(self, rule: str) -> list[dict[str, Any]]:
+        return [finding for finding in self.monitor.topic("findings").values() if finding["rule"] == rule]
+
+
+@pytest.fixture(scope="module")
+def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("durability")
+    broker.create_topic(TOPIC, PARTITIONS)
+    with SmallDisk(folder / "disk") as disk:
+        world = World(broker, disk, folder)
+        world.feeder.start()
+        world.monitor.start()
+        try:
+            yield world
+        finally:
+            world.monitor.kill()
+            world.feeder.stop()
+
+
+def test_a_frame_that_does_not_decode_is_set_aside_and_its_group_goes_back_to_learning(world: World) -> None:
+    world.goes_on()
+    request, _ = Group("poisoned").heartbeat(time.time_ns() // 1000)
+    producer = Producer({"bootstrap.servers": world.broker.internal})
+    produce(producer, TOPIC, partition_of("poisoned", PARTITIONS), request._replace(frame=b"\xff\xff"))
+    assert producer.flush(60) == 0
+
+    def set_aside() -> list[dict[str, Any]]:
+        return [letter for letter in world.monitor.topic("dead_letters").values() if letter["key"]]
+
+    (letter,) = wait_for(set_aside, "the record is set aside", START_UP_S)
+    assert base64.b64decode(letter["value"]) == b"\xff\xff"
+    assert base64.b64decode(letter["key"]) == b"poisoned"
+    (finding,) = wait_for(lambda: world.findings("V-02"), "it is a finding", START_UP_S)
+    assert (finding["group"], letter["reason"] in finding["summary"]) == ("poisoned", True)
+    assert world.monitor.topic("groups")["c1/poisoned"]["learning"] == "a frame could not be read"
+    world.goes_on()
+
+
+def test_a_python_worker_that_is_killed_is_replaced_without_a_word(world: World) -> None:
+    world.monitor.kill_worker()
+    world.goes_on()
+    world.goes_on()
+    assert not world.monitor.has_said("query stopped")
+
+
+def test_a_jvm_that_is_killed_is_started_again_and_that_is_said(world: World) -> None:
+    world.monitor.kill_jvm()
+    world.monitor.wait_until_said("the JVM ended by itself")
+    world.goes_on()
+
+
+def test_a_full_disk_is_named_and_waited_for(world: World) -> None:
+    with world.disk.full_for(world.monitor.jvm_pid()):
+        world.monitor.wait_until_said(f"the disk under the checkpoint {world.monitor.checkpoint} fails (")
+        assert world.monitor.has_said("make room or mend it; starting it again in")
+    world.goes_on()
