@@ -124,7 +124,16 @@ def _ext_hook(code: int, packed: bytes) -> Any:
 
 
 def _pack(value: Any) -> bytes:
-    return msgpack.packb(value, default=_default, strict_types=True)  # type: ignore[no-any-return]
+    """Records lie within records, so several packers are at work at once; making one costs more than it does, for its buffer."""
+    packer = _idle.pop() if _idle else msgpack.Packer(default=_default, strict_types=True)
+    try:
+        packed: bytes = packer.pack(value)
+    finally:
+        _idle.append(packer)
+    return packed
+
+
+_idle: Final[list[msgpack.Packer]] = []
 
 
 def _unpack(packed: bytes) -> Any:
