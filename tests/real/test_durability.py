@@ -1,6 +1,7 @@
 """Everything that can go wrong around a job that runs, on a real Kafka: it goes on by itself, or stops and says what to do.
 
-One monitor, two shuffle partitions, four mirror partitions and steady traffic; each test harms it in another way, in this order.
+One monitor, two shuffle partitions, four mirror partitions and steady traffic; each test harms it in another way, in this order. In between
+its findings are held against those of the model alone on the same records.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from streaming import checkpoint
 from streaming.demo.broker import Broker
-from tests.real.feeder import Feeder
+from streaming.sinks.topics import SILENT_LOGGER
+from tests.real.feeder import Feeder, ends_of, models_of
 from tests.real.full_disk import SmallDisk
-from tests.real.harness import wait_for
+from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import START_UP_S, MonitorProcess
 from tests.real.traffic import Group, partition_of, produce
 
@@ -34,6 +37,7 @@ class World:
     def __init__(self, broker: Broker, disk: SmallDisk, folder: Path) -> None:
         self.broker = broker
         self.disk = disk
+        self.admin = AdminClient({"bootstrap.servers": broker.internal}, logger=SILENT_LOGGER)
         self.feeder = Feeder(broker.internal, TOPIC, PARTITIONS)
         self.monitor = MonitorProcess(
             folder,
@@ -111,3 +115,35 @@ def test_a_full_disk_is_named_and_waited_for(world: World) -> None:
         world.monitor.wait_until_said(f"the disk under the checkpoint {world.monitor.checkpoint} fails (")
         assert world.monitor.has_said("make room or mend it; starting it again in")
     world.goes_on()
+
+
+def test_a_broker_that_is_lost_and_comes_back_is_waited_for(world: World) -> None:
+    world.broker.kill()
+    wait_for(
+        lambda: world.monitor.has_said("no answer from Kafka at") or world.monitor.has_said("the findings query stopped"),
+        "it says that nothing can be read",
+        START_UP_S,
+    )
+    assert world.monitor.runs()
+    world.broker.start()
+    world.goes_on()
+
+
+def test_records_that_expired_before_they_were_read_are_counted_and_the_groups_learned_anew(world: World) -> None:
+    """What is kept is exactly what a model makes of the records that were left."""
+    world.monitor.kill()
+    stands_at = checkpoint.read_to(world.monitor.checkpoint)[0]
+    wait_for(lambda: ends_of(world.broker.internal, TOPIC)[0] > stands_at + 100, "records that nobody has read")
+    world.feeder.stop()
+    messages = raw_topic(world.broker.internal, TOPIC)
+    expired_to = stands_at + 50
+    world.admin.delete_records([TopicPartition(TOPIC, 0, expired_to)])[TopicPartition(TOPIC, 0)].result(60)
+    left = [message for message in messages if message.partition() != 0 or not stands_at <= message.offset() < expired_to]
+    models, found = models_of(left, TOPIC, PARTITIONS)
+    world.monitor.start()
+    world.monitor.wait_until_read({message.partition(): message.offset() + 1 for message in messages})
+    wait_for(lambda: world.monitor.model_findings() == found, "it has found what the model alone finds", START_UP_S)
+    (hole,) = world.findings("V-01")
+    assert f"50 records of partition 0 of {TOPIC} are missing (offsets {stands_at} to {expired_to - 1})" in hole["summary"]
+    counted = [told["counters"].get("missing records", 0) for _, told in sorted(world.monitor.topic("status").items())]
+    assert counted == [model.counters["missing records"] for model in models] == [50, 0, 0, 0]
