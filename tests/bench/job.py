@@ -160,7 +160,7 @@ class Bench:
             "batch_ms": _quantile(times, 0.5),
             "behind": self.sent - self.read,
             "cores": {role: round(share, 2) for role, share in cores.items()},
-            "us_per_frame": round(1e6 * passed * (cores["JVM"] + cores["worker"]) / got, 1) if got else None,
+            "us_per_frame": round(1e6 * passed * (cores["JVM"] + cores["worker"]) / got, 1) if got >= 1000 else None,
             "load_cpu_s": round(answer["cpu_s"], 2),
             "memory_mib": {role: round(after.by_role[role].rss_mib) for role in ("JVM", "worker", "driver")},
             "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
