@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 HOST: Final = "127.0.0.1"
 START_TIMEOUT_S: Final = 300.0  # a bound for a machine on which twenty others want the processor; usually it takes 5
-_ANSWER_TIMEOUT_S: Final = 5.0
+_LONGEST_ANSWER_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 30.0
 
 # Below the range that Linux and macOS give to outgoing connections: none of those takes a port between its choice and its use.
@@ -163,16 +163,18 @@ class Broker:
         """
         deadline = time.monotonic() + timeout_s
         listeners = [listener for listener, protocol in self._protocols.items() if protocol == "PLAINTEXT"]
+        patience_s = 1.0
         while True:
             for broker in self._quorum:
                 broker.check()
-            if all(self._answers(listener) for listener in listeners):
+            if all(self._answers(listener, patience_s) for listener in listeners):
                 return
+            patience_s = min(2 * patience_s, _LONGEST_ANSWER_S)
             if time.monotonic() > deadline:
                 raise BrokerError(f"Kafka broker {self.node_id} does not answer after {timeout_s:.0f} s{self._last_words()}")
             time.sleep(0.05)
 
-    def _answers(self, listener: str) -> bool:
+    def _answers(self, listener: str, timeout_s: float) -> bool:
         """Whether it tells of all brokers there.
 
         Each question has a client of its own: one that was told where the broker advertises itself asks there the next time, and what is
@@ -181,7 +183,7 @@ class Broker:
         admin = AdminClient({"bootstrap.servers": self.address(listener), "reconnect.backoff.max.ms": 200}, logger=_silent)
         with contextlib.suppress(KafkaException):
             # Not describe_cluster(): librdkafka aborts the process when the broker goes away while that is under way.
-            known = admin.list_topics(timeout=_ANSWER_TIMEOUT_S).brokers
+            known = admin.list_topics(timeout=timeout_s).brokers
             return all(broker.node_id in known for broker in self._quorum)
         return False
 
