@@ -81,7 +81,7 @@ def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_a_frame_that_does_not_decode_is_set_aside_and_its_group_goes_back_to_learning(world: World) -> None:
     world.goes_on()
     request, _ = Group("poisoned").heartbeat(time.time_ns() // 1000)
-    producer = Producer({"bootstrap.servers": world.broker.internal})
+    producer = Producer({"bootstrap.servers": world.broker.internal, "enable.idempotence": True})
     produce(producer, TOPIC, partition_of("poisoned", PARTITIONS), request._replace(frame=b"\xff\xff"))
     assert producer.flush(60) == 0
 

@@ -36,7 +36,8 @@ Monitor = functools.partial(MonitorProcess, mirror=TOPIC)
 
 @pytest.fixture(scope="module")
 def producer(broker):
-    return Producer({"bootstrap.servers": broker.internal, "linger.ms": 5})
+    # Without idempotence a batch that is sent again stands behind its successor: an answer would come before its request.
+    return Producer({"bootstrap.servers": broker.internal, "linger.ms": 5, "enable.idempotence": True})
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ NOT_IN_LAWFUL_TRAFFIC = {"Q-08"}  # asked of one record of a batch only
 
 def converse(address: str) -> None:
     """Two clients of each kind live in a group: join, rebalance, heartbeat, commit, leave; one asks about groups."""
-    producer = Producer({"bootstrap.servers": address})
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
     for number in range(100):
         producer.produce("data", str(number).encode())
     assert producer.flush(WAIT_S) == 0

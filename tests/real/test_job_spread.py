@@ -19,7 +19,7 @@ START_US = 1_700_000_000_000_000
 
 def test_killed_and_started_again_it_finds_what_the_models_find(broker, tmp_path):
     broker.create_topic(TOPIC, PARTITIONS, config={"retention.ms": "-1"})  # the story is old news
-    producer = Producer({"bootstrap.servers": broker.internal, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": broker.internal, "linger.ms": 5, "enable.idempotence": True})
     models = [Coordinator(topic=TOPIC, partition=partition, settings=SETTINGS) for partition in range(PARTITIONS)]
     ends = dict.fromkeys(range(PARTITIONS), 0)
     expected = {}

@@ -45,7 +45,7 @@ class Story:
     """The topic, filled in parts, and what the model alone makes of it."""
 
     def __init__(self, broker: Broker) -> None:
-        self._producer = Producer({"bootstrap.servers": broker.internal})
+        self._producer = Producer({"bootstrap.servers": broker.internal, "enable.idempotence": True})
         self.ends = dict.fromkeys(range(PARTITIONS), 0)
         self.models = [Coordinator(topic=TOPIC, partition=partition, settings=SETTINGS) for partition in range(PARTITIONS)]
         for model in self.models:
