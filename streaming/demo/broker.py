@@ -40,6 +40,7 @@ STOP_TIMEOUT_S: Final = 30.0
 
 # Below the range that Linux and macOS give to outgoing connections: none of those takes a port between its choice and its use.
 _PORTS: Final = range(20_000, 32_000)
+_given: Final[set[int]] = set()
 
 _LOG4J: Final = """\
 <Configuration status="WARN" shutdownHook="disable">
@@ -385,11 +386,12 @@ class Cluster:
 
 
 def free_port() -> int:
-    """A loopback port that nothing is bound to."""
-    for port in random.sample(_PORTS, 200):
+    """A loopback port that nothing is bound to, and that this process was not given before: who has it may not have bound it yet."""
+    for port in random.sample([port for port in _PORTS if port not in _given], 200):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((HOST, port))
+            _given.add(port)
             return port
     raise BrokerError(f"no free port found on {HOST} between {_PORTS.start} and {_PORTS.stop}")
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from harness import WAIT_S, wait_for
 
-from streaming.demo.broker import HOST, Broker, BrokerError, Cluster
+from streaming.demo.broker import HOST, Broker, BrokerError, Cluster, free_port
 
 pytestmark = pytest.mark.real
 
@@ -73,6 +73,11 @@ def test_it_ends_with_a_parent_that_is_killed():
 def test_a_property_that_makes_no_sense_is_answered_with_what_kafka_says(tmp_path):
     with pytest.raises(BrokerError, match=r"(?s)StorageTool cannot format.*offsets\.topic\.num\.partitions"):
         Broker(data=tmp_path, properties={"offsets.topic.num.partitions": "many"}).start()
+
+
+def test_no_port_is_given_twice():
+    ports = [free_port() for _ in range(500)]
+    assert len(set(ports)) == len(ports)
 
 
 def test_a_port_that_is_taken_is_said(tmp_path):
