@@ -126,8 +126,7 @@ def run(
                 break
             kill = _kill(monitor, VICTIMS[number % len(VICTIMS)], chance.uniform(0, 4))
             before = time.monotonic()
-            # What a dead worker had finished may still be committed; what a dead driver or JVM had, may not.
-            _wait_for_batch(monitor, kill.batch + (2 if kill.victim == "Python worker" else 1))
+            _wait_for_batch(monitor, kill.batch + 2)  # the one that was in hand may have been committed all the same
             kill.back_s = time.monotonic() - before
             kill.repeated = _repeated(monitor) - sum(each.repeated for each in done.kills)
             done.kills.append(kill)
@@ -155,8 +154,7 @@ def run(
 
 def _kill(monitor: MonitorProcess, victim: str, after_s: float) -> Kill:
     time.sleep(after_s)
-    if victim == "Python worker":
-        wait_for(monitor.has_worker, "a Python worker", START_UP_S)
+    wait_for(monitor.has_worker, "a JVM with a Python worker", START_UP_S)
     positions = checkpoint.read_to(monitor.checkpoint)
     kill = Kill(victim, after_s, _newest_batch(monitor), sum(positions.values()))
     if victim == "driver":

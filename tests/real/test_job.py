@@ -119,8 +119,12 @@ def test_great_expectations_saw_every_record_and_what_was_wrong(undisturbed, mir
 
     first = wait_for(all_checked, "the quality query reads the topic")
     assert sum(result["unexpected"] for result in first) == 3
-    findings = undisturbed.topic("findings").values()
-    assert {told["rule"] for told in findings if told["family"] == "Q"} == {"Q-01"}
+
+    def found():  # told once the results are written
+        return {told["rule"] for told in undisturbed.topic("findings").values() if told["family"] == "Q"}
+
+    wait_for(found, "what was wrong is told")
+    assert found() == {"Q-01"}
     wait_for((undisturbed.folder / "docs" / "index.html").exists, "Data Docs")
 
 
