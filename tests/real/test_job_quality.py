@@ -49,7 +49,7 @@ def converse(address: str) -> None:
     with contextlib.suppress(KafkaException):  # nothing to commit, if a rebalance took away what it had read
         first.commit(asynchronous=False)
     other = KafkaConsumer("data", bootstrap_servers=address, group_id="by-kafka-python", auto_offset_reset="earliest")
-    wait_for(lambda: other.poll(timeout_ms=200), "kafka-python reads")
+    wait_for(lambda: other.poll(timeout_ms=200), "kafka-python reads", 3 * WAIT_S)
     other.commit()
     admin = AdminClient({"bootstrap.servers": address})
     admin.list_consumer_groups(request_timeout=10).result()

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from coordinator_model.coordinator import Coordinator
-from tests.real.harness import wait_for
+from tests.real.harness import WAIT_S, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 from tests.real.traffic import produce, story
 
@@ -41,7 +41,7 @@ def test_killed_and_started_again_it_finds_what_the_models_find(broker, tmp_path
         monitor.start()
         monitor.wait_until_read(ends)
         # The status may be readable a moment before the findings of the same batch: they are in other topics.
-        wait_for(lambda: monitor.model_findings() == expected, "it has found what the models found")
+        wait_for(lambda: monitor.model_findings() == expected, "it has found what the models found", 2 * WAIT_S)
         assert monitor.stop() == 0
     finally:
         monitor.kill()

@@ -41,7 +41,15 @@ def test_each_value_is_shown_with_where_it_came_from(check, monkeypatch):
     assert "docs_every_s = 5.0 REBALANCE_MONITOR_QUALITY" in told
     assert "trigger_s = 20.0 file" in told
     assert 'mirror = "rebalance-mirror" default' in told
-    assert [line for line in told if line.startswith("[")] == ["[kafka]", "[topics]", "[job]", "[quality]", "[model]", "[notify]"]
+    assert [line for line in told if line.startswith("[")] == [
+        "[kafka]",
+        "[topics]",
+        "[job]",
+        "[quality]",
+        "[model]",
+        "[notify]",
+        "[metrics]",
+    ]
     assert told[-1].endswith("monitor.toml can be used")
 
 

@@ -62,7 +62,7 @@ def test_mild_rules_can_be_left_out() -> None:
     assert {CATALOGUE[id_].severity.value for id_ in listed(output)} == {"critical"}
 
 
-@pytest.mark.parametrize("arguments", [("Z-99",), ("V", "--severity", "critical")])
+@pytest.mark.parametrize("arguments", [("Z-99",), ("R", "--severity", "critical")])
 def test_what_there_is_not_is_an_error_that_says_so(arguments: tuple[str, ...]) -> None:
     status, output = run(*arguments)
     assert status == 2
