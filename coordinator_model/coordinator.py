@@ -25,11 +25,14 @@ from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import (
+    SHELF,
     SnapshotError,
+    StoredShelf,
+    due_of,
     pack_cold,
-    pack_group,
     pack_hot,
     pack_partition,
+    pack_shelf,
     unpack_group,
     unpack_partition,
 )
@@ -57,19 +60,29 @@ class SetAside(NamedTuple):
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # looked up once, for they are needed with each frame
 
 
+class _Shelf:
+    """Groups that came one after the other, and stand together in the snapshot."""
+
+    __slots__ = ("keys", "packed")
+
+    def __init__(self) -> None:
+        self.keys: dict[GroupKey, None] = {}
+        self.packed = b""  #: as of the last snapshot; empty if a cold part has changed since
+
+
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("beat", "cold", "due_us", "group", "hot", "ledger", "packed")
+    __slots__ = ("beat", "cold", "due_us", "group", "hot", "ledger", "shelf")
 
-    def __init__(self, *, due_us: int | None = None, cold: bytes = b"", hot: bytes = b"") -> None:
+    def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
         self.beat: Beat | None = None  #: a heartbeat under way that the group has not been shown yet
-        self.due_us = due_us
-        self.cold = cold  #: as of the last snapshot
-        self.hot = hot  #: as it was restored
-        self.packed = b""  #: the group's part of the last snapshot
+        self.due_us: int | None = None
+        self.shelf = shelf
+        self.cold = b""  #: both parts as of the last snapshot
+        self.hot = b""
 
 
 class Coordinator:
@@ -90,6 +103,7 @@ class Coordinator:
         self.tally = Tally()
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it told anybody
         self._groups: dict[GroupKey, _Tracked] = {}
+        self._shelves: list[_Shelf] = []  # their groups, one shelf after the other, stand in the order of _groups
         self._dirty: set[GroupKey] = set()
         self._changed: dict[GroupKey, None] = {}
         self._deadlines: list[tuple[int, GroupKey]] = []
@@ -173,6 +187,7 @@ class Coordinator:
             f"{self.partition} may be in others now, and are learned anew."
         )
         self._groups.clear()
+        self._shelves.clear()
         self._dirty.clear()
         self._changed.clear()
         self._report_view("V-06", summary, f"{partitions} partitions", self.now_us, found)
@@ -217,18 +232,20 @@ class Coordinator:
 
     def snapshot(self) -> bytes:
         """Everything that is known, as bytes for :meth:`restore`. Only groups touched since the last call are packed anew."""
+        groups = self._groups
         for key in self._dirty:
-            tracked = self._groups.get(key)
+            tracked = groups.get(key)
             if tracked is not None and tracked.group is not None and tracked.ledger is not None:
                 _show_beat(tracked)
                 if tracked.group.cold_changed or not tracked.cold:
                     tracked.cold = pack_cold(tracked.group, tracked.ledger)
+                    tracked.shelf.packed = b""
                     tracked.group.cold_changed = False
-                tracked.packed = pack_group(key, tracked.due_us, tracked.cold, pack_hot(tracked.group))
+                tracked.hot = pack_hot(tracked.group, tracked.due_us)
         self._dirty.clear()
-        groups = [
-            tracked.packed or pack_group(key, tracked.due_us, tracked.cold, tracked.hot) for key, tracked in self._groups.items()
-        ]
+        for shelf in self._shelves:
+            if not shelf.packed:
+                shelf.packed = pack_shelf((*key, groups[key].cold) for key in shelf.keys)
         return pack_partition(
             {
                 "topic": self.topic,
@@ -242,7 +259,8 @@ class Coordinator:
                 "view": [self._view.cluster, self._view_due_us, list(self._view.open.values())],
                 "changed": [list(key) for key in self._changed],
             },
-            groups,
+            [shelf.packed for shelf in self._shelves],
+            [tracked.hot for tracked in groups.values()],
         )
 
     @classmethod
@@ -251,10 +269,11 @@ class Coordinator:
 
         :raises SnapshotError: when the bytes are no snapshot, or one of a newer release.
         """
-        content = unpack_partition(blob)
+        content, shelves = unpack_partition(blob)
         try:
             model = cls(topic=content["topic"], partition=content["partition"], settings=settings)
             model._fill(content)
+            model._fill_shelves(shelves)
         except (LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"not a snapshot of the model: {error!r}") from None
         return model
@@ -271,11 +290,20 @@ class Coordinator:
         self._view = Ledger(cluster, "")
         for known in view:
             self._view.open[known.rule, known.subject] = known
-        for cluster, name, due_us, cold, hot in content["groups"]:
-            self._groups[cluster, name] = _Tracked(due_us=due_us, cold=cold, hot=hot)
-            if due_us is not None:
-                heappush(self._deadlines, (due_us, (cluster, name)))
         self._changed = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
+
+    def _fill_shelves(self, shelves: Iterable[StoredShelf]) -> None:
+        for packed, groups in shelves:
+            shelf = _Shelf()
+            shelf.packed = packed
+            self._shelves.append(shelf)
+            for cluster, name, cold, hot in groups:
+                key = cluster, name
+                shelf.keys[key] = None
+                tracked = self._groups[key] = _Tracked(shelf)
+                tracked.cold, tracked.hot, tracked.due_us = cold, hot, due_of(hot)
+                if tracked.due_us is not None:
+                    heappush(self._deadlines, (tracked.due_us, key))
 
     # ------------------------------------------------------------------------------------------------ within
 
@@ -463,7 +491,7 @@ class Coordinator:
         """
         tracked = self._groups.get(key)
         if tracked is None:
-            tracked = self._groups[key] = _Tracked()
+            tracked = self._track(key)
         if tracked.group is None or tracked.ledger is None:
             cluster, name = key
             group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally)
@@ -472,6 +500,24 @@ class Coordinator:
         if tracked.beat is not None:
             _show_beat(tracked)
         return tracked.group, tracked.ledger
+
+    def _track(self, key: GroupKey) -> _Tracked:
+        if not self._shelves or len(self._shelves[-1].keys) >= SHELF:
+            self._shelves.append(_Shelf())
+        shelf = self._shelves[-1]
+        shelf.keys[key] = None
+        shelf.packed = b""
+        tracked = self._groups[key] = _Tracked(shelf)
+        self._dirty.add(key)
+        return tracked
+
+    def _forget(self, key: GroupKey) -> None:
+        shelf = self._groups.pop(key).shelf
+        del shelf.keys[key]
+        shelf.packed = b""
+        if not shelf.keys:
+            self._shelves.remove(shelf)
+        self._changed[key] = None
 
     def _forget_membership(self, key: GroupKey, at_us: int, because: str) -> None:
         group, _ = self._opened(key)
@@ -554,8 +600,7 @@ class Coordinator:
         self._dirty.add(key)
         if coming[0] <= now_us:
             found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, list(ledger.open), group.kind))
-            del self._groups[key]
-            self._changed[key] = None
+            self._forget(key)
             return
         coming[0] = max(coming[0], now_us + 1_000_000)
         next_us = ledger.next_due_us(CATALOGUE, quiet_us)

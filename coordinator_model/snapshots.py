@@ -1,4 +1,9 @@
-"""The model's state as bytes: versioned, compact, and readable group by group.
+"""The model's state as bytes: versioned, compact, and cheap to write again when little has changed.
+
+A snapshot has two parts. The *cold* one holds what changes only when something happens to a group; neighbours share a shelf, whose cold
+parts are compressed together, because groups resemble each other: a quarter of the bytes that each would take by itself. The *hot* one
+holds what every heartbeat changes, as bare numbers. So steady traffic packs a few dozen bytes for each group that was heard of, and
+neither packs nor compresses anything else.
 
 The trap: a snapshot outlives the code that wrote it. Fields are stored by position, so they may only be appended, each new one with a
 default; anything else needs a new format version and a reader for the old one.
@@ -11,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from enum import Enum
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgpack
 
@@ -46,7 +51,7 @@ from coordinator_model.groups.timeline import Rebalance, Starter, Timeline
 from coordinator_model.ledger import Ledger, OpenFinding
 from coordinator_model.wire import API_NAMES
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 
 class SnapshotError(ValueError):
@@ -101,11 +106,24 @@ _FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
 }
 
 
+SHELF: Final = 16
+"""Groups to a shelf: with more, one that changes makes more be compressed again; with fewer, they share less."""
+
+# A record is an array whose first element is a marker, an ext type without content that tells the type. In format 1 it was an ext type
+# around an array: that made a packer within a packer for each record, at twice the time.
+_MARKERS: Final = {type_: msgpack.ExtType(code, b"") for type_, code in _CODES.items()}
+_READERS: Final = {type_: attrgetter(*names) for type_, names in _FIELDS.items() if len(names) > 1}
+
+
 def _default(value: Any) -> Any:
     type_ = type(value)
-    code = _CODES.get(type_)
-    if code is not None:
-        return msgpack.ExtType(code, _pack([getattr(value, name) for name in _FIELDS[type_]]))
+    if type_ is tuple:
+        return list(value)
+    read = _READERS.get(type_)
+    if read is not None:
+        return [_MARKERS[type_], *read(value)]
+    if type_ in _MARKERS:
+        return [_MARKERS[type_], getattr(value, _FIELDS[type_][0])]
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
@@ -113,18 +131,25 @@ def _default(value: Any) -> Any:
     raise TypeError(f"{type_.__name__} has no place in a snapshot")
 
 
-def _ext_hook(code: int, packed: bytes) -> Any:
+def _ext_hook(code: int, content: bytes) -> Any:
     type_ = _TYPES.get(code)
     if type_ is None:
         raise SnapshotError(f"unknown record type {code}: the snapshot was written by a newer release")
-    values = _unpack(packed)
+    return _made(type_, _unpack(content)) if content else type_
+
+
+def _list_hook(values: tuple[Any, ...]) -> Any:
+    return _made(values[0], values[1:]) if values and type(values[0]) is type else values
+
+
+def _made(type_: type[Any], values: Sequence[Any]) -> Any:
     if len(values) > len(_FIELDS[type_]):
         raise SnapshotError(f"{type_.__name__} has {len(values)} fields: the snapshot was written by a newer release")
     return type_(*values)
 
 
 def _pack(value: Any) -> bytes:
-    """Records lie within records, so several packers are at work at once; making one costs more than it does, for its buffer."""
+    """Making a packer costs more than it does, for its buffer; one that is at work in another thread must not be used."""
     packer = _idle.pop() if _idle else msgpack.Packer(default=_default, strict_types=True)
     try:
         packed: bytes = packer.pack(value)
@@ -137,7 +162,7 @@ _idle: Final[list[msgpack.Packer]] = []
 
 
 def _unpack(packed: bytes) -> Any:
-    return msgpack.unpackb(packed, ext_hook=_ext_hook, use_list=False, strict_map_key=False)
+    return msgpack.unpackb(packed, ext_hook=_ext_hook, list_hook=_list_hook, use_list=False, strict_map_key=False)
 
 
 # Attributes of a group that are stored as they are, in this order; the containers that need care follow them.
@@ -148,30 +173,32 @@ _PLAIN: Final = (
     "identity", "unwatched_us", "errors", "joins", "syncs",
 )  # fmt: skip
 
-# What steady traffic changes in a member is stored apart, as bare numbers, so that a group in which nothing but heartbeats happens
-# costs next to nothing to store. Times are stored as the microseconds before the group's last record: half the bytes.
+_read_plain = attrgetter(*_PLAIN)
+
+# Times in the hot part are stored as the microseconds before the group's last record: half the bytes.
 _read_hot = attrgetter("last_frame_us", "heartbeat_us", "proven_us", "heartbeat_interval_us", "last_frame")
 _API_KEYS: Final = {name: key for key, name in API_NAMES.items()}
 
 
 def pack_cold(group: ClassicGroup, ledger: Ledger) -> bytes:
     """What of a group and its open findings changes only when something happens."""
-    return zlib.compress(
-        _pack(
-            [
-                [getattr(group, name) for name in _PLAIN],
-                group.state.value,
-                list(group.members.values()),
-                group.rounds,
-                list(ledger.open.values()),
-            ]
-        ),
-        level=1,
+    return _pack(
+        [
+            list(_read_plain(group)),
+            group.state.value,
+            list(group.members.values()),
+            group.rounds,
+            list(ledger.open.values()),
+            list(group.lines),
+        ]
     )
 
 
-def pack_hot(group: ClassicGroup) -> bytes:
-    """What of a group changes with every frame. Its members stand in the order of :func:`pack_cold`."""
+def pack_hot(group: ClassicGroup, due_us: int | None) -> bytes:
+    """What of a group changes with every frame. Its members and connections stand in the order of :func:`pack_cold`.
+
+    :param due_us: when time is to act on the group next.
+    """
     base_us = group.last_record_us
     members: list[int | None] = []
     for last_frame_us, heartbeat_us, proven_us, interval_us, last_frame in map(_read_hot, group.members.values()):
@@ -182,22 +209,40 @@ def pack_hot(group: ClassicGroup) -> bytes:
             interval_us,
             _API_KEYS.get(last_frame),
         )
-    lines = [[name, line.outstanding, base_us - line.last_response_us] for name, line in group.lines.items()]
-    return _pack([base_us, members, lines, list(group.open.values())])
+    lines: list[int] = []
+    for line in group.lines.values():
+        lines += line.outstanding, base_us - line.last_response_us
+    return _pack([due_us, base_us, members, lines, list(group.open.values())])
 
 
-def _unpack_hot(group: ClassicGroup, members: Iterable[Member], hot: bytes) -> None:
-    base_us, values, lines, open_ = _unpack(hot)
-    given = iter(values)
-    for member in members:
-        last_frame_us, heartbeat_us, proven_us, member.heartbeat_interval_us, last_frame = (next(given) for _ in range(5))
-        member.last_frame_us = 0 if last_frame_us is None else base_us - last_frame_us
-        member.heartbeat_us = 0 if heartbeat_us is None else base_us - heartbeat_us
-        member.proven_us = None if proven_us is None else base_us - proven_us
-        member.last_frame = API_NAMES.get(last_frame, "")
-    group.last_record_us = base_us
-    group.lines = {name: Line(outstanding, base_us - before_us) for name, outstanding, before_us in lines}
-    group.open = {exchange.key: exchange for exchange in open_}
+def _shelves(packed: Sequence[bytes], hot: Sequence[bytes]) -> list[StoredShelf]:
+    hot_parts = iter(hot)
+    shelves = []
+    for shelf in packed:
+        groups = _unpack(zlib.decompress(shelf))
+        shelves.append(StoredShelf(shelf, [Stored(cluster, name, cold, next(hot_parts)) for cluster, name, cold in groups]))
+    return shelves
+
+
+def _shelves_of_format_1(groups: Sequence[tuple[str, str, int | None, bytes, bytes]]) -> list[StoredShelf]:
+    """There a group had a cold part of its own, compressed, and its connections stood by name in the hot one."""
+    stored = []
+    for cluster, name, due_us, cold, hot in groups:
+        base_us, members, lines, open_ = _unpack(hot)
+        connections: list[str] = []
+        numbers: list[int] = []
+        for connection, outstanding, before_us in lines:
+            connections.append(connection)
+            numbers += outstanding, before_us
+        packed = _pack([*_unpack(zlib.decompress(cold)), connections])
+        stored.append(Stored(cluster, name, packed, _pack([due_us, base_us, members, numbers, open_])))
+    return [StoredShelf(b"", stored[first : first + SHELF]) for first in range(0, len(stored), SHELF)]
+
+
+def due_of(hot: bytes) -> int | None:
+    """When time is to act next on the group that :func:`pack_hot` was given."""
+    due_us: int | None = _unpack(hot)[0]
+    return due_us
 
 
 def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
@@ -207,12 +252,12 @@ def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
     """
     try:
         return _fill_group(cold, hot, group)
-    except Exception as error:  # zlib and msgpack raise half a dozen unrelated types on bad bytes
+    except Exception as error:  # msgpack raises half a dozen unrelated types on bad bytes
         raise SnapshotError(f"group {group.name} cannot be read from the snapshot: {error}") from None
 
 
 def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
-    plain, state, members, rounds, findings = _unpack(zlib.decompress(cold))
+    plain, state, members, rounds, findings, connections = _unpack(cold)
     if len(plain) > len(_PLAIN):
         raise SnapshotError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
     for name, value in zip(_PLAIN, plain, strict=False):
@@ -220,7 +265,7 @@ def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
     group.state = State(state)
     group.rounds = list(rounds)
     group.members = {member.id: member for member in members}
-    _unpack_hot(group, members, hot)
+    _fill_hot(group, connections, hot)
     group.cold_changed = group.changed = False
     ledger = Ledger(group.cluster, group.name)
     for known in findings:
@@ -228,41 +273,70 @@ def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
     return ledger
 
 
-def pack_group(key: tuple[str, str], due_us: int | None, cold: bytes, hot: bytes) -> bytes:
-    """A group's place in :func:`pack_partition`: cluster, name, when it is due, and its two parts."""
-    return _pack([*key, due_us, cold, hot])
+def _fill_hot(group: ClassicGroup, connections: Sequence[str], hot: bytes) -> None:
+    _due_us, base_us, values, lines, open_ = _unpack(hot)
+    given = iter(values)
+    for member in group.members.values():
+        last_frame_us, heartbeat_us, proven_us, member.heartbeat_interval_us, last_frame = (next(given) for _ in range(5))
+        member.last_frame_us = 0 if last_frame_us is None else base_us - last_frame_us
+        member.heartbeat_us = 0 if heartbeat_us is None else base_us - heartbeat_us
+        member.proven_us = None if proven_us is None else base_us - proven_us
+        member.last_frame = API_NAMES.get(last_frame, "")
+    group.last_record_us = base_us
+    given = iter(lines)
+    group.lines = {name: Line(next(given), base_us - next(given)) for name in connections}
+    group.open = {exchange.key: exchange for exchange in open_}
 
 
-def pack_partition(content: dict[str, Any], groups: Sequence[bytes]) -> bytes:
-    """The whole model of a partition; ``content`` holds plain values, ``groups`` what :func:`pack_group` gave.
+class Stored(NamedTuple):
+    """A group as it stands in a snapshot."""
 
-    They are put together as msgpack would: most groups of a partition are as they were, and are not packed again with it.
+    cluster: str
+    name: str
+    cold: bytes
+    hot: bytes
+
+
+class StoredShelf(NamedTuple):
+    """Neighbours; ``packed`` is what :func:`pack_shelf` gave for them, empty if another format had no shelves."""
+
+    packed: bytes
+    groups: list[Stored]
+
+
+def pack_shelf(groups: Iterable[tuple[str, str, bytes]]) -> bytes:
+    """Cluster, name and cold part of some groups, compressed together."""
+    return zlib.compress(_pack(list(groups)), level=1)
+
+
+def pack_partition(content: dict[str, Any], shelves: Sequence[bytes], hot: Sequence[bytes]) -> bytes:
+    """The whole model of a partition.
+
+    :param content: plain values.
+    :param shelves: what :func:`pack_shelf` gave.
+    :param hot: what :func:`pack_hot` gave for each group, in the order of the shelves.
     """
-    packed = _pack([FORMAT_VERSION, content | {"groups": None}])
-    assert packed.endswith(_NIL)
-    return b"".join((packed.removesuffix(_NIL), _ARRAY_32, len(groups).to_bytes(4, "big"), *groups))
+    return _pack([FORMAT_VERSION, content, shelves, hot])
 
 
-_NIL: Final = b"\xc0"
-_ARRAY_32: Final = b"\xdd"
-
-
-def unpack_partition(blob: bytes) -> dict[str, Any]:
-    """What :func:`pack_partition` was given.
+def unpack_partition(blob: bytes) -> tuple[dict[str, Any], list[StoredShelf]]:
+    """The plain values that :func:`pack_partition` was given, and the groups of each shelf.
 
     :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
     """
     try:
-        version, content = _unpack(blob)
+        version, content, *groups = _unpack(blob)
+        known = isinstance(version, int) and version <= FORMAT_VERSION
+        shelves = (_shelves(*groups) if version > 1 else _shelves_of_format_1(content.pop("groups"))) if known else []
     except SnapshotError:
         raise
-    except Exception as error:  # msgpack raises half a dozen unrelated types on bad bytes
+    except Exception as error:  # zlib and msgpack raise half a dozen unrelated types on bad bytes
         raise SnapshotError(f"not a snapshot of the model: {error}") from None
-    if version != FORMAT_VERSION:
+    if not known:
         raise SnapshotError(f"snapshot format {version} is newer than {FORMAT_VERSION}, the newest that this release reads")
     if not isinstance(content, dict):
         raise SnapshotError("not a snapshot of the model: no map")
-    return content
+    return content, shelves
 
 
 def next_offset(blob: bytes) -> int | None:
@@ -270,7 +344,7 @@ def next_offset(blob: bytes) -> int | None:
 
     :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
     """
-    offset = unpack_partition(blob).get("next_offset")
+    offset = unpack_partition(blob)[0].get("next_offset")
     if offset is not None and not isinstance(offset, int):
         raise SnapshotError(f"not a snapshot of the model: its next offset is {offset!r}")
     return offset

@@ -126,7 +126,7 @@ def snapshots(spark: SparkSession, query: Path) -> dict[int, bytes]:
     except (PySparkException, Py4JError) as error:
         raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
     blobs = [bytes(row["snapshot"]) for row in rows]
-    return {unpack_partition(blob)["partition"]: blob for blob in blobs}
+    return {unpack_partition(blob)[0]["partition"]: blob for blob in blobs}
 
 
 def reason(text: str) -> str:

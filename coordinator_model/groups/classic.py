@@ -282,6 +282,7 @@ class ClassicGroup:
         line = self.lines.get(record.connection)
         if line is None:
             line = self.lines[record.connection] = Line()
+            self.cold_changed = True
         actor = line.actor
         if actor != (record.client_id, record.client_address, record.client_software, record.connection):
             actor = line.actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
@@ -875,6 +876,7 @@ class ClassicGroup:
         line = self.lines.get(request.connection)
         if line is None:
             line = self.lines[request.connection] = Line()
+            self.cold_changed = True
         line.last_response_us = member.proven_us = self.last_record_us = record.at_us
         self._note_pace(member, request.at_us)
         member.last_frame_us = request.at_us

@@ -26,6 +26,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Evidence, Finding, finding_id
 from coordinator_model.groups.facts import NOBODY, Member
 from coordinator_model.groups.state import State
+from coordinator_model.settings import Settings
 from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
 from tests.coordinator_model import test_coordinator
@@ -39,9 +40,7 @@ FIXTURES = Path(__file__).parent / "snapshots"
 CUT_US = START_US + 1_000_000_000
 
 # Ext codes that a snapshot of each format can hold: all of them occur in its fixture.
-RECORD_TYPES = {
-    1: {*range(1, 18), *range(20, 26), *range(30, 34), *range(40, 45), *range(50, 56)},
-}
+RECORD_TYPES = {version: {*range(1, 18), *range(20, 26), *range(30, 34), *range(40, 45), *range(50, 56)} for version in (1, 2)}
 
 
 # ---------------------------------------------------------------------------------------------------- the fixture's partition
@@ -230,28 +229,39 @@ def unpacked(packed: bytes, seen: set[int]) -> Any:
 
     def look(code: int, inner: bytes) -> Any:
         seen.add(code)
-        return unpacked(inner, seen)
+        return unpacked(inner, seen) if inner else None
 
     return msgpack.unpackb(packed, ext_hook=look, use_list=False, strict_map_key=False)
 
 
 def record_types(blob: bytes) -> set[int]:
     seen: set[int] = set()
-    _, content = unpacked(blob, seen)
-    for *_, cold, hot in content["groups"]:
-        unpacked(zlib.decompress(cold), seen)
-        unpacked(hot, seen)
+    version, content, *groups = unpacked(blob, seen)
+    if version == 1:
+        for *_, cold, hot in content["groups"]:
+            unpacked(zlib.decompress(cold), seen)
+            unpacked(hot, seen)
+    else:
+        shelves, hots = groups
+        for shelf in shelves:
+            for *_, cold in msgpack.unpackb(zlib.decompress(shelf)):
+                unpacked(cold, seen)
+        for hot in hots:
+            unpacked(hot, seen)
     return seen
 
 
 def with_group(blob: bytes, change: Callable[[list[Any]], None]) -> bytes:
     """The snapshot with the cold part of each group changed; records in it stay as they are."""
-    version, content = msgpack.unpackb(blob, strict_map_key=False)
-    for group in content["groups"]:
-        cold = msgpack.unpackb(zlib.decompress(group[3]), strict_map_key=False)
-        change(cold)
-        group[3] = zlib.compress(msgpack.packb(cold))
-    packed: bytes = msgpack.packb([version, content])
+    version, content, shelves, hots = msgpack.unpackb(blob, strict_map_key=False)
+    for number, shelf in enumerate(shelves):
+        groups = msgpack.unpackb(zlib.decompress(shelf))
+        for group in groups:
+            cold = msgpack.unpackb(group[2], strict_map_key=False)
+            change(cold)
+            group[2] = msgpack.packb(cold)
+        shelves[number] = zlib.compress(msgpack.packb(groups))
+    packed: bytes = msgpack.packb([version, content, shelves, hots])
     return packed
 
 
@@ -343,7 +353,7 @@ def test_fields_that_were_appended_later_get_their_defaults() -> None:
 
 
 def restored(code: int, row: list[Any]) -> Any:
-    return snapshots._unpack(msgpack.packb(msgpack.ExtType(code, snapshots._pack(row))))
+    return snapshots._unpack(snapshots._pack([msgpack.ExtType(code, b""), *row]))
 
 
 def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> None:
@@ -362,15 +372,15 @@ def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> Non
 
 
 def test_a_newer_format_is_refused() -> None:
-    with pytest.raises(SnapshotError, match="snapshot format 99 is newer than 1"):
+    with pytest.raises(SnapshotError, match="snapshot format 99 is newer than 2"):
         Coordinator.restore(msgpack.packb([99, {}]))
 
 
 def test_a_record_of_a_type_that_is_not_known_is_refused() -> None:
-    version, content = msgpack.unpackb(settled_model().snapshot(), strict_map_key=False)
-    content["view"][2] = [msgpack.ExtType(99, b"\x90")]
+    version, content, *groups = msgpack.unpackb(settled_model().snapshot(), strict_map_key=False)
+    content["view"][2] = [[msgpack.ExtType(99, b"")]]
     with pytest.raises(SnapshotError, match="unknown record type 99: the snapshot was written by a newer release"):
-        Coordinator.restore(msgpack.packb([version, content]))
+        Coordinator.restore(msgpack.packb([version, content, *groups]))
 
 
 def test_a_record_with_more_fields_than_are_known_is_refused() -> None:
@@ -389,7 +399,7 @@ def settled_model() -> Coordinator:
     ("change", "sentence"),
     [
         (
-            lambda cold: cold[2].append(msgpack.ExtType(99, b"\x90")),
+            lambda cold: cold[2].append([msgpack.ExtType(99, b"")]),
             "group g cannot be read from the snapshot: unknown record type 99",
         ),
         (lambda cold: cold[0].append("new"), "group g cannot be read from the snapshot: it has 27 fields"),
@@ -426,6 +436,47 @@ def test_a_settled_group_of_ten_takes_two_kilobytes_at_most() -> None:
     talk.round(clients, 5)
     live(talk, clients, 30)
     assert len(talk.model.snapshot()) - empty <= 2_000
+
+
+def beat_of(number: int, at_us: int) -> MirrorRecord:
+    talk = Conversation(group=f"g{number}")
+    client = talk.client(f"worker-{number}")
+    client.member_id = client.name
+    talk.heartbeat(client)
+    return talk.records[0]._replace(at_us=at_us)
+
+
+def test_groups_that_come_and_go_leave_the_others_in_the_order_in_which_they_came() -> None:
+    """What is restored goes through its groups as the model that was stored does, whatever shelf they stand on."""
+    settings = Settings(forget_group_ms=60_000)
+    kept = Coordinator(topic="mirror", partition=0, settings=settings)
+    restored = Coordinator(topic="mirror", partition=0, settings=settings)
+    numbers = [*range(40), *range(20, 40), *range(50, 60), 3, *range(60, 80)]
+    for offset, number in enumerate(numbers):
+        record = beat_of(number, START_US + offset * 2_000_000)._replace(offset=offset)
+        for model in (kept, restored):
+            model.receive(record)
+        if offset % 7 == 0:
+            restored = Coordinator.restore(restored.snapshot(), settings=settings)
+            assert kept.snapshot() == restored.snapshot()
+    assert list(kept._groups) == list(restored._groups)
+    assert 0 < len(kept._groups) < len(set(numbers))
+
+
+def test_what_only_heartbeats_is_neither_packed_cold_nor_compressed_again() -> None:
+    model = settled_model()
+    model.snapshot()
+    (shelf,) = model._shelves
+    before = shelf.packed
+    talk = Conversation()
+    a, _ = settled(talk)
+    count = len(talk.records)
+    talk.heartbeat(a)
+    for record in talk.records[count:]:
+        assert not model.receive(record)
+    blob = model.snapshot()
+    assert shelf.packed is before
+    assert Coordinator.restore(blob).snapshot() == blob
 
 
 # ---------------------------------------------------------------------------------------------------- making a fixture

@@ -29,7 +29,7 @@ from rich.table import Table
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.snapshots import pack_cold, pack_hot, unpack_group, unpack_partition
+from coordinator_model.snapshots import Stored, due_of, pack_cold, pack_hot, unpack_group, unpack_partition
 from coordinator_model.tally import Tally
 from streaming import checkpoint, spark
 from streaming.config import Job
@@ -217,18 +217,17 @@ def snapshots_of(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict
 
 def decoded(blob: bytes) -> dict[str, Any]:
     """A snapshot in a form that is equal whenever what is known is: when a group was last packed does not show."""
-    content = unpack_partition(blob)
-    groups = content.pop("groups")
+    content, shelves = unpack_partition(blob)
     return {
         **content,
-        **{f"{cluster}/{name}": [due_us, *_packed_anew(name, cluster, cold, hot)] for cluster, name, due_us, cold, hot in groups},
+        **{f"{stored.cluster}/{stored.name}": _packed_anew(stored) for shelf in shelves for stored in shelf.groups},
     }
 
 
-def _packed_anew(name: str, cluster: str, cold: bytes, hot: bytes) -> tuple[bytes, bytes]:
-    group = ClassicGroup(name, cluster, settings=SETTINGS, loading={}, tally=Tally())
-    ledger = unpack_group(cold, hot, group)
-    return pack_cold(group, ledger), pack_hot(group)
+def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
+    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, tally=Tally())
+    ledger = unpack_group(stored.cold, stored.hot, group)
+    return pack_cold(group, ledger), pack_hot(group, due_of(stored.hot))
 
 
 def alone(model: Coordinator) -> dict[str, Any]:
