@@ -142,6 +142,10 @@ def _with_kafka_python(options: Consumer) -> Iterator[int]:
     )
     consumer.subscribe([options.topic], listener=Listener())
     try:
+        # If kafka-python 3.0.12 joins before it knows the topic's partitions, it assigns none and joins once more; and when a poll() runs
+        # out of time during that, the next one forgets that the group was joined: no heartbeat, no records, for ever.
+        with contextlib.suppress(kafka.errors.KafkaError):
+            consumer.topics()
         while True:
             batches = consumer.poll(timeout_ms=int(_POLL_S * 1000), max_records=100)
             yield sum(len(records) for records in batches.values())

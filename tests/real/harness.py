@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import kafka
 from confluent_kafka import Consumer, TopicPartition
 
 from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, unpack_record
@@ -25,6 +26,18 @@ def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = WAIT_S)
         assert time.monotonic() < deadline, f"waited {timeout_s:.0f} s in vain: {what}"
         time.sleep(0.02)
     return found
+
+
+def kafka_python_consumer(topic: str, **settings: Any) -> kafka.KafkaConsumer:
+    """A consumer of kafka-python that knows its topic's partitions before it joins its group.
+
+    Without that, kafka-python 3.0.12 often joins first and assigns nothing, and joins once more when the partitions are known. If a
+    poll() runs out of time during that second rebalance, which is under way in its I/O thread, the next poll() sees no need to rejoin,
+    so it never takes in the assignment: heartbeats stay off, nothing is read, for ever. It happens without a tap as with one.
+    """
+    consumer = kafka.KafkaConsumer(topic, **settings)
+    consumer.topics()  # waits for the answer
+    return consumer
 
 
 @contextmanager

@@ -7,8 +7,7 @@ import contextlib
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
-from harness import WAIT_S, kafka_sink, raw_topic, running_tap, wait_for
-from kafka import KafkaConsumer
+from harness import WAIT_S, kafka_python_consumer, kafka_sink, raw_topic, running_tap, wait_for
 
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.demo.broker import HOST, Broker, free_port
@@ -48,8 +47,8 @@ def converse(address: str) -> None:
     wait_for(read, "100 records are read")
     with contextlib.suppress(KafkaException):  # nothing to commit, if a rebalance took away what it had read
         first.commit(asynchronous=False)
-    other = KafkaConsumer("data", bootstrap_servers=address, group_id="by-kafka-python", auto_offset_reset="earliest")
-    wait_for(lambda: other.poll(timeout_ms=200), "kafka-python reads", 3 * WAIT_S)
+    other = kafka_python_consumer("data", bootstrap_servers=address, group_id="by-kafka-python", auto_offset_reset="earliest")
+    wait_for(lambda: other.poll(timeout_ms=200), "kafka-python reads")
     other.commit()
     admin = AdminClient({"bootstrap.servers": address})
     admin.list_consumer_groups(request_timeout=10).result()

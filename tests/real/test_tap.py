@@ -11,10 +11,9 @@ from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 
-import kafka
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from harness import WAIT_S, kafka_sink, mirrored, raw_topic, running_tap, wait_for
+from harness import WAIT_S, kafka_python_consumer, kafka_sink, mirrored, raw_topic, running_tap, wait_for
 
 from coordinator_model import wire
 from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, unpack_loss
@@ -111,7 +110,7 @@ def test_real_consumers_are_mirrored_whole(setup, topic):
         two = [Consumer({**common, "client.id": f"cf-{number}"}) for number in range(2)]
         for consumer in two:
             consumer.subscribe(["data"])
-        other = kafka.KafkaConsumer(
+        other = kafka_python_consumer(
             "data", bootstrap_servers=address, group_id=groups[1], client_id="kp-1", auto_offset_reset="earliest"
         )
         _consume(lambda: sum(consumer.poll(0.2) is not None for consumer in two), 200, "confluent-kafka reads")

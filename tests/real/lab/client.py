@@ -203,6 +203,8 @@ def _kafka_python(options: Client) -> Iterator[Any]:
     subscribe(list(options.topics))
     producer: Any = None
     try:
+        with contextlib.suppress(kafka.errors.KafkaError):
+            consumer.topics()  # see kafka_python_consumer in the harness; a change of subscription may still leave one stuck, as in real life
         for turn in _turns():
             with contextlib.suppress(kafka.errors.KafkaError):
                 consumer.poll(timeout_ms=int(POLL_S * 1000), max_records=100)
