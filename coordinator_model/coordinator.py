@@ -426,11 +426,14 @@ class Coordinator:
         self.tally.lost(record, NOT_MODELLED)
         kind = _KIND_BY_API.get(record.api_key)
         if kind is not None and record.group:
-            group, _ = self._opened((record.cluster, record.group))
+            key = (record.cluster, record.group)
+            group, _ = self._opened(key)
+            group.last_record_us = record.at_us
+            self._dirty.add(key)
             if group.kind != kind:
                 group.kind = kind
                 group.lost_sight(record.at_us, f"is of the {kind} type, which is not modelled yet")
-                self._after((record.cluster, record.group), record.at_us)
+                self._after(key, record.at_us)
 
     def _undecodable(self, record: MirrorRecord, outcome: str, reason: str, found: list[Finding]) -> None:
         self.counters["undecodable frames"] += 1
@@ -439,6 +442,7 @@ class Coordinator:
         assert record.group is not None
         key = (record.cluster, record.group)
         group, ledger = self._opened(key)
+        group.last_record_us = record.at_us
         group.abandon(record)
         self._forget_membership(key, record.at_us, "a frame could not be read")
         what = f"{API_NAMES.get(record.api_key, record.api_key)} v{record.api_version} {record.kind.name.lower()}"

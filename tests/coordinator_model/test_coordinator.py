@@ -178,6 +178,14 @@ def test_an_unreadable_frame_is_a_finding_and_counted(cut_bytes: int) -> None:
     assert talk.group_json()["learning"] == "a frame could not be read"
 
 
+def test_a_group_whose_first_frame_cannot_be_read_stays_known_and_its_finding_stays_open() -> None:
+    talk = Conversation()
+    talk.raw(talk.client("a"), b"\xff\xff\xff")
+    talk.wait(10_000)
+    assert talk.group_json()["learning"] == "a frame could not be read"
+    assert [finding.status for finding in talk.findings] == [Status.OPEN]
+
+
 def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_is_expected() -> None:
     talk = Conversation()
     settled(talk)
@@ -300,6 +308,19 @@ def test_a_kind_that_is_known_already_is_no_news() -> None:
     talk.raw(a, b"", api_key=68, version=0)
     assert talk.model.changed_groups() == []
     assert talk.model.counters["ConsumerGroupHeartbeat req not modelled"] == 2
+
+
+def test_a_group_of_a_type_that_is_not_modelled_is_forgotten_a_day_after_its_last_frame_and_not_before() -> None:
+    talk = Conversation(forget_group_ms=600_000)
+    a = talk.client("a")
+    for _ in range(3):
+        talk.raw(a, b"", api_key=68, version=0)
+        talk.wait(400_000)
+    (known,) = talk.model.changed_groups()
+    assert known.content is not None
+    talk.wait(300_000)
+    (gone,) = talk.model.changed_groups()
+    assert gone.content is None
 
 
 def test_an_unmodelled_api_that_names_no_kind_makes_no_group() -> None:

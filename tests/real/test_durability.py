@@ -93,8 +93,14 @@ def test_a_frame_that_does_not_decode_is_set_aside_and_its_group_goes_back_to_le
     assert base64.b64decode(letter["key"]) == b"poisoned"
     (finding,) = wait_for(lambda: world.findings("V-02"), "it is a finding", START_UP_S)
     assert (finding["group"], letter["reason"] in finding["summary"]) == ("poisoned", True)
-    assert world.monitor.topic("groups")["c1/poisoned"]["learning"] == "a frame could not be read"
+
+    def learning() -> bool:
+        group = world.monitor.topic("groups").get("c1/poisoned")
+        return group is not None and group["learning"] == "a frame could not be read"
+
+    wait_for(learning, "its group is shown as learning", START_UP_S)
     world.goes_on()
+    assert learning(), "it is not forgotten with the next tick"
 
 
 def test_a_python_worker_that_is_killed_is_replaced_without_a_word(world: World) -> None:
