@@ -20,6 +20,7 @@ from coordinator_model.groups.classic import HEARTBEAT, LOADING, MODELLED_API_KE
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
+from coordinator_model.pulse import Pulse
 from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
@@ -78,7 +79,7 @@ class _Tracked:
     def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
-        self.beat: Beat | None = None  #: a heartbeat under way that the group has not been shown yet
+        self.beat: Beat | Pulse | None = None  #: a heartbeat under way that the group has not been shown yet
         self.due_us: int | None = None
         self.shelf = shelf
         self.cold = b""  #: both parts as of the last snapshot
@@ -140,6 +141,60 @@ class Coordinator:
                 self.tally.tick_us = record.at_us
         self._in_hand = None
         return found
+
+    def beat_asked(self, pulse: Pulse) -> bool:
+        """Take in the request of a heartbeat that repeats, as :meth:`receive` would its record, if it changes nothing but times.
+
+        Only how long that takes differs from :meth:`receive`, not what is known thereafter.
+
+        :return: False, and nothing is changed, if its record is to be handed in.
+        """
+        at_us, offset, now_us = pulse.at_us, pulse.offset, self.now_us
+        if offset != self.next_offset:
+            return False
+        if at_us > now_us and (self._view.open or (self._deadlines and self._deadlines[0][0] <= at_us)):
+            return False
+        key = pulse.key
+        tracked = self._groups.get(key)
+        if tracked is None or tracked.group is None or tracked.beat is not None:
+            return False
+        if not tracked.group.may_beat_at(
+            at_us, pulse.connection, pulse.exchange, pulse.member_id, pulse.generation, pulse.instance_id
+        ):
+            return False
+        tracked.beat = pulse
+        pulse.is_held = True
+        self._dirty.add(key)
+        self.tally.requests[HEARTBEAT][pulse.version] += 1
+        self.next_offset = offset + 1
+        if at_us > now_us:
+            self.now_us = at_us
+        return True
+
+    def beat_answered(self, pulse: Pulse, offset: int, at_us: int) -> bool:
+        """Take in, likewise, the record at ``offset`` that answers it with plain success."""
+        now_us = self.now_us
+        if offset != self.next_offset:
+            return False
+        if at_us > now_us and (self._view.open or (self._deadlines and self._deadlines[0][0] <= at_us)):
+            return False
+        tracked = self._groups.get(pulse.key)
+        if tracked is None or tracked.beat is not pulse or tracked.group is None:
+            return False
+        if not tracked.group.beat_at(pulse.at_us, at_us, pulse.connection, pulse.broker, pulse.member_id, pulse.generation):
+            return False
+        tracked.beat = None
+        pulse.is_held = False
+        self.tally.responses[HEARTBEAT][pulse.version] += 1
+        self.next_offset = offset + 1
+        if at_us > now_us:
+            self.now_us = at_us
+        return True
+
+    def show(self, key: GroupKey) -> None:
+        """Let a group see the heartbeat that waits for its answer."""
+        if key in self._groups:
+            _show_beat(self._groups[key])
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
         """Take in that the record at ``offset`` could not be read at all, or that :meth:`receive` raised on it.
@@ -400,8 +455,8 @@ class Coordinator:
                 tracked.beat = record, body
                 self._dirty.add(key)
                 return True
-        elif tracked.beat is not None and tracked.group.beat(tracked.beat, record, body, correlation_id):
-            tracked.beat = None
+        elif tracked.beat is not None and tracked.group.beat(_asked(tracked.beat), record, body, correlation_id):
+            _let_go(tracked)
             self._dirty.add(key)
             return True
         return False
@@ -666,10 +721,21 @@ def raised_in_words(error: Exception) -> str:
     return f"the model raised {type(error).__name__}: {error}{where}"
 
 
+def _asked(beat: Beat | Pulse) -> Beat:
+    return beat if isinstance(beat, tuple) else beat.request()
+
+
+def _let_go(tracked: _Tracked) -> None:
+    if isinstance(tracked.beat, Pulse):
+        tracked.beat.is_held = False
+    tracked.beat = None
+
+
 def _show_beat(tracked: _Tracked) -> None:
     """Let the group see the request that waited: it has not been looked at since, so the request meets what it would have met then."""
     if tracked.beat is not None and tracked.group is not None:
-        (record, body), tracked.beat = tracked.beat, None
+        record, body = _asked(tracked.beat)
+        _let_go(tracked)
         tracked.group.last_record_us = record.at_us
         happenings = tracked.group.request(record, body)
         assert not happenings, "a heartbeat that was to change nothing but times"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from coordinator_model.findings import Finding
     from coordinator_model.overview import GroupSnapshot
+    from coordinator_model.pulse import Pulse
     from coordinator_model.settings import Settings
     from streaming.mirror.record_file import Unreadable
 
@@ -49,6 +50,7 @@ class Offline:
         self._models: dict[int, Coordinator] = {}
         self._next_look_us = 0
         self._numbered = 0
+        self._beats = 0  # taken in since the last look
 
     def captured(self, record: MirrorRecord) -> None:
         """Take a record that has no place in a topic yet."""
@@ -77,6 +79,28 @@ class Offline:
             if at_us >= self._next_look_us:
                 self._look(at_us)
 
+    def asked(self, pulse: Pulse, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> None:
+        """Take a request of a heartbeat that repeats; see :class:`coordinator_model.pulse.Beats`."""
+        if pulse.is_held:  # it was never answered, or not so
+            self._models[0].show(pulse.key)
+        pulse.offset, pulse.at_us, pulse.exchange, pulse.correlation_id = offset, at_us, exchange, correlation_id
+        if self._models[0].beat_asked(pulse):
+            self._beats += 1
+            if at_us >= self._next_look_us:
+                self._look(at_us)
+        else:
+            self.recorded(pulse.request()[0])
+
+    def answered(self, pulse: Pulse, offset: int, at_us: int) -> None:
+        """Take its success."""
+        if self._models[0].beat_answered(pulse, offset, at_us):
+            self._beats += 1
+            if at_us >= self._next_look_us:
+                self._look(at_us)
+        else:
+            self.recorded(pulse.response(offset, at_us))
+        pulse.correlation_id = b""
+
     def unreadable(self, record: Unreadable) -> None:
         """Take note of a record that cannot be read."""
         model = self._models.get(record.partition) or self._model(record.partition)
@@ -87,6 +111,7 @@ class Offline:
     def finish(self) -> None:
         """The records have ended: let time pass until what was held back for a late frame is told."""
         for model in self._models.values():
+            self.last_us = max(self.last_us, model.now_us)  # nobody noted the times of beats
             for finding in model.advance(model.now_us + self._settings.reorder_window_ms * 1_000 + 1):
                 self._found(finding)
         self._look(self.last_us)
@@ -102,6 +127,8 @@ class Offline:
     def _look(self, at_us: int) -> None:
         self.first_us = self.first_us or at_us
         self._next_look_us = at_us + LOOK_US
+        self.counters["frames"] += self._beats
+        self._beats = 0
         for model in self._models.values():
             model.drain_set_aside()  # the file has them
             for group in model.changed_groups():

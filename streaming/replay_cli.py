@@ -23,6 +23,8 @@ from coordinator_model.findings import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
 from streaming.config import ConfigError, load
+from streaming.mirror import apart
+from streaming.mirror.apart import ReaderApart, ReaderEndedError
 from streaming.mirror.captures import CaptureError, Source, is_capture, opened, packets
 from streaming.mirror.pcap import CaptureReader, CaptureStats, in_order
 from streaming.mirror.producer import DEFAULT_TOPIC
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 STDIN: Final = "-"
 _FIRST_BYTES: Final = len(MAGIC)
+_WORTH_A_PROCESS: Final = 10_000_000  # bytes of captures: about a second of reading
 
 
 class Format(StrEnum):
@@ -143,7 +146,8 @@ class _Session:
         self._settings = settings
         self._complain = complain
         self._offline: Offline | None = None
-        self._reader: CaptureReader | None = None
+        self._reader: CaptureReader | ReaderApart | None = None
+        self._tell_damage: Callable[[str], None] = self._note_damage
         self._names: Sequence[str] = ()
         self._ports: Sequence[int] = ()
 
@@ -151,12 +155,23 @@ class _Session:
         self._names, self._ports = files, ports
         with ExitStack() as stack:
             progress = stack.enter_context(progress_of(files, self._complain))
+            offline = self._model("capture")
+            reader: CaptureReader | ReaderApart
+            if _is_large(files) and apart.is_possible():
+                reader = ReaderApart(offline.recorded, beats=offline, ports=ports, cluster=cluster)
+                progress, self._tell_damage = reader.relay(progress), reader.relay(self._note_damage)
+            else:
+                reader = CaptureReader(offline.recorded, beats=offline, ports=ports, cluster=cluster)
             sources = [stack.enter_context(source_of(name, progress)) for name in files]
             if all(is_record_file(source.peek(_FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
                 return
-            self._reader = CaptureReader(self._model("capture").recorded, ports=ports, cluster=cluster)
-            self._reader.read(in_order([self._packets(name, source) for name, source in zip(files, sources, strict=True)]))
+            self._reader, self._offline = reader, offline
+            captures = [self._packets(name, source) for name, source in zip(files, sources, strict=True)]
+            try:
+                self._reader.read(in_order(captures))
+            except ReaderEndedError as error:
+                raise ReplayError(f"{_listed(files)} {error}") from None
 
     @property
     def has_begun(self) -> bool:
@@ -183,11 +198,10 @@ class _Session:
         return worst
 
     def _model(self, topic: str) -> Offline:
-        self._offline = Offline(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
-        return self._offline
+        return Offline(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
 
     def _read_records(self, sources: Sequence[Source]) -> None:
-        offline = self._model(DEFAULT_TOPIC)  # a file does not say; findings about the topic itself name it
+        offline = self._offline = self._model(DEFAULT_TOPIC)  # a file does not say; findings about the topic itself name it
         for name, source in zip(self._names, sources, strict=True):
             for record in records(source, self._damage(name)):
                 if isinstance(record, Unreadable):
@@ -212,11 +226,11 @@ class _Session:
             raise ReplayError(f"{_called(name)} {error}") from None
 
     def _damage(self, name: str) -> Callable[[str], None]:
-        def note(why: str) -> None:
-            self.is_damaged = True
-            self.notes.append(f"{_called(name)} {why}: what came before was replayed")
+        return lambda why: self._tell_damage(f"{_called(name)} {why}: what came before was replayed")
 
-        return note
+    def _note_damage(self, note: str) -> None:
+        self.is_damaged = True
+        self.notes.append(note)
 
 
 # --- what is printed ----------------------------------------------------------------------------------------------------------------
@@ -361,6 +375,10 @@ def _open(name: str) -> BinaryIO:
             "standard input is a terminal: pipe a capture into it, as in 'tcpdump -U -w - | rebalance-monitor replay -'"
         )
     return sys.stdin.buffer
+
+
+def _is_large(files: Sequence[str]) -> bool:
+    return STDIN not in files and sum(Path(name).stat().st_size for name in files if Path(name).is_file()) >= _WORTH_A_PROCESS
 
 
 def _unreadable(name: str, error: OSError) -> ReplayError:

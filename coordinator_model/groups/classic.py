@@ -845,15 +845,22 @@ class ClassicGroup:
 
         :meth:`request` would give no happenings for it.
         """
-        member = self.members.get(body.member_id)
+        who = body.member_id, body.generation_id, body.group_instance_id
+        return self.may_beat_at(record.at_us, record.connection, record.exchange, *who)
+
+    def may_beat_at(  # noqa: PLR0917 - called with each frame, and names take time
+        self, at_us: int, connection: str, exchange: int, member_id: str, generation: int, instance_id: str | None
+    ) -> bool:
+        """Likewise, by what counts of the request."""
+        member = self.members.get(member_id)
         if member is None or member.gone is not None or member.fenced_us is not None or self.changed:
             return False
-        if body.generation_id != member.joined or body.group_instance_id != member.instance_id:
+        if generation != member.joined or instance_id != member.instance_id:
             return False
-        if member.actor.connection != record.connection or (self.open and (record.connection, record.exchange) in self.open):
+        if member.actor.connection != connection or (self.open and (connection, exchange) in self.open):
             return False
         timeout_ms = member.session_timeout_ms
-        return not member.heartbeat_us or timeout_ms is None or record.at_us - member.heartbeat_us <= timeout_ms * 500
+        return not member.heartbeat_us or timeout_ms is None or at_us - member.heartbeat_us <= timeout_ms * 500
 
     def beat(self, asked: Beat, record: MirrorRecord, body: Any, correlation_id: int) -> bool:
         """Take in at once a Heartbeat request that :meth:`may_beat` and its answer, if that too changes nothing but times.
@@ -862,24 +869,31 @@ class ClassicGroup:
         is changed.
         """
         request, ask = asked
-        took_us = record.at_us - request.at_us
-        if request.exchange != record.exchange or request.connection != record.connection or took_us > SLOW_US:
+        if request.exchange != record.exchange or request.connection != record.connection:
             return False
-        if correlation_id != request.correlation_id or body.error_code or body.throttle_time_ms or self.identity.alert:
+        if correlation_id != request.correlation_id or body.error_code or body.throttle_time_ms:
+            return False
+        return self.beat_at(request.at_us, record.at_us, request.connection, request.broker, ask.member_id, ask.generation_id)
+
+    def beat_at(  # noqa: PLR0917
+        self, asked_us: int, at_us: int, connection: str, broker: str, member_id: str, generation: int
+    ) -> bool:
+        """Likewise, by what counts of the request, when it is known already that the answer is this request's, and plain success."""
+        if at_us - asked_us > SLOW_US or self.identity.alert:
             return False
         newest = self.rounds[-1] if self.rounds else None
-        if newest is None or newest.generation != ask.generation_id or newest.roster is None or request.broker != self.broker:
+        if newest is None or newest.generation != generation or newest.roster is None or broker != self.broker:
             return False
-        member = self.members[ask.member_id]
-        if member.id not in newest.roster or member.rejoin_asked_us is not None or self.state in UNSERVED:
+        member = self.members[member_id]
+        if member_id not in newest.roster or member.rejoin_asked_us is not None or self.state in UNSERVED:
             return False
-        line = self.lines.get(request.connection)
+        line = self.lines.get(connection)
         if line is None:
-            line = self.lines[request.connection] = Line()
+            line = self.lines[connection] = Line()
             self.cold_changed = True
-        line.last_response_us = member.proven_us = self.last_record_us = record.at_us
-        self._note_pace(member, request.at_us)
-        member.last_frame_us = request.at_us
+        line.last_response_us = member.proven_us = self.last_record_us = at_us
+        self._note_pace(member, asked_us)
+        member.last_frame_us = asked_us
         member.last_frame = _HEARTBEAT_NAME
         return True
 

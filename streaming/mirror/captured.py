@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from coordinator_model.pulse import Beats, Constants, Pulse
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
@@ -34,9 +35,12 @@ _TELL_EVERY_US: Final = 1_000_000
 _UNSEEN: Final = _Exchange(-1, -1, 0)
 
 _HEARTBEAT: Final = 12
+_API_VERSIONS: Final = 18
 _ANSWERED_ALIKE: Final = frozenset({8, _HEARTBEAT})  # OffsetCommit: no answer names a position
 _REST_OF_REQUEST: Final = 8  # what follows the correlation id
 _REST_OF_RESPONSE: Final = 4
+_PULSE_BEGINS: Final = SIZE_PREFIX + 4  # where a request's correlation id stands behind its size
+_PULSE_RESTS: Final = SIZE_PREFIX + _REST_OF_REQUEST
 
 # Looked up once, for they are needed with each frame.
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE
@@ -47,6 +51,7 @@ class Capture(Protocol):
     """What connections share."""
 
     next_offset: int  #: number of the next record
+    beats: Beats | None  #: if anybody wants it
 
     def deliver(self, record: DecodedRecord) -> None:
         """Take a frame's record that is numbered, and of a group that is known already."""
@@ -78,13 +83,14 @@ class LossyReader(FrameReader):
     :param repeats: called with each whole frame first; returns whether it is a usual one, and dealt with.
     """
 
-    __slots__ = ("_repeats",)
+    __slots__ = ("_repeats", "is_amid")
 
     def __init__(
         self, wanted: Callable[[int, bytes], int], finished: Callable[[int, bytes], None], repeats: Callable[[bytes], bool]
     ) -> None:
         super().__init__(wanted, finished)
         self._repeats = repeats
+        self.is_amid = False  #: whether the next byte belongs to a frame, or a size, that has begun
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the stream, in whatever portions they come."""
@@ -103,6 +109,7 @@ class LossyReader(FrameReader):
             data = data[begin - SIZE_PREFIX :]
         if data:
             super().feed(data)
+            self.is_amid = self._size >= 0 or bool(self._head)
 
     def miss(self, count: int, header: int) -> bool:
         """Count the next bytes as missing; returns False when the place in the stream is lost with them.
@@ -119,6 +126,7 @@ class LossyReader(FrameReader):
         self._skip -= min(count, self._skip)
         if not self._skip:
             self._finish()
+        self.is_amid = self._size >= 0
         return fits
 
 
@@ -161,6 +169,9 @@ class CapturedConversation(Conversation):
         self._told_us = 0
         self._first = b""
         self._usual: _Usual | None = None
+        self._pulse: Pulse | None = None
+        self._asked = b""  # a heartbeat under way that _waiting and the leg have not been shown yet
+        self._success = b""  # its answer, if it is what answers are
         self._answers: dict[int, _Answer] = {}  # by API key
         self._is_opening = not midway
         self._may_be_unseen = midway  # answers to requests that were not captured may come
@@ -176,6 +187,8 @@ class CapturedConversation(Conversation):
 
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The next bytes from a side of the stream."""
+        if self._asked:
+            self._show_asked(self._asked)
         if self._is_opening:
             self._open(side, data, at_us)
         elif side == self._client_side:
@@ -188,9 +201,13 @@ class CapturedConversation(Conversation):
             self.broker_sent(data, at_us)
         else:
             self._search_response(self._response_search, data, at_us)
+        if self._pulse is not None:
+            self._quicken()
 
     def missed(self, side: int, count: int, at_us: int) -> None:
         """The next bytes from a side were not captured."""
+        if self._asked:
+            self._show_asked(self._asked)
         self._at_us = at_us
         if self._opaque:
             self._opaque_bytes += count
@@ -198,6 +215,14 @@ class CapturedConversation(Conversation):
             self._miss_requests(count)
         else:
             self._miss_responses(count)
+        if self._pulse is not None:
+            self._quicken()
+
+    def closed(self, at_us: int) -> None:
+        """Both sides have finished, or one has reset the connection."""
+        if self._asked:
+            self._show_asked(self._asked)
+        super().closed(at_us)
 
     # --- the beginning -------------------------------------------------------------------------------------------------
 
@@ -358,6 +383,8 @@ class CapturedConversation(Conversation):
             self._prove()
             if mirrored.api_key == _HEARTBEAT and len(frame) == size:
                 self._learn_request(mirrored, frame)
+        if mirrored.api_key == _API_VERSIONS and self._pulse is not None:
+            self._take_pulse()  # its records name the client's software
         return mirrored
 
     # --- what repeats --------------------------------------------------------------------------------------------------
@@ -397,7 +424,7 @@ class CapturedConversation(Conversation):
             ),
         )
         record.body = usual.asked
-        waiting.append(_new(_Exchange, (_HEARTBEAT, usual.version, correlation_id, number, usual.groups, False, usual.client_id)))
+        waiting.append(usual.exchange(number, correlation_id))
         capture.deliver(record)
         return True
 
@@ -449,6 +476,7 @@ class CapturedConversation(Conversation):
             return
         if (body.group_id,) == asked.groups:
             self._usual = _Usual(asked, frame, body)
+            self._take_pulse()
 
     def _learn_response(self, asked: _Exchange, frame: bytes) -> None:
         if asked.number < 0 or len(asked.groups) != 1:
@@ -457,15 +485,97 @@ class CapturedConversation(Conversation):
             body = decode(frame, request=False, api_key=asked.api_key, api_version=asked.api_version).body
         except DecodeError:
             return
-        self._answers[asked.api_key] = _Answer(asked.api_version, frame[_REST_OF_RESPONSE:], body)
+        self._answers[asked.api_key] = _Answer(asked.api_version, frame, frame[_REST_OF_RESPONSE:], body)
+        if asked.api_key == _HEARTBEAT:
+            self._take_pulse()
+
+    # --- what repeats, and changes nothing but times ----------------------------------------------------------------------
+
+    def _take_pulse(self) -> None:
+        """Know the heartbeat and its usual answer as one thing, if that is plain success."""
+        usual, answer = self._usual, self._answers.get(_HEARTBEAT)
+        self._pulse = None
+        if usual is not None and answer is not None and answer.version == usual.version and answer.is_success:
+            who = (usual.group, self._cluster, self._broker, self._connection, usual.version, usual.client_id)
+            self._pulse = Pulse(Constants(*who, self._client_address, self._software, usual.frame, answer.frame))
+        self._quicken()
+
+    def _quicken(self) -> None:
+        """Have the stream hand over the heartbeats that repeat by the quick way, while nothing else goes on.
+
+        It hangs on what only other frames of this connection can change, so it is looked at behind each of these.
+        """
+        is_quiet = (
+            self._pulse is not None
+            and self._capture.beats is not None
+            and not self._waiting
+            and not self._asked_before_loss
+            and not self._among_tokens
+            and not self._opaque
+            and self._request_search is None
+            and self._response_search is None
+            and not self._requests.is_amid
+            and not self._responses.is_amid
+            and self._leg.is_itself
+        )
+        asks, answers = self._stream.halves[self._client_side], self._stream.halves[1 - self._client_side]
+        asks.repeats = self._asks_again if is_quiet else None
+        answers.repeats = self._answers_again if is_quiet else None
+
+    def _asks_again(self, data: bytes, at_us: int) -> bool:
+        """As :meth:`_request_repeats`, for a segment that is a heartbeat from its size to its end.
+
+        Until it is answered, the request is shown to nobody but :class:`Beats`. Whatever else comes shows it to the others first.
+        """
+        pulse, leg, capture = self._pulse, self._leg, self._capture
+        if pulse is None or capture.beats is None or self._asked:
+            return False
+        if data[_PULSE_RESTS:] != pulse.rest or data[:_PULSE_BEGINS] != pulse.begins:
+            return False
+        frame = data[SIZE_PREFIX:]
+        if frame in leg.under_way:
+            return False
+        leg.under_way[frame] = leg, at_us
+        self._asked = frame
+        self._success = pulse.response_begins + data[_PULSE_BEGINS:_PULSE_RESTS] + pulse.response_ends
+        capture.beats.asked(pulse, capture.next_offset, at_us, self._next_number, data[_PULSE_BEGINS:_PULSE_RESTS])
+        self._next_number += 1
+        capture.next_offset += 1
+        return True
+
+    def _answers_again(self, data: bytes, at_us: int) -> bool:
+        """Likewise for the answer to such a heartbeat: plain success."""
+        pulse, capture = self._pulse, self._capture
+        if not self._asked or data != self._success or pulse is None or capture.beats is None:
+            return False
+        del self._leg.under_way[self._asked]
+        self._asked = b""
+        self._may_be_unseen = False
+        capture.beats.answered(pulse, capture.next_offset, at_us)
+        capture.next_offset += 1
+        return True
+
+    def _show_asked(self, frame: bytes) -> None:
+        """Make a request that went the quick way one like any other: what comes next is no plain answer to it."""
+        assert self._usual is not None
+        self._asked = b""
+        number, correlation_id = self._next_number - 1, _int(frame[4:_REST_OF_REQUEST], "big", signed=True)
+        self._leg.asked(frame, number)
+        self._waiting.append(self._usual.exchange(number, correlation_id))
 
 
 class _Answer(NamedTuple):
     """How requests of an API were last answered."""
 
     version: int
+    frame: bytes
     rest: bytes  #: what follows the correlation id
     body: Any
+
+    @property
+    def is_success(self) -> bool:
+        """Whether a heartbeat was simply served."""
+        return not (self.body.error_code or self.body.throttle_time_ms)
 
 
 class _Usual:
@@ -474,16 +584,21 @@ class _Usual:
     Most requests of a quiet group are heartbeats, and each is like the one before but for its correlation id.
     """
 
-    __slots__ = ("api", "asked", "asks", "client_id", "group", "groups", "version")
+    __slots__ = ("api", "asked", "asks", "client_id", "frame", "group", "groups", "version")
 
     def __init__(self, exchange: _Exchange, frame: bytes, asked: Any) -> None:
         self.api = frame[:4]
+        self.frame = frame
         self.asks = frame[_REST_OF_REQUEST:]
         self.asked = asked
         self.version = exchange.api_version
         self.client_id = exchange.client_id
         self.groups = exchange.groups
         self.group = exchange.groups[0]
+
+    def exchange(self, number: int, correlation_id: int) -> _Exchange:
+        """What is to be known of such a request until it is answered."""
+        return _new(_Exchange, (_HEARTBEAT, self.version, correlation_id, number, self.groups, False, self.client_id))
 
 
 _ENOUGH: Final = 14

@@ -48,6 +48,7 @@ class Leg:
 
     def __init__(self, legs: Legs, endpoint: tuple[str, int]) -> None:
         self._legs = legs
+        self.under_way = legs.under_way
         self._endpoint = endpoint
         self._frames: dict[int, bytes] = {}  # its requests under way, by exchange
         self._held: list[MirrorRecord] | None = []  # None once it is known to speak for itself
@@ -71,6 +72,15 @@ class Leg:
             self._legs.write(record)
         else:
             self._judge(record, self._held)
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether it is known to speak for itself."""
+        return self._held is None and not self._is_echo
+
+    def asked(self, frame: bytes, exchange: int) -> None:
+        """Take over a request that the caller has noted as under way on this connection."""
+        self._frames[exchange] = frame
 
     def speaks(self, frame: bytes, exchange: int, at_us: int) -> bool:
         """Whether this connection is known to speak for itself, and this request of it is under way on no other.

@@ -10,6 +10,7 @@ that is told of a client or a broker: it is counted here (:class:`Findings` neve
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from dataclasses import dataclass, field
 from heapq import merge
@@ -19,12 +20,24 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from streaming.mirror.captured import CapturedConversation, Endpoint, Stranger
 from streaming.mirror.legs import Legs
-from streaming.mirror.reassembly import Listener, Reassembler, Stream
-from streaming.mirror.segments import ACK, LINK_TYPES, SYN, Segment, ends, segment_of
+from streaming.mirror.reassembly import HALF, MODULUS, SPECIAL, Listener, Reassembler, Stream
+from streaming.mirror.segments import (
+    ACK,
+    LINK_TYPES,
+    PLAIN,
+    SYN,
+    TCP,
+    UNFRAGMENTED,
+    WITHOUT_OPTIONS,
+    Segment,
+    ends,
+    segment_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from coordinator_model.pulse import Beats
     from streaming.mirror.captures import Packet
 
 TICK_US: Final = 1_000_000
@@ -85,16 +98,24 @@ class CaptureReader:
     """Takes packets in the order of the capture and writes mirror records.
 
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
+    :param beats: takes heartbeats that repeat, in the place of ``write``.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
     """
 
     def __init__(
-        self, write: Callable[[MirrorRecord], None], *, ports: Collection[int] = (), cluster: str = "", name: str = "pcap"
+        self,
+        write: Callable[[MirrorRecord], None],
+        *,
+        beats: Beats | None = None,
+        ports: Collection[int] = (),
+        cluster: str = "",
+        name: str = "pcap",
     ) -> None:
         self.stats = CaptureStats()
         self.now_us = 0  #: newest capture time, microseconds since the epoch
         self.next_offset = 0  #: number of the next record
+        self.beats = beats
         self._write = write
         self._ports = frozenset(ports)
         self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
@@ -113,7 +134,7 @@ class CaptureReader:
     def read(self, packets: Iterable[Packet]) -> None:
         """Take packets."""
         stats, take = self.stats, self._tcp.segment
-        for at_us, link, packet, original in packets:
+        for at_us, link, packet, original in self._not_repeated(packets):
             stats.packets += 1
             if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
                 at_us = self._turn_clock(at_us)  # noqa: PLW2901
@@ -125,6 +146,56 @@ class CaptureReader:
             if segment is not None:
                 stats.segments += 1
                 take(segment, at_us)
+
+    def _not_repeated(self, packets: Iterable[Packet]) -> Iterator[Packet]:
+        """The packets that are to be looked at as :meth:`read` does. All others are heartbeats like the ones before, and bare
+        acknowledgements, on connections where nothing is missing: these are dealt with here, which leaves what :meth:`read` would leave.
+
+        It is what all the layers do for such a packet, one after the other, in one place: four packets in five of a capture of quiet
+        groups end here, at a fourth of the time.
+        """
+        stats, halves = self.stats, self._tcp.halves
+        link_before, unpack, ipv4, at, transport = -1, *PLAIN[1]
+        for packet in packets:
+            at_us, link, data, _ = packet
+            if at_us >= self._next_tick_us:
+                self._turn_clock(at_us)
+            if link != link_before and link in PLAIN:
+                link_before, unpack, ipv4, at, transport = link, *PLAIN[link]
+            try:
+                kind, version, length, fragment, protocol, key, sequence, acknowledges, offset, flags = unpack(data)
+                half = halves[key]
+            except (struct.error, KeyError):
+                yield packet
+                continue
+            stream = half.stream
+            end = at + length
+            if (
+                not stream.plain
+                or (half.other.next - acknowledges) & MODULUS >= HALF
+                or flags & SPECIAL
+                or version != WITHOUT_OPTIONS
+                or kind != ipv4
+                or protocol != TCP
+                or fragment & UNFRAGMENTED
+                or not at < end <= len(data)
+                or at_us < self.now_us
+                or link != link_before
+            ):
+                yield packet
+                continue
+            payload = data[transport + (offset >> 4) * 4 : end]
+            if payload:
+                repeats = half.repeats
+                if repeats is None or (sequence - half.next) & MODULUS or not repeats(payload, at_us):
+                    yield packet
+                    continue
+                half.next += len(payload)
+                stream.passed_us = at_us
+                stats.frames += 1
+            stream.last_us = self.now_us = at_us
+            stats.packets += 1
+            stats.segments += 1
 
     def tick(self, at_us: int) -> None:
         """Say that the capture has reached a time, without a packet."""

@@ -11,14 +11,12 @@ lost on the way, and is sent again later, sometimes much later.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from streaming.mirror.segments import ACK, FIN, RST, SYN, Segment, reverse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DISORDER_US: Final = 100_000
 """How long acknowledged bytes may be missing before they count as not captured."""
@@ -35,9 +33,14 @@ IDLE_US: Final = 3_600_000_000
 _FINISHED_US: Final = 60_000_000  # how long stray packets of a finished connection are still known for what they are
 _SWEEP_US: Final = 60_000_000
 
-_MODULUS: Final = 0xFFFFFFFF
-_HALF: Final = 0x80000000
-_SPECIAL: Final = FIN | SYN | RST
+MODULUS: Final = 0xFFFFFFFF
+HALF: Final = 0x80000000
+SPECIAL: Final = FIN | SYN | RST
+
+
+Repeats = Callable[[bytes, int], bool]
+"""Takes what a plain segment brings, and its time, if it is what is said again and again; gives whether it was. Listeners that know what
+that is may set it on a half of their stream, to be spared the rest."""
 
 
 class Listener(Protocol):
@@ -73,7 +76,7 @@ class _Held(NamedTuple):
 class _Half:
     """One direction. Positions are sequence numbers that do not wrap."""
 
-    __slots__ = ("acknowledged", "finished", "held", "next", "origin", "other", "side", "stream")
+    __slots__ = ("acknowledged", "finished", "held", "next", "origin", "other", "repeats", "side", "stream")
 
     def __init__(self, stream: Stream, side: int) -> None:
         self.stream = stream
@@ -84,6 +87,7 @@ class _Half:
         self.acknowledged = -1  #: how far the receiver has acknowledged
         self.held: list[_Held] = []
         self.finished = False
+        self.repeats: Repeats | None = None
 
     def begin(self, sequence: int) -> None:
         """Say where the direction begins, or where it is first seen."""
@@ -91,7 +95,7 @@ class _Half:
 
     def position(self, sequence: int) -> int:
         """The position nearest to the next byte that has this sequence number."""
-        return self.next + ((sequence - self.next + _HALF) & _MODULUS) - _HALF
+        return self.next + ((sequence - self.next + HALF) & MODULUS) - HALF
 
     def hole(self) -> int:
         """Where the missing bytes at :attr:`next` end; the same position when the next bytes are there."""
@@ -162,7 +166,7 @@ class Reassembler:
 
     def __init__(self, accept: Callable[[Stream, Segment, int], Listener | None]) -> None:
         self._accept = accept
-        self._halves: dict[bytes, _Half] = {}
+        self.halves: dict[bytes, _Half] = {}  #: by key
         self._waiting: dict[Stream, None] = {}
         self._number = 0
         self._swept_us = 0
@@ -171,19 +175,19 @@ class Reassembler:
     def segment(self, segment: Segment, at_us: int) -> None:
         """Take the next segment in the order of the capture."""
         key, sequence, acknowledges, flags, payload, missing = segment
-        half = self._halves.get(key)
+        half = self.halves.get(key)
         if half is None or flags & SYN:
             half = self._introduced(half, segment, at_us)
             if half is None:
                 return
         stream = half.stream
         stream.last_us = at_us
-        if stream.plain and not flags & _SPECIAL and not missing and (half.other.next - acknowledges) & _MODULUS < _HALF:
+        if stream.plain and not flags & SPECIAL and not missing and (half.other.next - acknowledges) & MODULUS < HALF:
             if not payload:
                 return
-            ahead = (sequence - half.next) & _MODULUS
-            if ahead >= _HALF:  # sent before, or partly
-                payload = payload[_MODULUS + 1 - ahead :]
+            ahead = (sequence - half.next) & MODULUS
+            if ahead >= HALF:  # sent before, or partly
+                payload = payload[MODULUS + 1 - ahead :]
                 if not payload:
                     return
                 ahead = 0
@@ -201,11 +205,9 @@ class Reassembler:
             self._lose_patience(stream, at_us)
         if at_us - self._swept_us >= _SWEEP_US:
             self._swept_us = at_us
-            self._halves = {
-                key: half
-                for key, half in self._halves.items()
-                if at_us - half.stream.last_us < (_FINISHED_US if half.stream.over else IDLE_US)
-            }
+            for key, half in list(self.halves.items()):
+                if at_us - half.stream.last_us >= (_FINISHED_US if half.stream.over else IDLE_US):
+                    del self.halves[key]
 
     def finish(self) -> None:
         """The capture has ended: what still waits is passed on, what is missing is said."""
@@ -218,7 +220,7 @@ class Reassembler:
         """The direction that a SYN or the first packet belongs to; None where there is nothing to follow."""
         key, sequence, _, flags, payload, missing = segment
         opening = flags & (SYN | ACK) == SYN
-        start = (sequence + (flags & SYN > 0)) & _MODULUS
+        start = (sequence + (flags & SYN > 0)) & MODULUS
         if half is not None:
             if half.next < 0:
                 half.begin(start)
@@ -237,8 +239,8 @@ class Reassembler:
         stream.listener = listener
         half = stream.halves[0]
         half.begin(start)
-        self._halves[key] = half
-        self._halves[reverse(key)] = half.other
+        self.halves[key] = half
+        self.halves[reverse(key)] = half.other
         return half
 
     def _consider(self, half: _Half, segment: Segment, at_us: int) -> None:
@@ -249,7 +251,7 @@ class Reassembler:
             self._flush(stream)
             self._end(stream, at_us)
             return
-        sequence = (sequence + (flags & SYN > 0)) & _MODULUS  # a SYN takes one number, before any data
+        sequence = (sequence + (flags & SYN > 0)) & MODULUS  # a SYN takes one number, before any data
         if half.next < 0:
             half.begin(sequence)
         acknowledged = -1

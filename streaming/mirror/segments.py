@@ -32,7 +32,7 @@ ACK: Final = dpkt.tcp.TH_ACK
 _IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
 _VLAN_TAGS: Final = frozenset({b"\x81\x00", b"\x88\xa8", b"\x91\x00"})
 _LEFT_TO_DPKT: Final = frozenset({b"\x88\x47", b"\x88\x48", b"\x88\x64"})  # MPLS, PPPoE
-_TCP: Final = dpkt.ip.IP_PROTO_TCP
+TCP: Final = dpkt.ip.IP_PROTO_TCP
 _IPV6_EXTENSIONS: Final = frozenset({0, 43, 44, 51, 60, 135})
 
 _ETHERNET: Final = dpkt.pcap.DLT_EN10MB
@@ -56,8 +56,8 @@ LINK_TYPES: Final = frozenset(_LINKS)
 _ipv4 = struct.Struct(">BxHxxHxBxx8s").unpack_from  # version and header length, total length, fragment, protocol, addresses
 _ipv6 = struct.Struct(">4xHBx32s").unpack_from  # payload length, next header, addresses
 _tcp = struct.Struct(">4sIIBB").unpack_from  # ports, sequence number, acknowledgement number, header length, flags
-_UNFRAGMENTED: Final = 0x3FFF  # more fragments, and the fragment's offset
-_WITHOUT_OPTIONS: Final = 0x45  # version and header length
+UNFRAGMENTED: Final = 0x3FFF  # more fragments, and the fragment's offset
+WITHOUT_OPTIONS: Final = 0x45  # version and header length
 
 
 def _plain(at: int, type_at: int) -> tuple[Callable[[bytes], tuple[Any, ...]], bytes, int, int]:
@@ -68,7 +68,7 @@ def _plain(at: int, type_at: int) -> tuple[Callable[[bytes], tuple[Any, ...]], b
     return struct.Struct(f">{to_type}BxHxxHxBxx12sIIBB").unpack_from, _IPV4 if type_at >= 0 else b"", at, at + 20
 
 
-_PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in _LINKS.items()}
+PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in _LINKS.items()}
 
 
 def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
@@ -77,12 +77,12 @@ def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
     :param link: link type, one of :data:`LINK_TYPES`.
     :param original: the packet's length before the snap length cut it.
     """
-    unpack, ipv4, at, transport = _PLAIN[link]
+    unpack, ipv4, at, transport = PLAIN[link]
     try:
         kind, version, length, fragment, protocol, key, sequence, acknowledged, offset, flags = unpack(packet)
     except struct.error:
         return _odd_segment(link, packet, original)
-    if version == _WITHOUT_OPTIONS and kind == ipv4 and protocol == _TCP and not fragment & _UNFRAGMENTED:
+    if version == WITHOUT_OPTIONS and kind == ipv4 and protocol == TCP and not fragment & UNFRAGMENTED:
         end = at + length
         if at < end <= len(packet):
             return key, sequence, acknowledged, flags, packet[transport + (offset >> 4) * 4 : end], 0
@@ -99,14 +99,14 @@ def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
             at += 4
         if kind == _IPV4:
             version, length, fragment, protocol, addresses = _ipv4(packet, at)
-            if protocol != _TCP or fragment & 0x1FFF:
+            if protocol != TCP or fragment & 0x1FFF:
                 return None
             transport, end = at + 4 * (version & 0xF), at + length
         elif kind == _IPV6:
             length, protocol, addresses = _ipv6(packet, at)
             if protocol in _IPV6_EXTENSIONS:
                 return _by_dpkt(dpkt.ip6.IP6, packet[at:])
-            if protocol != _TCP:
+            if protocol != TCP:
                 return None
             transport, end = at + 40, at + 40 + length
         else:

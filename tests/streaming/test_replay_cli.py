@@ -21,7 +21,9 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_envelope, pack_loss
 from coordinator_model.wire.recording import MAGIC, pack_record
+from streaming import replay_cli
 from streaming.cli import app
+from streaming.mirror.apart import ReaderApart
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
 from streaming.mirror.producer import DEFAULT_TOPIC
@@ -196,6 +198,16 @@ class TestSameRecordsSameFindings:
             path = tmp_path / "compressed"
             path.write_bytes(compress(content))
             assert events(path) == events(capture)
+
+    def test_read_by_another_process_or_not(self, capture, monkeypatch):
+        alone = invoke(capture)
+        monkeypatch.setattr(replay_cli, "_WORTH_A_PROCESS", 0)
+        ways: list[int] = []
+        read = ReaderApart.read
+        monkeypatch.setattr(ReaderApart, "read", lambda *given: ways.append(1) or read(*given))
+        together = invoke(capture)
+        assert ways
+        assert (together.exit_code, together.stdout, together.stderr) == (alone.exit_code, alone.stdout, alone.stderr)
 
     def test_one_partition_or_many(self, capture, tmp_path):
         path = tmp_path / "spread.records"

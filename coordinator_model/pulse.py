@@ -1,0 +1,117 @@
+"""A heartbeat that a connection repeats: nearly all that is captured of a quiet group, and always the same but for its times.
+
+Who reads a capture knows such a frame and its success by their bytes; who replays it needs no more of them than the connection and the
+times. Between the two they go as that, and become records only where somebody wants to look at them as such.
+
+The trap: it is a shorter way to say the same. Whoever takes it must leave behind what the records would have left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, Protocol
+
+from coordinator_model.wire import decode
+from coordinator_model.wire.record import DecodedRecord, Kind
+
+HEARTBEAT: Final = 12
+SIZE_PREFIX: Final = 4
+CORRELATION_BEGINS: Final = 4  # in a request; in a response it stands first
+CORRELATION_ENDS: Final = 8
+
+_REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE
+_new, _int = tuple.__new__, int.from_bytes
+
+
+class Beats(Protocol):
+    """Takes heartbeats that repeat, in the place of their records."""
+
+    def asked(self, pulse: Pulse, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> None:
+        """The client has sent it again; nothing else is under way on the connection.
+
+        :param exchange: its number on the connection.
+        :param correlation_id: as it stands in the frame.
+        """
+
+    def answered(self, pulse: Pulse, offset: int, at_us: int) -> None:
+        """What was asked last was answered with plain success."""
+
+
+class Constants(NamedTuple):
+    """What is the same in all records of a pulse."""
+
+    group: str
+    cluster: str
+    broker: str
+    connection: str
+    api_version: int
+    client_id: str | None
+    client_address: str
+    client_software: str
+    request: bytes  #: a whole frame
+    response: bytes
+
+
+class Pulse:
+    """A heartbeat with its success, and the times of the one under way."""
+
+    __slots__ = (
+        "_answer",
+        "_asks",
+        "at_us",
+        "begins",
+        "broker",
+        "connection",
+        "constants",
+        "correlation_id",
+        "exchange",
+        "generation",
+        "instance_id",
+        "is_held",
+        "key",
+        "member_id",
+        "number",
+        "offset",
+        "response_begins",
+        "response_ends",
+        "rest",
+        "version",
+    )
+
+    def __init__(self, constants: Constants) -> None:
+        self.constants = constants
+        self.number = -1  #: by which it is known elsewhere
+        request, response, version = constants.request, constants.response, constants.api_version
+        #: the bytes before and behind the correlation id, the size among them
+        self.begins = len(request).to_bytes(SIZE_PREFIX, "big") + request[:CORRELATION_BEGINS]
+        self.rest = request[CORRELATION_ENDS:]
+        self.response_begins = len(response).to_bytes(SIZE_PREFIX, "big")
+        self.response_ends = response[SIZE_PREFIX:]
+        asks: Any = decode(request, request=True, api_key=HEARTBEAT, api_version=version).body
+        self._asks = asks
+        self._answer: Any = decode(response, request=False, api_key=HEARTBEAT, api_version=version).body
+        self.key = (constants.cluster, constants.group)
+        self.broker, self.connection, self.version = constants.broker, constants.connection, version
+        self.member_id, self.generation, self.instance_id = asks.member_id, asks.generation_id, asks.group_instance_id
+        # Of the request asked last:
+        self.offset = self.at_us = self.exchange = 0
+        self.correlation_id = b""  #: none if it has been answered
+        self.is_held = False  #: the model holds it back from its group
+
+    def request(self) -> tuple[DecodedRecord, Any]:
+        """The record of the request asked last, and what it says."""
+        group, cluster, broker, connection, version, client_id, address, software, request, _ = self.constants
+        correlation_id = _int(self.correlation_id, "big", signed=True)
+        opening = (0, self.offset, group, _REQUEST, self.at_us, cluster, broker, connection, self.exchange, HEARTBEAT, version)
+        frame = request[:CORRELATION_BEGINS] + self.correlation_id + self.rest
+        record = _new(DecodedRecord, (*opening, correlation_id, client_id, address, software, 0, 0, frame))
+        record.body = self._asks
+        return record, self._asks
+
+    def response(self, offset: int, at_us: int) -> DecodedRecord:
+        """The record of the success that it got."""
+        asked, _ = self.request()
+        record = _new(
+            DecodedRecord, (0, offset, asked[2], _RESPONSE, at_us, *asked[5:17], self.correlation_id + self.response_ends)
+        )
+        record.body = self._answer
+        return record

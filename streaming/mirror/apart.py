@@ -1,0 +1,246 @@
+"""Reads captures in a process of its own, so that reading and replaying have a core each.
+
+The child inherits the opened captures and turns packets into records; the parent takes these in, batch by batch, in their order and with
+their numbers, exactly as if it had read the captures itself. Heartbeats that repeat cross over as two or four values, other records as
+what they are made of.
+
+The traps: whatever else the child has to tell (how far it is, that a file is damaged) must come in its place among the records. Ctrl-C
+goes to both processes: the child does not listen to it, and is asked to stop where a file is read on, so that neither stops half-way
+through a frame. And a child may die: that is one sentence, not silence.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import pickle
+import signal
+import threading
+from contextlib import contextmanager, suppress
+from multiprocessing import Pipe
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.pulse import Constants, Pulse
+from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.mirror.pcap import CaptureReader, CaptureStats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from multiprocessing.connection import Connection
+
+    from coordinator_model.pulse import Beats
+    from streaming.mirror.captures import Packet
+
+ENTRIES: Final = 2_000
+"""To a batch."""
+
+PULSES_KEPT: Final = 10_000
+"""Known to both sides, half a kilobyte each. Beyond it they are told anew, as they come."""
+
+_KINDS: Final = {kind.value: kind for kind in Kind}
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_new: Final = tuple.__new__
+
+# What an entry of a batch is, is told by its length; a record's is longer than any.
+_ANSWERED, _CALL, _ASKED, _PULSE = 2, 3, 4, 1 + len(Constants._fields)
+
+
+class ReaderEndedError(Exception):
+    """The other process has ended before its time; the message says so without the captures' names."""
+
+
+def is_possible() -> bool:
+    """Whether there is a second core, and a way to a process that has inherited everything."""
+    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
+
+
+class ReaderApart:
+    """As :class:`streaming.mirror.pcap.CaptureReader`, with another process doing the work.
+
+    :param write: takes the records, in this process; ``beats`` likewise.
+    """
+
+    def __init__(
+        self, write: Callable[[MirrorRecord], None], *, beats: Beats, ports: Collection[int] = (), cluster: str = ""
+    ) -> None:
+        self.stats = CaptureStats()
+        self.echoes = 0  #: connections that repeat what another one says, and were left out
+        self._is_interrupted = False
+        self._write = write
+        self._beats = beats
+        self._ports = ports
+        self._cluster = cluster
+        self._calls: list[Callable[[Any], None]] = []
+        self._batches: _Batches | None = None  # in the child
+
+    def relay(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
+        """A function to be handed to whoever reads: wherever it is called, ``function`` is called here.
+
+        Its argument is a number or a string. In the child it is where reading stops, if it is to stop.
+        """
+        self._calls.append(function)
+        number = len(self._calls) - 1
+
+        def called(argument: Any) -> None:
+            if self._batches is None:
+                function(argument)
+            else:
+                self._batches.call(number, argument)
+
+        return called
+
+    def read(self, packets: Iterable[Packet]) -> None:
+        """Have packets read, and take in what they hold.
+
+        :raises ReaderEndedError: when the other process has ended before its time.
+        :raises KeyboardInterrupt: when it was told to; what had been read until then is taken in.
+        """
+        ours, theirs = Pipe(duplex=False)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each side is ready for them
+        child = os.fork()
+        if not child:
+            ours.close()
+            self._be_child(packets, theirs)
+        theirs.close()
+        try:
+            with self._stopping(child):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+                self._take_in(ours)
+        except EOFError:
+            raise ReaderEndedError("cannot be read to the end: the process that reads was ended from outside; try again") from None
+        finally:
+            ours.close()
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+
+    def finish(self) -> None:
+        """As that of the reader, which was done where it reads."""
+
+    @contextmanager
+    def _stopping(self, child: int) -> Iterator[None]:
+        """Let the first Ctrl-C be passed on to the child, which then comes to an end; the second is as ever."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def stop(_signal: int, _frame: Any) -> None:
+            self._is_interrupted = True
+            os.kill(child, signal.SIGTERM)
+            signal.signal(signal.SIGINT, before)
+
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _take_in(self, ours: Connection) -> None:
+        pulses: dict[int, Pulse] = {}
+        asked, answered, write = self._beats.asked, self._beats.answered, self._write
+        offset = 0
+        while batch := ours.recv_bytes():
+            for entry in marshal.loads(batch):  # noqa: S302 - the child is ourselves
+                size = len(entry)
+                if size == _ANSWERED:
+                    number, at_us = entry
+                    answered(pulses[number], offset, at_us)
+                    offset += 1
+                elif size == _ASKED:
+                    number, at_us, exchange, correlation_id = entry
+                    asked(pulses[number], offset, at_us, exchange, correlation_id)
+                    offset += 1
+                elif size == _PULSE:
+                    if len(pulses) >= PULSES_KEPT:
+                        pulses = {number: pulse for number, pulse in pulses.items() if pulse.correlation_id}
+                    pulses[entry[0]] = Pulse(Constants(*entry[1:]))
+                elif size == _CALL:
+                    self._calls[entry[1]](entry[2])
+                else:
+                    offset = entry[1] + 1
+                    write(_new(MirrorRecord, (*entry[:3], _KINDS[entry[3]], *entry[4:])))
+        error, self.stats, self.echoes = pickle.loads(ours.recv_bytes())  # noqa: S301 - likewise
+        if error is not None:
+            raise error
+
+    def _be_child(self, packets: Iterable[Packet], theirs: Connection) -> None:
+        """Read, and end: nothing of what the parent does at its end may be done twice."""
+        status = 1
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            batches = self._batches = _Batches(theirs)
+            signal.signal(signal.SIGTERM, batches.stop)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            reader = CaptureReader(batches.record, beats=batches, ports=self._ports, cluster=self._cluster)
+            error: Exception | None = None
+            try:
+                with suppress(KeyboardInterrupt):
+                    reader.read(packets)
+                reader.finish()
+            except Exception as raised:  # it is the parent's to say
+                error = raised
+            batches.flush()
+            theirs.send_bytes(b"")
+            theirs.send_bytes(pickle.dumps((error, reader.stats, reader.echoes)))
+            status = 0
+        finally:
+            os._exit(status)
+
+
+class _Batches:
+    """The child's end: takes what the reader writes."""
+
+    def __init__(self, theirs: Connection) -> None:
+        self._theirs = theirs
+        self._entries: list[tuple[Any, ...]] = []
+        self._pulses = 0  # told so far
+        self._known_from = 0  # the first that the other side is sure to know
+        self._is_stopped = False
+
+    def stop(self, _signal: int, _frame: Any) -> None:
+        """Have reading end at the next call."""
+        self._is_stopped = True
+
+    def record(self, record: MirrorRecord) -> None:
+        """Take any record."""
+        self._add((*record[:3], record[3].value, *record[4:]))
+
+    def asked(self, pulse: Pulse, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> None:  # noqa: ARG002 - it is counted
+        """See :class:`coordinator_model.pulse.Beats`."""
+        if pulse.number < self._known_from:
+            self._tell(pulse)
+        self._entries.append((pulse.number, at_us, exchange, correlation_id))
+
+    def answered(self, pulse: Pulse, offset: int, at_us: int) -> None:  # noqa: ARG002
+        """Likewise."""
+        self._add((pulse.number, at_us))
+
+    def call(self, number: int, argument: Any) -> None:
+        """Have a function called at the other end.
+
+        :raises KeyboardInterrupt: when reading is to stop.
+        """
+        self._add((_CALL, number, argument))
+        if self._is_stopped:
+            raise KeyboardInterrupt
+
+    def flush(self) -> None:
+        """Send what there is."""
+        if self._entries:
+            self._theirs.send_bytes(marshal.dumps(self._entries))
+            self._entries.clear()
+
+    def _add(self, entry: tuple[Any, ...]) -> None:
+        self._entries.append(entry)
+        if len(self._entries) >= ENTRIES:
+            self.flush()
+
+    def _tell(self, pulse: Pulse) -> None:
+        pulse.number = self._pulses
+        self._pulses += 1
+        if self._pulses - self._known_from > PULSES_KEPT // 2:
+            self._known_from = pulse.number
+        self._add((pulse.number, *pulse.constants))
