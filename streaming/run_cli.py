@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import threading
 import time
@@ -40,6 +41,7 @@ EXIT_INTERRUPTED: Final = 130
 _POLL_S: Final = 0.25
 _STATUS_EVERY_S: Final = 10.0
 _LOG_BYTES: Final = 10_000_000
+_LOGS: Final = ("", ".jvm", ".python")  # added to job.log_file: Spark's log, what the JVM itself prints, that of Python's libraries
 _COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 
 
@@ -64,6 +66,7 @@ def run(file: Path) -> int:
         configuration = load(file)
         with stop_signals() as stop:
             mirror = prepare(configuration)
+            _check_logs(configuration.job.log_file)
             with checkpoint.locked(configuration.job.checkpoint) as lock:
                 notes = checkpoint.check(
                     configuration.job.checkpoint, mirror, shuffle_partitions=configuration.job.shuffle_partitions
@@ -96,11 +99,16 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
             screen.say(sentence)
         reader.catch_up(kafka.reach_timeout_s)
         screen.say(f"{describe_open(list(reader.open.values()))}; starting Spark on topic {mirror.topic}")
-        with Monitor(configuration, mirror, lock=lock, published=list(reader.open.values()), tell=screen.say) as monitor:
+        with (
+            _until_asked_to_end(stop),
+            Monitor(configuration, mirror, lock=lock, published=list(reader.open.values()), tell=screen.say) as monitor,
+        ):
             screen.say("watching")
             while not stop.is_set():
                 for news in reader.poll(_POLL_S):
                     screen.news(news)
+                if stop.is_set():
+                    break
                 monitor.tend()
                 if metrics is not None:
                     metrics.observe(monitor)
@@ -109,9 +117,40 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
         screen.say("stopped")
 
 
+@contextlib.contextmanager
+def _until_asked_to_end(stop: threading.Event) -> Iterator[None]:
+    """Once the end is asked for, a JVM that fails is part of it: a service manager may signal all processes, and it may go first."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - as above
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (Py4JError, PySparkException, SetupError, JvmError, OSError):
+        if not stop.is_set():
+            raise
+        logging.getLogger(__name__).info("failed while it was stopping", exc_info=True)
+
+
+def _check_logs(log_file: Path) -> None:
+    """See that the logs can be written, before something that starts later fails for it.
+
+    :raises SetupError: when not.
+    """
+    folder = log_file.resolve().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for suffix in _LOGS:
+            with Path(f"{log_file}{suffix}").open("ab"):
+                pass
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise SetupError(
+            f"cannot write the log {error.filename}: {why}; let this user write to {folder}, or set job.log_file to another place"
+        ) from None
+
+
 def _log_to(file: Path) -> None:
     """Libraries log to the terminal unless they are told where else."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     handler = RotatingFileHandler(file, maxBytes=_LOG_BYTES, backupCount=3, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger().addHandler(handler)

@@ -10,6 +10,7 @@ broken, too, that it merely cannot unpack on a full disk; so before anything is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -171,7 +172,8 @@ class Supervisor:
             deadline = time.monotonic() + self._config.job.stop_wait_s
             for task in self._tasks:
                 if task.query is not None:
-                    _stop_between_batches(task.query, deadline)
+                    with contextlib.suppress(Py4JError, PySparkException, OSError):  # a JVM that was told to end, too, is going
+                        _stop_between_batches(task.query, deadline)
         jvm_spark.close_session(self._spark)
         self._spark = None
 

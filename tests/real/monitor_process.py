@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -77,6 +78,14 @@ class MonitorProcess:
     def stop(self) -> int:
         assert self.process is not None
         self.process.terminate()
+        return self.process.wait(60)
+
+    def stop_all(self) -> int:
+        """Ask every process of it to end."""
+        assert self.process is not None
+        for pid in [self.process.pid, *self._descendants("")]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         return self.process.wait(60)
 
     def kill(self) -> None:

@@ -1,5 +1,7 @@
 """Everything that can go wrong around a job that runs, on a real Kafka: it goes on by itself, or stops and says what to do.
 
+What a kill of its processes does is in ``test_kills``.
+
 One monitor, two shuffle partitions, four mirror partitions and steady traffic; each test harms it in another way, in this order. In between
 its findings are held against those of the model alone on the same records.
 """
@@ -14,12 +16,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming import checkpoint
 from streaming.demo.broker import Broker
 from streaming.sinks.topics import SILENT_LOGGER
-from tests.real.feeder import Feeder, ends_of, models_of
+from tests.real.feeder import GROUPS, Feeder, ends_of, models_of
 from tests.real.full_disk import SmallDisk
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import START_UP_S, MonitorProcess
@@ -28,7 +30,7 @@ from tests.real.traffic import Group, partition_of, produce
 pytestmark = [pytest.mark.real, pytest.mark.timeout(3 * START_UP_S)]
 
 TOPIC = "mirror"
-PARTITIONS = 4
+PARTITIONS, GROWN = 4, 6
 
 
 class World:
@@ -48,14 +50,14 @@ class World:
             quality={"enabled": False},
         )
 
-    def goes_on(self) -> None:
+    def goes_on(self, partitions: int = PARTITIONS) -> None:
         """Wait until every partition is read further than it is now."""
         before = checkpoint.read_to(self.monitor.checkpoint)
 
         def further() -> bool:
             assert self.monitor.runs(), "".join(self.monitor.said)
             now = checkpoint.read_to(self.monitor.checkpoint)
-            return len(now) == PARTITIONS and all(now[partition] > before.get(partition, 0) for partition in now)
+            return len(now) == partitions and all(now[partition] > before.get(partition, 0) for partition in now)
 
         wait_for(further, "every partition is read further", START_UP_S)
 
@@ -103,19 +105,6 @@ def test_a_frame_that_does_not_decode_is_set_aside_and_its_group_goes_back_to_le
     assert learning(), "it is not forgotten with the next tick"
 
 
-def test_a_python_worker_that_is_killed_is_replaced_without_a_word(world: World) -> None:
-    world.monitor.kill_worker()
-    world.goes_on()
-    world.goes_on()
-    assert not world.monitor.has_said("query stopped")
-
-
-def test_a_jvm_that_is_killed_is_started_again_and_that_is_said(world: World) -> None:
-    world.monitor.kill_jvm()
-    world.monitor.wait_until_said("the JVM ended by itself")
-    world.goes_on()
-
-
 def test_a_full_disk_is_named_and_waited_for(world: World) -> None:
     with world.disk.full_for(world.monitor.jvm_pid()):
         world.monitor.wait_until_said(f"the disk under the checkpoint {world.monitor.checkpoint} fails (")
@@ -135,9 +124,16 @@ def test_a_broker_that_is_lost_and_comes_back_is_waited_for(world: World) -> Non
     world.goes_on()
 
 
+def test_a_sigterm_to_all_of_its_processes_is_an_end_in_good_order(world: World) -> None:
+    """What a service manager does that signals the whole control group: the JVM may be gone before the driver has heard."""
+    assert world.monitor.stop_all() == 0, "".join(world.monitor.said)
+    assert world.monitor.said[-1].endswith(" stopped\n")
+    assert not world.monitor.has_said("error")
+    assert not world.monitor.has_said("Traceback")
+
+
 def test_records_that_expired_before_they_were_read_are_counted_and_the_groups_learned_anew(world: World) -> None:
     """What is kept is exactly what a model makes of the records that were left."""
-    world.monitor.kill()
     stands_at = checkpoint.read_to(world.monitor.checkpoint)[0]
     wait_for(lambda: ends_of(world.broker.internal, TOPIC)[0] > stands_at + 100, "records that nobody has read")
     world.feeder.stop()
@@ -153,3 +149,37 @@ def test_records_that_expired_before_they_were_read_are_counted_and_the_groups_l
     assert f"50 records of partition 0 of {TOPIC} are missing (offsets {stands_at} to {expired_to - 1})" in hole["summary"]
     counted = [told["counters"].get("missing records", 0) for _, told in sorted(world.monitor.topic("status").items())]
     assert counted == [model.counters["missing records"] for model in models] == [50, 0, 0, 0]
+
+
+def test_a_mirror_that_gains_partitions_is_said_and_its_groups_are_learned_anew(world: World) -> None:
+    world.admin.create_partitions([NewPartitions(TOPIC, GROWN)])[TOPIC].result(60)
+    world.feeder = Feeder(world.broker.internal, TOPIC, GROWN).start()
+    grown = f"{TOPIC} has {GROWN} partitions, where it had {PARTITIONS}"
+    world.monitor.wait_until_said(f"the mirror topic {grown}: groups may have moved")
+    world.goes_on(GROWN)
+
+    def told() -> bool:
+        summaries = [finding["summary"] for finding in world.findings("V-06")]
+        assert all(summary.startswith(f"{grown}: ") for summary in summaries)
+        return all(any(f"seen in partition {number} may" in summary for summary in summaries) for number in range(PARTITIONS))
+
+    wait_for(told, "the model of each partition says it", START_UP_S)
+
+    def moved() -> bool:
+        groups = [told for told in world.monitor.topic("groups").values() if told and told["group"].startswith("group-")]
+        return all(told["partition"] == partition_of(told["group"], GROWN) for told in groups) and len(groups) == GROUPS
+
+    wait_for(moved, "every group is learned where it is now", START_UP_S)
+    assert not world.monitor.has_said("query stopped")
+
+
+def test_a_mirror_that_is_deleted_and_created_anew_is_said_and_ends_it(world: World) -> None:
+    world.feeder.stop()
+    world.admin.delete_topics([TOPIC])[TOPIC].result(60)
+    world.monitor.wait_until_said(f"the mirror topic {TOPIC} was deleted")
+    world.broker.create_topic(TOPIC, GROWN)
+    assert world.monitor.process is not None
+    assert world.monitor.process.wait(START_UP_S) == 2
+    world.monitor.wait_until_said(f"error: the mirror topic {TOPIC} was deleted and created anew while it was read")
+    assert world.monitor.has_said("run rebalance-monitor checkpoint reset, and start again")
+    assert not world.monitor.has_said("internal error")

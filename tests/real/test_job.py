@@ -234,6 +234,22 @@ def test_result_topics_that_may_not_be_created(broker, mirror, tmp_path, capsys)
     assert re.search(r"--create --topic barred-findings .*--config cleanup.policy=compact", said)
 
 
+@pytest.mark.parametrize("suffix", ["", ".jvm", ".python"])
+def test_a_log_that_cannot_be_written(broker, mirror, tmp_path, capsys, suffix):
+    (tmp_path / f"log{suffix}").mkdir()
+    monitor = Monitor(tmp_path, broker.internal, "mute", job={"log_file": str(tmp_path / "log")})
+    said = refusal(monitor.config, capsys)
+    assert f"cannot write the log {tmp_path / 'log'}{suffix}: is a directory" in said
+    assert f"let this user write to {tmp_path}, or set job.log_file to another place" in said
+
+
+def test_a_log_folder_that_cannot_be_made(broker, mirror, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    monitor = Monitor(tmp_path, broker.internal, "mute", job={"log_file": str(tmp_path / "file" / "logs" / "log")})
+    said = refusal(monitor.config, capsys)
+    assert f"cannot write the log {tmp_path / 'file' / 'logs'}: not a directory" in said
+
+
 def test_a_damaged_checkpoint(broker, mirror, tmp_path, capsys):
     monitor = Monitor(tmp_path, broker.internal, "damaged")
     (monitor.folder / "checkpoint").mkdir()
