@@ -19,7 +19,7 @@ demo: setup ## Start a real Kafka, make trouble in its groups, and watch the mon
 
 .PHONY: test
 test: setup lint ## Run every check and every test; a few minutes on two cores
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 .PHONY: lint
 lint: setup ## Style and types

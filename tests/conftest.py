@@ -1,11 +1,17 @@
-"""Hypothesis profiles: what the suite runs in minutes, and what a make target runs for as long as it takes."""
+"""Hypothesis profiles: what the suite runs in minutes, and what a make target runs for as long as it takes. And two lanes for the suite.
+
+``make test`` runs two processes. One begins with every file that starts Spark, which takes all it gets, one test after the other; the
+other with the rest, file by file. What tests of both could disturb (ports, folders) they have to see to themselves.
+"""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.coordinator_model.reference import tally
 
@@ -13,7 +19,40 @@ settings.register_profile("suite", deadline=None, max_examples=100, derandomize=
 settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
+SPARK = {f"tests/real/test_{name}.py" for name in ("demo", "durability", "job", "kills", "metrics", "security", "upgrade")}
+
+_told_by_workers: list[str] = []
+
+
+class Lanes(LoadScopeScheduling):
+    """What is handed to a worker at once: all that starts Spark, or another file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "spark" if file in SPARK else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
+    config.option.loadscopereorder = False  # Spark's lane is the longest, and comes first
+    return Lanes(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.nodeid.partition("::")[0] not in SPARK)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["tally"] = tally.lines()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    _told_by_workers.extend(getattr(node, "workeroutput", {}).get("tally", ()))
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in tally.lines():
+    for line in _told_by_workers or tally.lines():
         terminalreporter.write_line(line)

@@ -13,7 +13,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
+import fcntl
+import functools
 import logging
+import os
 import random
 import shutil
 import socket
@@ -386,14 +390,38 @@ class Cluster:
 
 
 def free_port() -> int:
-    """A loopback port that nothing is bound to, and that this process was not given before: who has it may not have bound it yet."""
+    """A loopback port that nothing is bound to, and that nobody was given who still lives: who has it may not have bound it yet."""
     for port in random.sample([port for port in _PORTS if port not in _given], 200):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((HOST, port))
-            _given.add(port)
-            return port
+            if _claimed(port):
+                _given.add(port)
+                return port
     raise BrokerError(f"no free port found on {HOST} between {_PORTS.start} and {_PORTS.stop}")
+
+
+def _claimed(port: int) -> bool:
+    """Claim a port for this process until it ends, by a lock on one byte of a file that all processes of this user share."""
+    claims = _claims()
+    if claims is None:
+        return True
+    try:
+        fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError as error:
+        return error.errno not in {errno.EACCES, errno.EAGAIN}
+    return True
+
+
+@functools.cache
+def _claims() -> int | None:
+    """The file, never closed: with any of its descriptors go all locks of a process. None where there can be none: chance has to do."""
+    try:
+        folder = jvm.cache_folder().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return os.open(folder / "ports.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
 
 
 def new_cluster_id() -> str:

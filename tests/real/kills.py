@@ -70,6 +70,7 @@ class Run:
 
     kills: list[Kill] = field(default_factory=list)
     records: int = 0
+    said: list[str] = field(default_factory=list)  #: by the monitor, since its driver was started last
     disturbed: Outcome | None = None
     undisturbed: Outcome | None = None
     model_alone: Outcome | None = None
@@ -135,6 +136,7 @@ def run(
         ends = ends_of(broker.internal, name)
         monitor.wait_until_read(ends)
         assert monitor.stop() == 0
+        done.said = list(monitor.said)
         calm = MonitorProcess(folder, broker.internal, f"{name}-undisturbed", mirror=name, **sections).start()
         try:
             calm.wait_until_read(ends)

@@ -33,7 +33,12 @@ def _produce(bootstrap: str, topic: str, value: bytes) -> None:
 
 
 def test_it_keeps_its_data_over_a_restart_and_leaves_nothing_behind():
-    with Broker() as broker:
+    """It also advertises another address where it is told to, and nowhere else."""
+    with Broker(listeners={"FRONT": "PLAINTEXT"}, advertised={"FRONT": "broker.example:9092"}) as broker:
+        for listener, advertised in (("FRONT", "broker.example:9092"), ("INTERNAL", broker.internal)):
+            admin = AdminClient({"bootstrap.servers": broker.address(listener), "log_level": 0})
+            (node,) = admin.list_topics(timeout=WAIT_S).brokers.values()
+            assert f"{node.host}:{node.port}" == advertised
         broker.create_topic("t", 2)
         _produce(broker.address(), "t", b"before")
         first = broker.pid
@@ -46,14 +51,6 @@ def test_it_keeps_its_data_over_a_restart_and_leaves_nothing_behind():
         pid, data = broker.pid, broker.data
     assert not _alive(pid)
     assert not data.exists()
-
-
-def test_it_advertises_another_address_where_it_is_told_to():
-    with Broker(advertised={"PLAINTEXT": "broker.example:9092"}) as broker:
-        for listener, advertised in (("PLAINTEXT", "broker.example:9092"), ("INTERNAL", broker.internal)):
-            admin = AdminClient({"bootstrap.servers": broker.address(listener), "log_level": 0})
-            (node,) = admin.list_topics(timeout=WAIT_S).brokers.values()
-            assert f"{node.host}:{node.port}" == advertised
 
 
 def test_it_ends_with_a_parent_that_is_killed():
@@ -78,6 +75,18 @@ def test_a_property_that_makes_no_sense_is_answered_with_what_kafka_says(tmp_pat
 def test_no_port_is_given_twice():
     ports = [free_port() for _ in range(500)]
     assert len(set(ports)) == len(ports)
+
+
+def test_a_port_that_another_process_was_given_is_given_to_nobody_until_that_ends(monkeypatch):
+    script = "from streaming.demo.broker import free_port; print(free_port(), flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        port = int(other.stdout.readline())
+        monkeypatch.setattr("streaming.demo.broker._PORTS", range(port, port + 1))
+        monkeypatch.setattr("streaming.demo.broker.random.sample", lambda ports, _: ports)
+        with pytest.raises(BrokerError, match="no free port"):
+            free_port()
+        other.communicate("\n")
+    assert free_port() == port
 
 
 def test_a_port_that_is_taken_is_said(tmp_path):

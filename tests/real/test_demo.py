@@ -57,7 +57,7 @@ def assert_nothing_left(folder):
 
 def test_a_short_demo_finds_everything_and_names_the_culprits(tmp_path):
     with demo(tmp_path, "--duration", f"{LEAST_DURATION_S:.0f}s") as process:
-        text, _ = process.communicate(timeout=280)
+        text, _ = process.communicate(timeout=840)
         assert process.returncode == 0, text
     for trouble in TROUBLES:
         row = next(line for line in text.splitlines() if line.startswith(trouble.name))
@@ -68,12 +68,11 @@ def test_a_short_demo_finds_everything_and_names_the_culprits(tmp_path):
     assert_nothing_left(tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_demo_that_is_interrupted_stops_everything(tmp_path, number):
+def test_a_demo_that_is_interrupted_stops_everything(tmp_path):
     with demo(tmp_path) as process:
         read_until(process, "starting Spark")
         assert len(descendants(tmp_path)) > 5
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         read_until(process, "interrupted; stopping everything")
         process.send_signal(signal.SIGHUP)  # the terminal is closed meanwhile
         text, _ = process.communicate(timeout=60)
@@ -82,10 +81,10 @@ def test_a_demo_that_is_interrupted_stops_everything(tmp_path, number):
     assert_nothing_left(tmp_path)
 
 
-def test_a_second_ctrl_c_gives_up_at_once_and_leaves_nothing_either(tmp_path):
+def test_a_ctrl_c_after_sigterm_gives_up_at_once_and_leaves_nothing_either(tmp_path):
     with demo(tmp_path) as process:
         read_until(process, "starting the tap")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         read_until(process, "interrupted; stopping everything")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130

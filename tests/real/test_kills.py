@@ -6,17 +6,27 @@ from pathlib import Path
 
 import pytest
 
+from streaming import checkpoint
 from streaming.demo.broker import Broker
-from tests.real.kills import run
+from tests.real.kills import PARTITIONS, run
 from tests.real.monitor_process import START_UP_S
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(5 * START_UP_S)]
 
 
 def test_what_is_killed_under_load_knows_in_the_end_what_an_undisturbed_run_knows(broker: Broker, tmp_path: Path) -> None:
-    done = run(tmp_path, broker, kills=3, seed=1, shuffle_partitions=4)
+    done = run(tmp_path, broker, kills=3, seed=1, shuffle_partitions=PARTITIONS)
     assert [kill.victim for kill in done.kills] == ["driver", "JVM", "Python worker"]
     assert done.differences() == []
     assert done.undisturbed is not None
     assert len(done.undisturbed.findings) > 20
-    assert len(done.undisturbed.models) == 4
+    assert len(done.undisturbed.models) == PARTITIONS
+    restarted = [number for number, line in enumerate(done.said) if "the JVM ended by itself" in line]
+    assert len(restarted) == 1, done.said
+    assert not [line for line in done.said[restarted[0] :] if "query stopped" in line], "a worker is replaced without a word"
+    state = tmp_path / "kills-disturbed" / "checkpoint" / checkpoint.FINDINGS / "state" / "0"
+    stored = {
+        folder.name: sum(file.stat().st_size for file in folder.iterdir()) for folder in state.iterdir() if folder.name.isdigit()
+    }
+    assert sorted(stored) == [str(number) for number in range(PARTITIONS)]
+    assert min(stored.values()) > 1_000, "each mirror partition has a shuffle partition of its own"

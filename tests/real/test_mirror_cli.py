@@ -91,16 +91,16 @@ def test_a_piped_capture_ticks_the_topic_while_nothing_comes(broker, tmp_path):
             process.kill()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("record", "x.records", "--bootstrap-server", "127.0.0.1:1"), "does not answer at 127.0.0.1:1"),
-        (("mirror", "--pcap", "x.pcap", "--bootstrap-server", "127.0.0.1:1"), "does not answer at 127.0.0.1:1"),
-    ],
-)
-def test_a_cluster_that_does_not_answer(arguments, sentence, tmp_path):
-    done = run(*arguments, status=2, cwd=tmp_path)
-    assert sentence in done.stderr.decode()
+def test_a_cluster_that_does_not_answer(tmp_path):
+    commands = (("record", "x.records"), ("mirror", "--pcap", "x.pcap"))
+    waiting = [
+        subprocess.Popen([*CLI, *command, "--bootstrap-server", "127.0.0.1:1"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        for command in commands
+    ]
+    for process in waiting:
+        _, said = process.communicate(timeout=WAIT_S)
+        assert process.returncode == 2
+        assert "does not answer at 127.0.0.1:1" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -30,7 +30,7 @@ def folder(tmp_path):
 @pytest.fixture
 def call(tmp_path, folder):
     file = tmp_path / "monitor.toml"
-    file.write_text(f"[kafka]\nbootstrap_servers = '127.0.0.1:1'\n[job]\ncheckpoint = '{folder}'\n")
+    file.write_text(f"[kafka]\nbootstrap_servers = '127.0.0.1:1'\nreach_timeout_s = 1\n[job]\ncheckpoint = '{folder}'\n")
 
     def called(command):
         done = CliRunner().invoke(app, ["checkpoint", command, "--config", str(file)])
