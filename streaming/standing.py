@@ -87,34 +87,16 @@ class Standing:
                 observed=observed,
             )
         else:
-            rule = self._rules[rule_id, subject]
-            finding = Finding(
-                id=self._id(rule.id, subject, at_us),
-                rule=rule.id,
-                name=rule.name,
-                family=rule.family,
-                severity=rule.severity,
-                certainty=rule.certainty,
-                blame=rule.blame,
-                status=Status.OPEN,
+            finding = Finding.about_nobody(
+                self._rules[rule_id, subject],
+                subject=subject,
                 cluster=self._cluster,
                 group="",
-                group_type="",
-                incarnation=0,
-                generation=None,
-                member_id=None,
-                instance_id=None,
-                client_id=None,
-                client_address=None,
-                client_software=None,
                 opened_at_us=at_us,
-                updated_at_us=at_us,
-                resolved_at_us=None,
-                count=count,
+                at_us=at_us,
                 summary=summary,
-                expected=rule.expected,
                 observed=observed,
-                action=rule.action,
+                count=count,
                 evidence=evidence,
             )
         self._open[rule_id, subject] = finding

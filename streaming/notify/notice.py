@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from coordinator_model.findings import Finding, Severity, Status, finding_id
+from coordinator_model.findings import Finding, Severity, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -217,33 +217,16 @@ def made_here(
 
     :param subject: with rule, cluster and group the identity of the finding; not its time, which hangs on when we looked.
     """
-    return Finding(
-        id=finding_id(rule.id, cluster=cluster, group=group, subject=subject, opened_at_us=0),
-        rule=rule.id,
-        name=rule.name,
-        family=rule.family,
-        severity=severity,
-        certainty=rule.certainty,
-        blame=rule.blame,
-        status=Status.OPEN,
+    return Finding.about_nobody(
+        rule,
+        subject=subject,
         cluster=cluster,
         group=group,
-        group_type="",
-        incarnation=0,
-        generation=None,
-        member_id=None,
-        instance_id=None,
-        client_id=None,
-        client_address=None,
-        client_software=None,
-        opened_at_us=at_us,
-        updated_at_us=at_us,
-        resolved_at_us=None,
-        count=1,
+        opened_at_us=0,
+        at_us=at_us,
         summary=summary,
-        expected=rule.expected,
         observed=observed,
-        action=rule.action,
+        severity=severity,
     ).as_json()
 
 

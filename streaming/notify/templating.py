@@ -13,13 +13,15 @@ import hashlib
 import json
 import traceback
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status
+from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity
+from coordinator_model.rules.base import Rule
 from streaming.notify.notice import Event, Notice, on_one_line
 from streaming.sinks.topics import SetupError
 
@@ -177,35 +179,30 @@ def samples() -> list[list[Notice]]:
 
 def _sample(*, hostile: bool) -> Finding:
     name = 'it\'s "quoted" \\ <!channel> {{ 7 }}\n\x1b[31m&\u2028é' if hostile else "sample"
-    return Finding(
-        id="X-00-0123456789abcdef",
-        rule="X-00",
+    rule = Rule(
+        id="X-00",
         name="sample",
-        family="X",
         severity=Severity.ERROR,
         certainty=Certainty.CERTAIN,
         blame=Blame.CLIENT,
-        status=Status.OPEN,
-        cluster="" if hostile else "sample",
-        group=name,
-        group_type="classic",
-        incarnation=1,
-        generation=None if hostile else 1,
-        member_id=None if hostile else name,
-        instance_id=None,
-        client_id=name,
-        client_address=None if hostile else "127.0.0.1",
-        client_software=None,
-        opened_at_us=0,
-        updated_at_us=0,
-        resolved_at_us=None,
-        count=1,
-        summary=name,
+        meaning="",
+        condition="",
         expected="",
-        observed=name,
         action="",
-        evidence=() if hostile else (Evidence(0, 0, "c", 0, 0, "Heartbeat v4 request"),),
+        false_alarms="",
     )
+    cluster = "" if hostile else "sample"
+    nobody = Finding.about_nobody(
+        rule, subject="", cluster=cluster, group=name, opened_at_us=0, at_us=0, summary=name, observed=name
+    )
+    somebody = replace(
+        nobody,
+        generation=1,
+        member_id=name,
+        client_address="127.0.0.1",
+        evidence=(Evidence(0, 0, "c", 0, 0, "Heartbeat v4 request"),),
+    )
+    return replace(nobody if hostile else somebody, group_type="classic", incarnation=1, client_id=name)
 
 
 _NOTHING: Final[dict[str, Any]] = dict.fromkeys(_sample(hostile=True).as_json())
