@@ -187,20 +187,31 @@ class Measured(NamedTuple):
     peak_mb: float
 
 
+class Taken:
+    """Counts frames."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+
+    def record(self, record: MirrorRecord) -> None:
+        self.frames += record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE
+
+    def asked(self, *_: Any) -> None:
+        self.frames += 1
+
+    def answered(self, *_: Any) -> None:
+        self.frames += 1
+
+
 def reading(path: Path) -> Measured:
-    """Packets to mirror records, nothing else."""
-    frames = 0
-
-    def take(record: MirrorRecord) -> None:
-        nonlocal frames
-        frames += record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE
-
+    """Packets to mirror records or repeated heartbeats, nothing else."""
+    taken = Taken()
     began, cpu = time.perf_counter(), time.process_time()
-    reader = CaptureReader(take)
+    reader = CaptureReader(taken.record, beats=taken)
     with path.open("rb") as stream:
         reader.read(packets(opened(stream), print))
     reader.finish()
-    return Measured(frames, time.perf_counter() - began, time.process_time() - cpu, 0.0)
+    return Measured(taken.frames, time.perf_counter() - began, time.process_time() - cpu, 0.0)
 
 
 def replaying(path: Path, frames: int) -> Measured:
