@@ -321,6 +321,9 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
         yield f"{stats.lost_bytes:,} bytes of connections that speak for groups were not captured ({holes}): the groups are told"
     if stats.lost_elsewhere:
         yield f"{stats.lost_elsewhere:,} bytes were not captured of connections to brokers that had named no group"
+    if stats.fragments:
+        plural = "s" if stats.fragments > 1 else ""
+        yield f"{stats.fragments:,} IP fragment{plural} of TCP packets cannot be put together, and count as not captured"
     for link, count in stats.links.most_common():
         yield f"{count:,} packets of link type {link} cannot be read"
 

@@ -31,6 +31,7 @@ from streaming.mirror.segments import (
     WITHOUT_OPTIONS,
     Segment,
     ends,
+    is_later_fragment,
     segment_of,
 )
 
@@ -55,6 +56,7 @@ class CaptureStats:
 
     packets: int = 0
     segments: int = 0  #: packets that hold TCP
+    fragments: int = 0  #: packets that hold a part of a TCP segment without its header
     connections: int = 0  #: TCP connections, those of other ports than asked for left out
     brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to speak Kafka
     foreign: int = 0  #: connections that do not speak Kafka
@@ -146,6 +148,8 @@ class CaptureReader:
             if segment is not None:
                 stats.segments += 1
                 take(segment, at_us)
+            elif is_later_fragment(link, packet):
+                stats.fragments += 1
 
     def _not_repeated(self, packets: Iterable[Packet]) -> Iterator[Packet]:
         """The packets that are to be looked at as :meth:`read` does. All others are heartbeats like the ones before, and bare

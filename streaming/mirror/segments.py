@@ -57,6 +57,8 @@ _ipv4 = struct.Struct(">BxHxxHxBxx8s").unpack_from  # version and header length,
 _ipv6 = struct.Struct(">4xHBx32s").unpack_from  # payload length, next header, addresses
 _tcp = struct.Struct(">4sIIBB").unpack_from  # ports, sequence number, acknowledgement number, header length, flags
 UNFRAGMENTED: Final = 0x3FFF  # more fragments, and the fragment's offset
+_FRAGMENT_OFFSET: Final = 0x1FFF
+_IPV6_FRAGMENT: Final = 44
 WITHOUT_OPTIONS: Final = 0x45  # version and header length
 
 
@@ -92,14 +94,10 @@ def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
 def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
     """Likewise, whatever the packet is like."""
     try:
-        at, type_at = _LINKS[link]
-        kind = packet[type_at : type_at + 2] if type_at >= 0 else _by_version(packet[at])
-        while kind in _VLAN_TAGS:
-            kind = packet[at + 2 : at + 4]
-            at += 4
+        kind, at = _network(link, packet)
         if kind == _IPV4:
             version, length, fragment, protocol, addresses = _ipv4(packet, at)
-            if protocol != TCP or fragment & 0x1FFF:
+            if protocol != TCP or fragment & _FRAGMENT_OFFSET:
                 return None
             transport, end = at + 4 * (version & 0xF), at + length
         elif kind == _IPV6:
@@ -119,6 +117,30 @@ def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
     start, captured = transport + (offset >> 4) * 4, len(packet)
     missing = end - max(captured, start) if end > captured else 0
     return addresses + ports, sequence, acknowledged, flags, packet[start:end], missing
+
+
+def is_later_fragment(link: int, packet: bytes) -> bool:
+    """Whether a packet holds a part of a TCP segment without its header: any fragment of an IP packet but the first."""
+    try:
+        kind, at = _network(link, packet)
+        if kind == _IPV4:
+            _, _, fragment, protocol, _ = _ipv4(packet, at)
+            return protocol == TCP and bool(fragment & _FRAGMENT_OFFSET)
+        if kind == _IPV6 and packet[at + 6] == _IPV6_FRAGMENT:
+            return packet[at + 40] == TCP and int.from_bytes(packet[at + 42 : at + 44], "big") >= 8  # flags behind the offset
+    except (struct.error, IndexError):
+        pass
+    return False
+
+
+def _network(link: int, packet: bytes) -> tuple[bytes, int]:
+    """EtherType of a packet, and where what it names begins; VLAN tags are passed over."""
+    at, type_at = _LINKS[link]
+    kind = packet[type_at : type_at + 2] if type_at >= 0 else _by_version(packet[at])
+    while kind in _VLAN_TAGS:
+        kind = packet[at + 2 : at + 4]
+        at += 4
+    return kind, at
 
 
 def _by_version(first: int) -> bytes:

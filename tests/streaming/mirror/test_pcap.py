@@ -19,6 +19,7 @@ from coordinator_model.wire.record import Kind, unpack_loss
 from streaming.mirror.captures import CaptureError, opened, packets
 from streaming.mirror.conversation import Conversation
 from streaming.mirror.pcap import CaptureReader, in_order
+from streaming.mirror.segments import is_later_fragment
 from tests.streaming.mirror.wires import (
     ACK,
     BROKER,
@@ -577,6 +578,15 @@ class TestOtherTraffic:
         found = Read(pcap([]) + extra + pcap(wires)[24:])
         assert found.told() == ["open", "req 12 #0", "res 12 #0"]
         assert found.stats.packets - found.stats.segments == 3
+        assert found.stats.fragments == 1
+
+    def test_fragments_are_told_under_ipv6_too(self):
+        addresses, fragment = bytes(32), struct.pack(">BBHI", 6, 0, 185 << 3, 7)
+        ip = struct.pack(">IHBB", 6 << 28, 8 + 20, 44, 64) + addresses + fragment + bytes(20)
+        assert is_later_fragment(101, ip)
+        assert not is_later_fragment(101, ip.replace(fragment, struct.pack(">BBHI", 6, 0, 1, 7)))
+        assert not is_later_fragment(101, ip.replace(fragment, struct.pack(">BBHI", 17, 0, 185 << 3, 7)))
+        assert not is_later_fragment(101, ip[:40])
 
     def test_why_there_is_nothing(self, wires, line):
         unknown = pcap(wires)[:20] + (105).to_bytes(4, "little") + pcap(wires)[24:]
