@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,7 +40,7 @@ def read(folders: Sequence[Path]) -> list[dict[str, Any]]:
 
 def table(results: Sequence[dict[str, Any]]) -> Table:
     """What all runs came to."""
-    found = Table(title=f"laboratory, {len(results)} runs", title_justify="left", show_header=False)
+    found = Table(title=f"laboratory, {_runs(len(results))}", title_justify="left", show_header=False)
     for name, value in _rows(results):
         found.add_row(name, value)
     return found
@@ -77,7 +77,7 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     delays = [delay for delay in outcomes if delay is not None]
     return [
         ("time", f"{total('seconds') / 60:.0f} min, of which {total('chaos_s') / 60:.0f} min chaos"),
-        ("brokers", _counted(Counter(f"{result['version']} x{result['brokers']}" for result in results), "runs")),
+        ("brokers", _counted(Counter(f"{result['version']} x{result['brokers']}" for result in results), _runs)),
         ("seeds", ", ".join(str(seed) for seed in sorted({result["seed"] for result in results}))),
         ("frames", f"{total('frames'):,}"),
         ("rebalances", f"{total('rebalances'):,}"),
@@ -95,9 +95,13 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         ("crimes set anew", str(total("set_anew"))),
         ("model restored", f"{total('restores')} times"),
         ("model raised", str(total("crashes"))),
-        ("replayed alike", f"{sum(not result['replay_differs'] for result in results)} of {len(results)} runs"),
+        ("replayed alike", f"{sum(not result['replay_differs'] for result in results)} of {_runs(len(results))}"),
     ]
 
 
-def _counted(counts: Counter[str], what: str = "") -> str:
-    return "\n".join(f"{name} {count} {what}".rstrip() for name, count in sorted(counts.items())) or "-"
+def _counted(counts: Counter[str], said: Callable[[int], str] = str) -> str:
+    return "\n".join(f"{name} {said(count)}" for name, count in sorted(counts.items())) or "-"
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"
