@@ -7,6 +7,7 @@ other with the rest, file by file. What tests of both could disturb (ports, fold
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ settings.register_profile("histories", settings.get_profile("suite"), max_exampl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 SPARK = {f"tests/real/test_{name}.py" for name in ("demo", "durability", "job", "kills", "metrics", "security", "upgrade")}
+
+if not hasattr(sys.modules["__main__"], "__file__"):  # in a worker; pyspark then takes the process for its doctests, and ends it
+    sys.modules["__main__"].__file__ = __file__
 
 _told_by_workers: list[str] = []
 
