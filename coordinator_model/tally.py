@@ -30,6 +30,13 @@ CAPTURE: Final = "capture"  #: lost before they reached the mirror topic, as a g
 CONNECTION: Final = "connection"  #: a connection that the capturer cannot follow
 MIRROR: Final = "mirror"  #: offsets of the mirror topic that were never seen
 
+SESSION_EXPIRED: Final = "session_expired"  #: nothing was heard of the member for longer than its session lasts
+NOT_REJOINED: Final = "not_rejoined"  #: the next generation came about without it
+REFUSED: Final = "refused"  #: its coordinator knew it no longer, or had no room for it
+REMOVED: Final = "removed_by_somebody_else"  #: a LeaveGroup that was not its own
+EVICTIONS: Final = (SESSION_EXPIRED, NOT_REJOINED, REFUSED, REMOVED)
+"""Why a member was none any more that had not left."""
+
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
 
@@ -55,6 +62,14 @@ class ErrorCount(NamedTuple):
     answers: int
 
 
+class EvictionCount(NamedTuple):
+    """How often members of a cluster's groups were put out, for one of :data:`EVICTIONS`."""
+
+    cluster: str
+    cause: str
+    members: int
+
+
 class Durations(NamedTuple):
     """How long a phase of rebalances took in a cluster."""
 
@@ -67,7 +82,19 @@ class Durations(NamedTuple):
 class Tally:
     """The counts of one partition."""
 
-    __slots__ = ("errors", "gap_us", "gaps", "others", "phases", "requests", "responses", "since_us", "tick_us", "unpaired")
+    __slots__ = (
+        "errors",
+        "evictions",
+        "gap_us",
+        "gaps",
+        "others",
+        "phases",
+        "requests",
+        "responses",
+        "since_us",
+        "tick_us",
+        "unpaired",
+    )
 
     def __init__(self) -> None:
         self.requests = _by_version()  #: API key → frames handed to the model, by version
@@ -75,6 +102,7 @@ class Tally:
         self.unpaired: Counter[tuple[int, int]] = Counter()
         self.others: Counter[tuple[int, int, str, str]] = Counter()
         self.errors: Counter[tuple[str, int, int]] = Counter()
+        self.evictions: Counter[tuple[str, str]] = Counter()
         self.phases: dict[tuple[str, str], list[int]] = {}
         self.gaps: Counter[str] = Counter()  #: by where sight was lost
         self.gap_us = 0  #: capture time over which the capture lost records
@@ -119,6 +147,10 @@ class Tally:
             counts[cluster, *named_error(api_key, error)] += count
         return sorted(ErrorCount(*names, count) for names, count in counts.items())
 
+    def eviction_counts(self) -> list[EvictionCount]:
+        """Evictions by cluster and cause."""
+        return sorted(EvictionCount(*where, count) for where, count in self.evictions.items())
+
     def durations(self) -> list[Durations]:
         """Rebalance phases by cluster."""
         return sorted(Durations(*where, total_us, tuple(counts)) for where, (total_us, *counts) in self.phases.items())
@@ -130,6 +162,7 @@ class Tally:
             "last_tick_ms": self.tick_us // 1_000 or None,
             "frames": self.frames(),
             "errors": self.error_counts(),
+            "evictions": self.eviction_counts(),
             "phases": [(cluster, phase, total_us // 1_000, counts) for cluster, phase, total_us, counts in self.durations()],
             "gaps": dict(self.gaps),
             "gap_ms": self.gap_us // 1_000,
@@ -143,6 +176,7 @@ class Tally:
             "unpaired": [[*key, count] for key, count in self.unpaired.items()],
             "others": [[*key, count] for key, count in self.others.items()],
             "errors": [[*key, count] for key, count in self.errors.items()],
+            "evictions": [[*key, count] for key, count in self.evictions.items()],
             "phases": [[*key, *values] for key, values in self.phases.items()],
             "gaps": dict(self.gaps),
             "gap_us": self.gap_us,
@@ -161,6 +195,7 @@ class Tally:
             (tally.unpaired, packed["unpaired"]),
             (tally.others, packed["others"]),
             (tally.errors, packed["errors"]),
+            (tally.evictions, packed.get("evictions", ())),  # an earlier release did not count them
         ):
             rare.update({tuple(key): count for *key, count in rows})
         tally.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}

@@ -60,7 +60,7 @@ from coordinator_model.groups.words import host_of
 from coordinator_model.groups.words import request_evidence as request_evidence  # noqa: PLC0414 - rules find them here
 from coordinator_model.groups.words import response_evidence as response_evidence  # noqa: PLC0414
 from coordinator_model.settings import Settings
-from coordinator_model.tally import JOIN, SYNC, Tally
+from coordinator_model.tally import JOIN, NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, SYNC, Tally
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.record import MirrorRecord
 
@@ -96,6 +96,8 @@ _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
 UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})  #: in these states no heartbeat succeeds
 
 _HEARTBEAT_NAME: Final = API_NAMES[HEARTBEAT]
+
+_EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
 
 Beat = tuple[MirrorRecord, Any]
 """A Heartbeat request and its decoded body."""
@@ -441,6 +443,9 @@ class ClassicGroup:
         member.gone = why
         member.gone_us = at_us
         self.changed = True
+        cause = REMOVED if why == "left" and not member.leaving else _EVICTIONS.get(why)
+        if was_present and cause is not None:
+            self.tally.evictions[self.cluster, cause] += 1
         if was_present and why in {"left", "silent", "refused"}:
             others = any(True for _ in self.present_members())
             if not others:

@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from coordinator_model.groups.state import State
 from coordinator_model.rules import CATALOGUE
-from coordinator_model.tally import BUCKETS_S
+from coordinator_model.tally import BUCKETS_S, EVICTIONS
 from streaming.metrics.board import Histogram
 from streaming.metrics.table import METRICS
 from streaming.notify.patterns import matches
@@ -167,8 +167,11 @@ class _Scrape:
         """Totals, whatever groups are shown."""
         view = self._view
         errors: Counter[tuple[str, str, str]] = Counter()
+        evictions: Counter[tuple[str, str]] = Counter()
         phases: dict[tuple[str, str], Histogram] = {}
         for status in view.status.values():
+            for cluster, cause, count in status.get("evictions", ()):
+                evictions[cluster, cause] += count
             for *labels, count in status.get("errors", ()):
                 cluster, api, error = labels
                 errors[cluster, api, error] += count
@@ -179,10 +182,12 @@ class _Scrape:
         for where, histogram in sorted(phases.items()):
             self._add_histogram("rebalance_phase_duration_seconds", histogram, *where)
         states = Counter((group.cluster, group.state) for group in view.living_groups())
-        clusters = {cluster for cluster, _ in [*states, *phases]}
+        clusters = {cluster for cluster, _ in [*states, *phases, *evictions]}
         for cluster in sorted(clusters):
             for state in State:
                 self._add("rebalance_groups", states[cluster, state.value], cluster, state.value)
+            for cause in EVICTIONS:
+                self._add("rebalance_member_evictions_total", evictions[cluster, cause], cluster, cause)
         self._findings(clusters)
 
     def _findings(self, clusters: set[str]) -> None:

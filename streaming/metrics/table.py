@@ -86,6 +86,12 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric("rebalance_errors_total", "counter", ("cluster", "api", "error"), "Answers that held an error, all groups together."),
     Metric(
+        "rebalance_member_evictions_total",
+        "counter",
+        ("cluster", "cause"),
+        "Members that were put out of their group without having left, by why, all groups together.",
+    ),
+    Metric(
         "rebalance_open_findings",
         "gauge",
         ("cluster", "rule", "severity"),

@@ -212,6 +212,52 @@ def test_a_generation_whose_answers_are_interrupted_by_a_loss_is_counted_once(ta
     assert causes(talk) == {"new member": 1}
 
 
+# ---------------------------------------------------------------------------------------------------- evictions
+
+
+def evictions(talk: Conversation) -> dict[str, int]:
+    counted = talk.model.tally.eviction_counts()
+    assert {count.cluster for count in counted} <= {"c1"}
+    return {count.cause: count.members for count in counted}
+
+
+def test_members_who_leave_are_not_evicted(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(a)
+    talk.leave(b)
+    assert evictions(talk) == {}
+
+
+def test_a_member_who_falls_silent_is_evicted_when_its_session_is_over(talk: Conversation) -> None:
+    _, b = settled(talk)
+    live(talk, [b], 5)
+    assert evictions(talk) == {}
+    live(talk, [b], 60)
+    assert evictions(talk) == {"session_expired": 1}
+
+
+def test_a_member_without_whom_the_next_generation_comes_about_is_evicted(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.join_all([a], a.generation + 1)
+    assert evictions(talk) == {"not_rejoined": 1}
+
+
+def test_a_member_that_its_coordinator_knows_no_longer_is_evicted_once(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.heartbeat(a)
+    for _ in range(3):
+        talk.heartbeat(a, 25)
+    assert evictions(talk) == {"refused": 1}
+
+
+def test_a_member_that_somebody_else_takes_out_is_evicted(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    admin = talk.client("admin")
+    admin.member_id = a.member_id
+    talk.leave(admin)
+    assert evictions(talk) == {"removed_by_somebody_else": 1}
+
+
 # ---------------------------------------------------------------------------------------------------- losses and restarts
 
 
@@ -238,6 +284,8 @@ def test_counts_go_on_after_a_restart(talk: Conversation) -> None:
     a, b = settled(talk)
     live(talk, [a, b], 3)
     talk.heartbeat(a, 27)
+    talk.heartbeat(b, 25)
+    assert evictions(talk) == {"refused": 1}
     talk.gap()
     talk.raw(a, b"\xff")
     before, told, content = talk.model.tally.pack(), talk.model.figures(), talk.group_json()

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_model.groups.state import State
 from coordinator_model.rules import CATALOGUE
+from coordinator_model.tally import EVICTIONS
 from streaming.metrics.board import GROUPS, STATUS, Board
 from streaming.metrics.table import METRICS
 from tests.golden import transcript
@@ -68,6 +69,15 @@ def test_the_phases_of_all_groups_make_the_histogram(eager):
         seconds = select(found, f"rebalance_group_{phase}_duration_seconds_sum")
         total = value(found, "rebalance_phase_duration_seconds_sum", cluster="lab", phase=phase)
         assert total == pytest.approx(sum(seconds.values()), abs=0.001 * every)
+
+
+def test_evictions_of_all_groups_are_shown_and_those_that_never_came_as_none():
+    watched = Watched(CRIME).read().told()
+    found = select(samples(watched.board), "rebalance_member_evictions_total")
+    counted = {(cluster, cause): members for cluster, cause, members in watched.model.figures()["evictions"]}
+    assert sum(counted.values()) > 0
+    shown = {(dict(labels)["cluster"], dict(labels)["cause"]): members for labels, members in found.items()}
+    assert shown == {("lab", cause): counted.get(("lab", cause), 0) for cause in EVICTIONS}
 
 
 def test_findings_are_shown_by_rule_and_severity_and_for_the_group_that_they_are_about():
