@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from streaming.sinks.topics import Mirror
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
 
 RESET: Final = "rebalance-monitor checkpoint reset"

@@ -7,6 +7,7 @@ the checkpoint. So the environment is set here, the log has a file, and the JVM 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
 import os
@@ -125,8 +126,13 @@ def snapshots(spark: SparkSession, query: Path) -> dict[int, bytes]:
         rows = spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.snapshot").collect()
     except (PySparkException, Py4JError) as error:
         raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
-    blobs = [bytes(row["snapshot"]) for row in rows]
+    blobs = [_blob(row["snapshot"]) for row in rows]
     return {unpack_partition(blob)[0]["partition"]: blob for blob in blobs}
+
+
+def _blob(snapshot: str | bytearray) -> bytes:
+    """Of a state row; the first format of checkpoints had it as it is."""
+    return base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)
 
 
 def reason(text: str) -> str:

@@ -6,6 +6,7 @@ what the real job is keyed by partition for: nobody sees a hole in the topic, an
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -36,14 +37,14 @@ class GroupReplay:
     def __call__(self, _key: tuple[bytes], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         out: list[Row] = []
         if state.exists:
-            model = Coordinator.restore(bytes(state.get[0]), settings=self.settings)
+            model = Coordinator.restore(base64.b64decode(state.get[0]), settings=self.settings)
         else:
             model = Coordinator(topic=self.topic, partition=0, settings=self.settings)
         for partition, _offset, _timestamp_ms, key, value, envelope in in_offset_order(frames):
             record = unpack_record(partition=partition, offset=model.next_offset or 0, key=key, value=value, envelope=envelope)
             out += [Row(self.findings, found.id, json.dumps(found.as_json())) for found in model.receive(record)]
         out += [Row(self.groups, group.key, json.dumps(group.as_json())) for group in model.changed_groups()]
-        state.update((model.snapshot(),))
+        state.update((base64.b64encode(model.snapshot()).decode("ascii"),))
         yield pd.DataFrame(out, columns=Row._fields)
 
 
@@ -58,7 +59,7 @@ class RowPerGroup(Monitor):
             .where(F.col("key").isNotNull())
             .withColumn("slot", F.col("key"))
             .groupBy("slot")
-            .applyInPandasWithState(replay, OUTPUT_SCHEMA, "snapshot binary", "update", GroupStateTimeout.NoTimeout)
+            .applyInPandasWithState(replay, OUTPUT_SCHEMA, "snapshot string", "update", GroupStateTimeout.NoTimeout)
         )
         folder = config.job.checkpoint / checkpoint.FINDINGS
         return job.write(results, config, folder)

@@ -96,6 +96,13 @@ def upgraded(request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: p
 def test_it_goes_on_where_the_earlier_release_stopped(upgraded: Any) -> None:
     monitor, story = upgraded
     assert checkpoint.read_to(monitor.checkpoint) == story.ends
+    about = checkpoint.about(monitor.checkpoint)
+    assert about is not None
+    if about["format"] < checkpoint.FORMAT:
+        monitor.start()
+        assert monitor.process.wait(START_UP_S) == 2
+        assert monitor.has_said(f"was written in format {about['format']}, not {checkpoint.FORMAT}")
+        migrate(monitor)
     found = story.tell(TOLD[FIRST:SECOND])
     monitor.start().wait_until_read(story.ends)
     wait_for(lambda: monitor.model_findings() == found, "it has found what the model finds in what is new", START_UP_S)
@@ -111,10 +118,7 @@ def test_a_checkpoint_for_another_number_of_shuffle_partitions_is_refused_and_ca
     monitor.start()
     assert monitor.process.wait(START_UP_S) == 2
     assert monitor.has_said("was written for shuffle_partitions 1, not 2")
-    assert monitor.has_said("or run rebalance-monitor checkpoint migrate")
-    done = CliRunner().invoke(app, ["checkpoint", "migrate", "--config", str(monitor.config)])
-    assert done.exit_code == 0, done.output
-    assert "carried 2 models over" in done.output
+    migrate(monitor)
     for model in story.models:
         seed = seeds.read(monitor.checkpoint / seeds.FOLDER, model.partition)
         assert seed is not None
@@ -126,6 +130,13 @@ def test_a_checkpoint_for_another_number_of_shuffle_partitions_is_refused_and_ca
     counters = [told["counters"] for told in monitor.topic("status").values()]
     assert not any({"missing records", "repeated records"} & set(counted) for counted in counters)
     assert monitor.stop() == 0
+
+
+def migrate(monitor: MonitorProcess) -> None:
+    assert monitor.has_said("or run rebalance-monitor checkpoint migrate")
+    done = CliRunner().invoke(app, ["checkpoint", "migrate", "--config", str(monitor.config)])
+    assert done.exit_code == 0, done.output
+    assert "carried 2 models over" in done.output
 
 
 def make_fixture() -> None:

@@ -59,13 +59,13 @@ def test_a_checkpoint_of_something_else_is_refused(folder, mirror, shuffle_parti
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ({"format": 99, "release": "9.9"}, r"by release 9\.9 \(format 99; .* reads up to 1\): install .* run .*checkpoint reset"),
+        ({"format": 99, "release": "9.9"}, r"by release 9\.9 \(format 99; .* reads up to 2\): install .* run .*checkpoint reset"),
         ({"snapshot_format": 99, "release": "9.9"}, r"by release 9\.9 \(snapshot_format 99; .* run .*checkpoint reset"),
         (
             {"spark": "4.1.3", "release": "0.0"},
             r"by Spark 4\.1\.3, not .*: install release 0\.0 again, or run .*checkpoint migrate",
         ),
-        ({"format": 0, "release": "0.0"}, r"in format 0, not 1: install release 0\.0 again, or run .*checkpoint migrate"),
+        ({"format": 0, "release": "0.0"}, r"in format 0, not 2: install release 0\.0 again, or run .*checkpoint migrate"),
     ],
 )
 def test_a_checkpoint_that_this_release_cannot_go_on_from_is_refused_with_the_command_that_helps(folder, written, words):

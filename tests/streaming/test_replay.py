@@ -119,7 +119,7 @@ def test_a_batch_that_was_repeated_changes_nothing(replay):
     second, _ = run(replay, rows()[50:], committed)
     again, kept = run(replay, rows()[50:], committed)
     assert again["findings"] == second["findings"]
-    assert Coordinator.restore(bytes(kept[1]), settings=Settings()).counters["repeated records"] == 0
+    assert Coordinator.restore(base64.b64decode(kept[1]), settings=Settings()).counters["repeated records"] == 0
 
 
 def test_a_kept_model_is_used_only_under_the_stamp_of_the_committed_state(replay, monkeypatch):
