@@ -29,6 +29,7 @@ from streaming.spark import reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pyspark.errors import StreamingQueryException
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -212,7 +213,7 @@ class Supervisor:
 
     def _failed(self, task: _Task, query: StreamingQuery) -> None:
         error = query.exception()
-        text = str(error) if error is not None else "it was stopped from outside"
+        text = _in_full(error) if error is not None else "it was stopped from outside"
         why = reason(text)
         if (trouble := disk_trouble(self._config.job.checkpoint, text)) is not None:
             why = trouble
@@ -233,6 +234,16 @@ class Supervisor:
     def _wait(self, failures: int) -> float:
         job = self._config.job
         return min(job.restart_wait_max_s, job.restart_wait_s * 2.0 ** min(failures, 20))
+
+
+def _in_full(error: StreamingQueryException) -> str:
+    """What a query's exception says, then its cause, and so on: where the driver failed, Spark shows no more than the outermost."""
+    said: list[str] = []
+    cause: Any = error
+    while cause is not None:
+        said.append(str(cause))
+        cause = cause._cause  # noqa: SLF001 - there is no other way to it
+    return "\n".join(said)
 
 
 def _stop_between_batches(query: StreamingQuery, deadline: float) -> None:

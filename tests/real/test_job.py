@@ -14,7 +14,9 @@ import pytest
 from confluent_kafka import Producer
 
 from coordinator_model.coordinator import Coordinator
+from streaming.config import load
 from streaming.run_cli import run
+from streaming.supervisor import Supervisor
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 from tests.real.traffic import breach, partition_of, produce, story, tick
@@ -190,6 +192,28 @@ def test_a_state_that_cannot_be_read_ends_it_with_a_sentence(undisturbed, produc
     assert "checkpoint" in said
     assert f"rebalance-monitor checkpoint reset, which moves {undisturbed.folder / 'checkpoint'} away" in said
     assert "Traceback" not in said
+
+
+def test_a_kafka_client_that_cannot_be_made_is_told_with_the_innermost_cause(tmp_path):
+    """Java's Kafka client looks at its settings once more, when the query runs, and wraps what it dislikes."""
+    monitor = Monitor(tmp_path, "127.0.0.1:1", "wrapped")
+    told: list[str] = []
+
+    def start(session):
+        options = {"kafka.bootstrap.servers": "nowhere.invalid:9092", "subscribe": TOPIC}
+        rows = session.readStream.format("kafka").options(**options).load()
+        return rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query")).start()
+
+    with (tmp_path / "lock").open("w") as lock:
+        supervisor = Supervisor(load(monitor.config), {"findings": start}, lock=lock.fileno(), tell=told.append)
+        try:
+            supervisor.start()
+            wait_for(lambda: supervisor.tend() or told, "the query stops", START_UP_S)
+        finally:
+            supervisor.stop()
+    assert told[0].startswith(
+        "the findings query stopped: No resolvable bootstrap urls given in bootstrap.servers (ConfigException); starting it again"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- how it refuses to start
