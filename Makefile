@@ -18,7 +18,7 @@ demo: setup ## Start a real Kafka, make trouble in its groups, and watch the mon
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
 .PHONY: test
-test: setup lint ## Run every check and every test; a few minutes on two cores
+test: setup lint ## Run every check and every test; a quarter of an hour on two cores
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 .PHONY: lint
