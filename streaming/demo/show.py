@@ -73,9 +73,12 @@ def run(spectacle: Spectacle, console: Console) -> int:
                 stage = _set_up(spectacle, board, stack, tell)
             play = _Play(stage, board, spectacle)
             _perform(play, console, plain=plain)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            # A librdkafka client lets a signal in even while it is taken down; whatever was about to return then fails like this.
+            if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
+                raise
             console.print(Text("interrupted; stopping everything, another Ctrl-C gives up on good order", "dim"))
-            raise
+            raise KeyboardInterrupt from None
         outcome = view.outcome(play.lines(), board, time.monotonic() - began)
         console.print(view.summary(outcome, console.width))
         with _progress(console, plain=plain) as tell:
