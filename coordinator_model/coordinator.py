@@ -149,12 +149,9 @@ class Coordinator:
 
         :return: False, and nothing is changed, if its record is to be handed in.
         """
-        at_us, offset, now_us = pulse.at_us, pulse.offset, self.now_us
-        if offset != self.next_offset:
+        at_us, key = pulse.at_us, pulse.key
+        if not self._may_pass(pulse.offset, at_us):
             return False
-        if at_us > now_us and (self._view.open or (self._deadlines and self._deadlines[0][0] <= at_us)):
-            return False
-        key = pulse.key
         tracked = self._groups.get(key)
         if tracked is None or tracked.group is None or tracked.beat is not None:
             return False
@@ -166,30 +163,32 @@ class Coordinator:
         pulse.is_held = True
         self._dirty.add(key)
         self.tally.requests[HEARTBEAT][pulse.version] += 1
-        self.next_offset = offset + 1
-        if at_us > now_us:
-            self.now_us = at_us
+        self._pass(pulse.offset, at_us)
         return True
 
     def beat_answered(self, pulse: Pulse, offset: int, at_us: int) -> bool:
         """Take in, likewise, the record at ``offset`` that answers it with plain success."""
-        now_us = self.now_us
-        if offset != self.next_offset:
-            return False
-        if at_us > now_us and (self._view.open or (self._deadlines and self._deadlines[0][0] <= at_us)):
+        if not self._may_pass(offset, at_us):
             return False
         tracked = self._groups.get(pulse.key)
         if tracked is None or tracked.beat is not pulse or tracked.group is None:
             return False
         if not tracked.group.beat_at(pulse.at_us, at_us, pulse.connection, pulse.broker, pulse.member_id, pulse.generation):
             return False
-        tracked.beat = None
-        pulse.is_held = False
+        _let_go(tracked)
         self.tally.responses[HEARTBEAT][pulse.version] += 1
-        self.next_offset = offset + 1
-        if at_us > now_us:
-            self.now_us = at_us
+        self._pass(offset, at_us)
         return True
+
+    def _may_pass(self, offset: int, at_us: int) -> bool:
+        """Whether the record at ``offset`` is the next one, and nothing falls due by its time."""
+        if offset != self.next_offset:
+            return False
+        return at_us <= self.now_us or not (self._view.open or (self._deadlines and self._deadlines[0][0] <= at_us))
+
+    def _pass(self, offset: int, at_us: int) -> None:
+        self.next_offset = offset + 1
+        self.now_us = max(self.now_us, at_us)
 
     def show(self, key: GroupKey) -> None:
         """Let a group see the heartbeat that waits for its answer."""
@@ -424,10 +423,8 @@ class Coordinator:
         if api_key == HEARTBEAT and self._beats(key, record, body, correlation_id):
             counts[record.api_version] += 1
             return
-        group, ledger = self._opened(key)
+        group, ledger = self._heard_of(key, record.at_us)
         counts[record.api_version] += 1
-        group.last_record_us = record.at_us
-        self._dirty.add(key)
         if is_request:
             happenings = group.request(record, body)
         else:
@@ -482,9 +479,7 @@ class Coordinator:
         kind = _KIND_BY_API.get(record.api_key)
         if kind is not None and record.group:
             key = (record.cluster, record.group)
-            group, _ = self._opened(key)
-            group.last_record_us = record.at_us
-            self._dirty.add(key)
+            group, _ = self._heard_of(key, record.at_us)
             if group.kind != kind:
                 group.kind = kind
                 group.lost_sight(record.at_us, f"is of the {kind} type, which is not modelled yet")
@@ -496,8 +491,7 @@ class Coordinator:
         self._set_aside.append(SetAside(record.offset, reason))
         assert record.group is not None
         key = (record.cluster, record.group)
-        group, ledger = self._opened(key)
-        group.last_record_us = record.at_us
+        group, ledger = self._heard_of(key, record.at_us)
         group.abandon(record)
         self._forget_membership(key, record.at_us, "a frame could not be read")
         what = f"{API_NAMES.get(record.api_key, record.api_key)} v{record.api_version} {record.kind.name.lower()}"
@@ -559,6 +553,13 @@ class Coordinator:
         if tracked.beat is not None:
             _show_beat(tracked)
         return tracked.group, tracked.ledger
+
+    def _heard_of(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, Ledger]:
+        """The group that a frame names: how long it is known hangs on when that was last."""
+        group, ledger = self._opened(key)
+        group.last_record_us = at_us
+        self._dirty.add(key)
+        return group, ledger
 
     def _track(self, key: GroupKey) -> _Tracked:
         if not self._shelves or len(self._shelves[-1].keys) >= SHELF:

@@ -12,7 +12,7 @@ default; anything else needs a new format version and a reader for the old one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from enum import Enum
 from operator import attrgetter
@@ -112,22 +112,25 @@ SHELF: Final = 16
 # A record is an array whose first element is a marker, an ext type without content that tells the type. In format 1 it was an ext type
 # around an array: that made a packer within a packer for each record, at twice the time.
 _MARKERS: Final = {type_: msgpack.ExtType(code, b"") for type_, code in _CODES.items()}
-_READERS: Final = {type_: attrgetter(*names) for type_, names in _FIELDS.items() if len(names) > 1}
+
+
+def _values_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    read = attrgetter(*names)
+    return read if len(names) > 1 else lambda value: (read(value),)
+
+
+_READERS: Final = {type_: _values_of(names) for type_, names in _FIELDS.items()}
 
 
 def _default(value: Any) -> Any:
     type_ = type(value)
-    if type_ is tuple:
-        return list(value)
     read = _READERS.get(type_)
     if read is not None:
         return [_MARKERS[type_], *read(value)]
-    if type_ in _MARKERS:
-        return [_MARKERS[type_], getattr(value, _FIELDS[type_][0])]
-    if isinstance(value, Enum):
-        return value.value
     if isinstance(value, tuple):
         return list(value)
+    if isinstance(value, Enum):
+        return value.value
     raise TypeError(f"{type_.__name__} has no place in a snapshot")
 
 
@@ -325,18 +328,19 @@ def unpack_partition(blob: bytes) -> tuple[dict[str, Any], list[StoredShelf]]:
     :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
     """
     try:
-        version, content, *groups = _unpack(blob)
-        known = isinstance(version, int) and version <= FORMAT_VERSION
-        shelves = (_shelves(*groups) if version > 1 else _shelves_of_format_1(content.pop("groups"))) if known else []
+        return _content_and_shelves(*_unpack(blob))
     except SnapshotError:
         raise
     except Exception as error:  # zlib and msgpack raise half a dozen unrelated types on bad bytes
         raise SnapshotError(f"not a snapshot of the model: {error}") from None
-    if not known:
+
+
+def _content_and_shelves(version: Any, content: Any, *groups: Any) -> tuple[dict[str, Any], list[StoredShelf]]:
+    if not isinstance(version, int) or version > FORMAT_VERSION:
         raise SnapshotError(f"snapshot format {version} is newer than {FORMAT_VERSION}, the newest that this release reads")
     if not isinstance(content, dict):
         raise SnapshotError("not a snapshot of the model: no map")
-    return content, shelves
+    return content, _shelves(*groups) if version > 1 else _shelves_of_format_1(content.pop("groups"))
 
 
 def next_offset(blob: bytes) -> int | None:

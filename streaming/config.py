@@ -206,6 +206,16 @@ class Job(Section):
     restart_wait_max_s: float = Field(default=60.0, gt=0)
     stop_wait_s: float = Field(default=20.0, gt=0)
 
+    @property
+    def jvm_log(self) -> Path:
+        """Beside Spark's log: what the JVM itself prints."""
+        return Path(f"{self.log_file}.jvm")
+
+    @property
+    def python_log(self) -> Path:
+        """Likewise: what Python's libraries log."""
+        return Path(f"{self.log_file}.python")
+
 
 class Quality(Section):
     """The Great Expectations query."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
-from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status, finding_id
+from coordinator_model.findings import Blame, Certainty, Finding, Severity
+from coordinator_model.rules.base import Rule
 from coordinator_model.wire.record import Kind
 
 if TYPE_CHECKING:
@@ -70,33 +72,35 @@ class EmptyModel:
         return ()
 
 
+_RULE: Final = Rule(
+    id="B-00",
+    name="marked frame",
+    severity=Severity.INFO,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="",
+    condition="",
+    expected="nothing",
+    action="none",
+    false_alarms="",
+)
+
+
 def _marked(record: MirrorRecord) -> Finding:
-    group = record.group or ""
-    return Finding(
-        id=finding_id("B-00", cluster=record.cluster, group=group, subject=record.connection, opened_at_us=record.at_us),
-        rule="B-00",
-        name="marked frame",
-        family="B",
-        severity=Severity.INFO,
-        certainty=Certainty.CERTAIN,
-        blame=Blame.CAPTURE,
-        status=Status.OPEN,
+    finding = Finding.about_nobody(
+        _RULE,
+        subject=record.connection,
         cluster=record.cluster,
-        group=group,
+        group=record.group or "",
+        opened_at_us=record.at_us,
+        at_us=record.at_us,
+        summary="a frame bears the bench's mark",
+        observed="the mark",
+    )
+    return replace(
+        finding,
         group_type="classic",
-        incarnation=0,
-        generation=None,
-        member_id=None,
-        instance_id=None,
         client_id=record.client_id,
         client_address=record.client_address,
         client_software=record.client_software,
-        opened_at_us=record.at_us,
-        updated_at_us=record.at_us,
-        resolved_at_us=None,
-        count=1,
-        summary="a frame bears the bench's mark",
-        expected="nothing",
-        observed="the mark",
-        action="none",
     )

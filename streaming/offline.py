@@ -50,7 +50,6 @@ class Offline:
         self._models: dict[int, Coordinator] = {}
         self._next_look_us = 0
         self._numbered = 0
-        self._beats = 0  # taken in since the last look
 
     def captured(self, record: MirrorRecord) -> None:
         """Take a record that has no place in a topic yet."""
@@ -85,21 +84,22 @@ class Offline:
             self._models[0].show(pulse.key)
         pulse.offset, pulse.at_us, pulse.exchange, pulse.correlation_id = offset, at_us, exchange, correlation_id
         if self._models[0].beat_asked(pulse):
-            self._beats += 1
-            if at_us >= self._next_look_us:
-                self._look(at_us)
+            self._beaten(at_us)
         else:
             self.recorded(pulse.request()[0])
 
     def answered(self, pulse: Pulse, offset: int, at_us: int) -> None:
         """Take its success."""
         if self._models[0].beat_answered(pulse, offset, at_us):
-            self._beats += 1
-            if at_us >= self._next_look_us:
-                self._look(at_us)
+            self._beaten(at_us)
         else:
             self.recorded(pulse.response(offset, at_us))
         pulse.correlation_id = b""
+
+    def _beaten(self, at_us: int) -> None:
+        self.counters["frames"] += 1
+        if at_us >= self._next_look_us:
+            self._look(at_us)
 
     def unreadable(self, record: Unreadable) -> None:
         """Take note of a record that cannot be read."""
@@ -127,8 +127,6 @@ class Offline:
     def _look(self, at_us: int) -> None:
         self.first_us = self.first_us or at_us
         self._next_look_us = at_us + LOOK_US
-        self.counters["frames"] += self._beats
-        self._beats = 0
         for model in self._models.values():
             model.drain_set_aside()  # the file has them
             for group in model.changed_groups():

@@ -3,10 +3,9 @@
 State is one snapshot per partition, as base64: Spark hands state rows to Python and back in pickles, and its pickler writes and reads
 binary columns character by character, ASCII text in one go (15 % of the JVM's samples at 10,000 groups).
 
-The trap: a Python worker outlives batches, so it can keep the live model and spare itself
-the decoding of the blob. But a task may fail half-way and be retried, here or in another worker, and a restart begins at the last
-commit. So a kept model counts only if the committed state carries the stamp that this very worker wrote when it finished with it;
-else the blob is the truth.
+The trap: a Python worker outlives batches, so it can keep the live model and spare itself the decoding of the blob. But a task may fail
+half-way and be retried, here or in another worker, and a restart begins at the last commit. So a kept model counts only if the committed
+state carries the stamp that this very worker wrote when it finished with it; else the blob is the truth.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ class Replay:
         took_ms = (time.perf_counter() - started) * 1000
         out.append(self._status(partition, model, rows, took_ms, len(blob)))
         stamp = os.urandom(16).hex()
-        state.update((stamp, base64.b64encode(blob).decode("ascii")))
+        state.update((stamp, _base64(blob)))
         _kept[self.run_id, partition] = _Kept(stamp, model)
         yield pd.DataFrame(out, columns=Row._fields)
 

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from coordinator_model.findings import Severity
 from streaming import checkpoint
-from streaming.config import ConfigError, MonitorConfig, load
+from streaming.config import ConfigError, Job, MonitorConfig, load
 from streaming.jvm import JvmError
 from streaming.sinks.findings import FindingsReader, News
 from streaming.sinks.topics import Mirror, SetupError, prepare
@@ -41,7 +41,6 @@ EXIT_INTERRUPTED: Final = 130
 _POLL_S: Final = 0.25
 _STATUS_EVERY_S: Final = 10.0
 _LOG_BYTES: Final = 10_000_000
-_LOGS: Final = ("", ".jvm", ".python")  # added to job.log_file: Spark's log, what the JVM itself prints, that of Python's libraries
 _COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 
 
@@ -66,7 +65,7 @@ def run(file: Path) -> int:
         configuration = load(file)
         with stop_signals() as stop:
             mirror = prepare(configuration)
-            _check_logs(configuration.job.log_file)
+            _check_logs(configuration.job)
             with checkpoint.locked(configuration.job.checkpoint) as lock:
                 notes = checkpoint.check(
                     configuration.job.checkpoint, mirror, shuffle_partitions=configuration.job.shuffle_partitions
@@ -86,7 +85,7 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
     from streaming.metrics.endpoint import serving  # noqa: PLC0415
     from streaming.monitor import Monitor  # noqa: PLC0415
 
-    _log_to(Path(f"{configuration.job.log_file}.python"))
+    _log_to(configuration.job.python_log)
     topics, kafka = configuration.topics, configuration.kafka
     with (
         contextlib.closing(Screen(Console(soft_wrap=True, highlight=False))) as screen,
@@ -131,16 +130,16 @@ def _until_asked_to_end(stop: threading.Event) -> Iterator[None]:
         logging.getLogger(__name__).info("failed while it was stopping", exc_info=True)
 
 
-def _check_logs(log_file: Path) -> None:
+def _check_logs(job: Job) -> None:
     """See that the logs can be written, before something that starts later fails for it.
 
     :raises SetupError: when not.
     """
-    folder = log_file.resolve().parent
+    folder = job.log_file.resolve().parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for suffix in _LOGS:
-            with Path(f"{log_file}{suffix}").open("ab"):
+        for log in (job.log_file, job.jvm_log, job.python_log):
+            with log.open("ab"):
                 pass
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()

@@ -55,7 +55,7 @@ _FOREIGN: Final = (
 def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     """Start a JVM with a Spark session in it.
 
-    Spark's log goes to ``job.log_file``, rotated; what the JVM itself prints goes beside it, to ``<log_file>.jvm``.
+    Spark's log goes to ``job.log_file``, rotated; what the JVM itself prints goes beside it, to ``job.jvm_log``.
 
     :param inherited: file descriptors that the JVM holds open as long as it lives.
     :raises streaming.jvm.JvmError: when Java or a jar is missing.
@@ -72,7 +72,7 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     conf.set("spark.driver.extraClassPath", os.pathsep.join(map(str, connector_jars())))
     logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file}"
     conf.set("spark.driver.extraJavaOptions", f"{logging} -Djava.io.tmpdir={scratch} {job.jvm_options}")
-    with Path(f"{log_file}.jvm").open("wb") as printed:
+    with job.jvm_log.open("wb") as printed:
         launch: Callable[..., Any] = launch_gateway
         gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
     context = SparkContext(conf=conf, gateway=gateway)

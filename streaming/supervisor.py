@@ -104,7 +104,7 @@ class Supervisor:
         try:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
-            raise SetupError(f"Spark does not start: {reason(str(error))}; see {self._jvm_log()}") from None
+            raise SetupError(f"Spark does not start: {reason(str(error))}; see {self._config.job.jvm_log}") from None
         self.tend()
 
     def tend(self) -> None:
@@ -185,7 +185,7 @@ class Supervisor:
     def _jvm_ended(self) -> None:
         if self._has_recovered(self._jvm_started_at):
             self._jvm_failures = 0
-        self._jvm_again_later(f"the JVM ended by itself, see {self._jvm_log()}")
+        self._jvm_again_later(f"the JVM ended by itself, see {self._config.job.jvm_log}")
         if self._spark is not None:
             jvm_spark.close_session(self._spark)
         self._spark = None
@@ -206,10 +206,7 @@ class Supervisor:
         try:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
-            self._jvm_again_later(f"the JVM does not start: {reason(str(error))}, see {self._jvm_log()}")
-
-    def _jvm_log(self) -> str:
-        return f"{self._config.job.log_file}.jvm"
+            self._jvm_again_later(f"the JVM does not start: {reason(str(error))}, see {self._config.job.jvm_log}")
 
     def _failed(self, task: _Task, query: StreamingQuery) -> None:
         error = query.exception()
