@@ -11,12 +11,12 @@ may depend on batches*: whoever calls :meth:`Coordinator.receive` may stop after
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
 from coordinator_model.findings import Finding
-from coordinator_model.groups.classic import HEARTBEAT, LOADING, MODELLED_API_KEYS, Beat, ClassicGroup
+from coordinator_model.groups.classic import HEARTBEAT, LOADING, MODELLED_API_KEYS, Beat, ClassicGroup, PlainBeat
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
@@ -189,6 +189,52 @@ class Coordinator:
     def _pass(self, offset: int, at_us: int) -> None:
         self.next_offset = offset + 1
         self.now_us = max(self.now_us, at_us)
+
+    def beat_on(self, key: GroupKey, beats: Sequence[PlainBeat], until_us: int) -> bool:
+        """Take in heartbeats that are all that is heard of a group in a stretch of records, if they change nothing but times.
+
+        It is for whoever has the records of a stretch at hand, and leaves what :meth:`receive` would leave, if all of them that are of
+        no group taken in so are then handed in, each after :meth:`pass_over` of those before it, and none tells all groups of a gap.
+
+        :param beats: in the order of their answers, each with its plain success.
+        :param until_us: newest capture time of the stretch, microseconds.
+        :return: False, and nothing is changed, if the records are to be handed in.
+        """
+        tracked = self._groups.get(key)
+        if tracked is None or tracked.group is None or tracked.beat is not None:
+            return False
+        if (tracked.due_us is not None and tracked.due_us <= until_us) or not tracked.group.may_beat_on(beats):
+            return False
+        tracked.group.beat_on(beats)
+        self._dirty.add(key)
+        requests, responses = self.tally.requests[HEARTBEAT], self.tally.responses[HEARTBEAT]
+        for told, _, _ in beats:
+            requests[told.version] += 1
+            responses[told.version] += 1
+        return True
+
+    def pass_over(self, times_us: Sequence[int]) -> list[Finding]:
+        """Go past the next records, whose content has been taken in: all that they still do is to move the clock.
+
+        :param times_us: their capture times.
+        :raises Exception: what the model raises at a deadline. :attr:`next_offset` is then behind the record whose time was the last
+            straw: :meth:`receive_unreadable` wants to hear of it, and the others are to be passed over anew.
+        """
+        found: list[Finding] = []
+        if not times_us:
+            return found
+        assert self.next_offset is not None, "content was taken in, so a record was"
+        newest_us = max(times_us)
+        if not self._view.open and not (self._deadlines and self._deadlines[0][0] <= newest_us):
+            self._pass(self.next_offset + len(times_us) - 1, newest_us)
+            return found
+        for at_us in times_us:
+            self._in_hand, self._found = self.next_offset, found
+            self.next_offset += 1
+            if at_us > self.now_us:
+                self._move_clock(at_us, found)
+        self._in_hand = None
+        return found
 
     def show(self, key: GroupKey) -> None:
         """Let a group see the heartbeat that waits for its answer."""

@@ -22,6 +22,33 @@ _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE
 _new, _int = tuple.__new__, int.from_bytes
 
 
+class Repeated(Protocol):
+    """Who sends a heartbeat again and again, and what it says."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Cluster and group."""
+
+    @property
+    def broker(self) -> str: ...
+
+    @property
+    def connection(self) -> str: ...
+
+    @property
+    def version(self) -> int:
+        """Of the API."""
+
+    @property
+    def member_id(self) -> str: ...
+
+    @property
+    def generation(self) -> int: ...
+
+    @property
+    def instance_id(self) -> str | None: ...
+
+
 class Beats(Protocol):
     """Takes heartbeats that repeat, in the place of their records."""
 

@@ -15,7 +15,7 @@ The traps, in the order in which they bite:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2s
 from operator import attrgetter
 from typing import Any, Final
@@ -59,6 +59,7 @@ from coordinator_model.groups.watch import NOTHING, Happening, Watch
 from coordinator_model.groups.words import host_of
 from coordinator_model.groups.words import request_evidence as request_evidence  # noqa: PLC0414 - rules find them here
 from coordinator_model.groups.words import response_evidence as response_evidence  # noqa: PLC0414
+from coordinator_model.pulse import Repeated
 from coordinator_model.settings import Settings
 from coordinator_model.tally import JOIN, NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, SYNC, Tally
 from coordinator_model.wire import API_NAMES, error_name
@@ -101,6 +102,9 @@ _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refuse
 
 Beat = tuple[MirrorRecord, Any]
 """A Heartbeat request and its decoded body."""
+
+PlainBeat = tuple[Repeated, int, int]
+"""A heartbeat that repeats, capture times of its request and of its plain success, in microseconds."""
 
 
 class Line:
@@ -892,6 +896,43 @@ class ClassicGroup:
         member = self.members[member_id]
         if member_id not in newest.roster or member.rejoin_asked_us is not None or self.state in UNSERVED:
             return False
+        self._beaten(member, connection, asked_us, at_us)
+        return True
+
+    def may_beat_on(self, beats: Iterable[PlainBeat]) -> bool:
+        """Whether heartbeats, given in the order of their answers, change nothing but times, if nothing else happens between them.
+
+        Each would pass :meth:`may_beat_at` and :meth:`beat_at`; those that overlap would leave the same the long way.
+        """
+        newest = self.rounds[-1] if self.rounds else None
+        if self.changed or self.open or self.identity.alert or self.state in UNSERVED or newest is None or newest.roster is None:
+            return False
+        generation, roster, broker = newest.generation, newest.roster, self.broker
+        asked: dict[str, int] = {}
+        for told, asked_us, at_us in beats:
+            member_id = told.member_id
+            member = self.members.get(member_id)
+            if member is None or member.gone is not None or member.fenced_us is not None or member.rejoin_asked_us is not None:
+                return False
+            if told.generation != generation or member.joined != generation or member_id not in roster:
+                return False
+            if told.instance_id != member.instance_id or told.broker != broker or told.connection != member.actor.connection:
+                return False
+            before_us = asked.get(member_id) or member.heartbeat_us
+            timeout_ms = member.session_timeout_ms
+            if before_us and timeout_ms is not None and asked_us - before_us > timeout_ms * 500:
+                return False
+            if at_us - asked_us > SLOW_US:
+                return False
+            asked[member_id] = asked_us
+        return True
+
+    def beat_on(self, beats: Iterable[PlainBeat]) -> None:
+        """Take in heartbeats that :meth:`may_beat_on`."""
+        for told, asked_us, at_us in beats:
+            self._beaten(self.members[told.member_id], told.connection, asked_us, at_us)
+
+    def _beaten(self, member: Member, connection: str, asked_us: int, at_us: int) -> None:
         line = self.lines.get(connection)
         if line is None:
             line = self.lines[connection] = Line()
@@ -900,7 +941,6 @@ class ClassicGroup:
         self._note_pace(member, asked_us)
         member.last_frame_us = asked_us
         member.last_frame = _HEARTBEAT_NAME
-        return True
 
     def _note_pace(self, member: Member, at_us: int) -> int:
         """A heartbeat was sent; gives the microseconds since the one before, 0 if there was none."""

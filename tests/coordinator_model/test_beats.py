@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ from coordinator_model import coordinator as module
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Finding
-from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.classic import ClassicGroup, PlainBeat
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import History, Plan, plans
@@ -80,6 +82,126 @@ def test_the_short_way_leaves_what_the_long_one_leaves(plan: Plan, act: type[Unl
                 short = Coordinator.restore(blob)
     assert short.advance(short.now_us + 3_600_000_000) == long.advance(long.now_us + 3_600_000_000)
     assert short.snapshot() == long.snapshot()
+
+
+class Line(NamedTuple):
+    """What a connection says again and again."""
+
+    key: tuple[str, str]
+    broker: str
+    connection: str
+    version: int
+    member_id: str
+    generation: int
+    instance_id: str | None
+
+
+def beats_of(records: list[MirrorRecord]) -> list[PlainBeat] | None:
+    """A group's heartbeats in the order of their answers; None if there is anything else among the records."""
+    beats: list[PlainBeat] = []
+    waiting: dict[str, MirrorRecord] = {}
+    for record in records:
+        if record.api_key != HEARTBEAT or record.cut_bytes or record.queued_behind:
+            return None
+        frame = wire.decode(record.frame, request=record.kind is Kind.REQUEST, api_key=HEARTBEAT, api_version=record.api_version)
+        body: Any = frame.body
+        if record.kind is Kind.REQUEST:
+            if waiting.setdefault(record.connection, record) is not record:
+                return None
+            continue
+        asked = waiting.pop(record.connection, None)
+        if asked is None or asked.exchange != record.exchange or body.error_code or body.throttle_time_ms:
+            return None
+        if not asked.correlation_id == record.correlation_id == frame.correlation_id:
+            return None
+        ask: Any = wire.decode(asked.frame, request=True, api_key=HEARTBEAT, api_version=asked.api_version).body
+        who = ask.member_id, ask.generation_id, ask.group_instance_id
+        line = Line((asked.cluster, asked.group or ""), asked.broker, asked.connection, asked.api_version, *who)
+        beats.append((line, asked.at_us, record.at_us))
+    return None if waiting else beats
+
+
+def take_in(model: Coordinator, stretch: list[MirrorRecord]) -> tuple[list[Finding], int]:
+    """Hand in a stretch of records, heartbeats of groups of which there is nothing else apart; gives how many these were."""
+    groups: dict[tuple[str, str], list[MirrorRecord]] = {}
+    for record in stretch:
+        groups.setdefault((record.cluster, record.group or ""), []).append(record)
+    until_us = max(record.at_us for record in stretch)
+    taken = {key for key, held in groups.items() if (beats := beats_of(held)) and model.beat_on(key, beats, until_us)}
+    found: list[Finding] = []
+    passed: list[int] = []
+    for record in stretch:
+        if (record.cluster, record.group or "") in taken:
+            passed.append(record.at_us)
+            continue
+        found += model.pass_over(passed)
+        passed.clear()
+        found += model.receive(record)
+    found += model.pass_over(passed)
+    return found, sum(len(groups[key]) for key in taken)
+
+
+@given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1), whole=st.booleans())
+def test_stretches_leave_what_record_by_record_leaves(plan: Plan, act: type[Unlawful] | None, seed: int, *, whole: bool) -> None:
+    history, random = History(plan), Random(seed)
+    if act is not None:
+        act(random.randrange(3)).commit_to(history)
+    history.run()
+    records = with_others(history.records, random)
+    if not whole:
+        records = disturbed(records, random)
+    one, other = Coordinator(topic="mirror", partition=0), Coordinator(topic="mirror", partition=0)
+    first = 0
+    while first < len(records):
+        stretch = records[first : first + random.choice([3, 10, 30, 100])]
+        first += len(stretch)
+        found, _ = take_in(one, stretch)
+        assert found == [finding for record in stretch for finding in other.receive(record)]
+        assert one.snapshot() == other.snapshot()
+    assert one.advance(one.now_us + 3_600_000_000) == other.advance(other.now_us + 3_600_000_000)
+
+
+def with_others(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """The same life led by several groups, each a little later than the one before or earlier."""
+    lives = [
+        record._replace(group=f"{record.group}-{number}", connection=f"{record.connection}-{number}", at_us=record.at_us + delay_us)
+        for number, delay_us in enumerate([random.randrange(10_000_000) for _ in range(4)])
+        for record in records
+        if record.kind is not Kind.TICK
+    ]
+    lives += [record for record in records if record.kind is Kind.TICK]
+    return [record._replace(offset=offset) for offset, record in enumerate(sorted(lives, key=lambda record: record.at_us))]
+
+
+def test_of_a_stretch_only_the_records_of_busy_groups_are_handed_in(monkeypatch):
+    talk = Conversation()
+    a, b = settled(talk)
+    talk.settle()  # a group that something happened to is looked at soon
+    behind = len(talk.records)
+    for _ in range(5):
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+        talk.wait(1_000)
+    model = Coordinator(topic="mirror", partition=0)
+    for record in talk.records[:behind]:
+        model.receive(record)
+    monkeypatch.setattr(ClassicGroup, "beat", lambda *_: pytest.fail("a heartbeat was handed in"))
+    assert take_in(model, talk.records[behind:]) == ([], 20)
+    assert model.snapshot() == talk.model.snapshot()
+
+
+def test_a_stretch_in_which_a_group_falls_due_is_not_taken_in():
+    talk = Conversation()
+    a, b = settled(talk)
+    talk.heartbeat(a)
+    talk.heartbeat(b)
+    before = talk.model.snapshot()
+    key, due_us = ("c1", talk.group), talk.model.next_deadline()
+    line = Line(key, "1", a.connection, 4, a.member_id, a.generation, None)
+    beat = line, talk.now_us + 1_000, talk.now_us + 2_000
+    assert not talk.model.beat_on(key, [beat], due_us)
+    assert talk.model.snapshot() == before
+    assert talk.model.beat_on(key, [beat], due_us - 1)
 
 
 def test_quiet_groups_take_the_short_way(monkeypatch):
