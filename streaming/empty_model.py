@@ -17,6 +17,7 @@ from coordinator_model.wire.record import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from coordinator_model.groups.classic import PlainBeat
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
     from streaming.replay import GroupSnapshot
@@ -51,6 +52,15 @@ class EmptyModel:
         self.next_offset = record.offset + 1
         self.counters["records"] += 1
         return [_marked(record)] if record.client_id == MARK and record.kind is Kind.RESPONSE else []
+
+    def beat_on(self, key: tuple[str, str], beats: Sequence[PlainBeat], until_us: int) -> bool:
+        del key, beats, until_us
+        return True
+
+    def pass_over(self, times_us: Sequence[int]) -> list[Finding]:
+        self.next_offset = (self.next_offset or 0) + len(times_us)
+        self.counters["records"] += len(times_us)
+        return []
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
         del at_us, group, reason

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 import pandas as pd
 
 from coordinator_model.coordinator import raised_in_words
+from coordinator_model.sieve import NOTHING_SIFTED, Sieve
 from coordinator_model.wire.reader import RecordReader
 from coordinator_model.wire.record import RecordError
 from streaming import seeds
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
     from coordinator_model.findings import Finding
+    from coordinator_model.groups.classic import PlainBeat
     from coordinator_model.settings import Settings
+    from coordinator_model.sieve import MirrorRow, Sifted
     from coordinator_model.wire.record import MirrorRecord
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
@@ -64,6 +67,10 @@ class Model(Protocol):
     def restore(cls, blob: bytes, *, settings: Settings) -> Self: ...
 
     def receive(self, record: MirrorRecord) -> list[Finding]: ...
+
+    def beat_on(self, key: tuple[str, str], beats: Sequence[PlainBeat], until_us: int) -> bool: ...
+
+    def pass_over(self, times_us: Sequence[int]) -> list[Finding]: ...
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
 
@@ -102,7 +109,8 @@ _kept: dict[tuple[str, int], _Kept] = {}
 """Live models of this worker process by (run id, partition)."""
 
 _reader: Final = RecordReader()
-"""Of this worker process; what it remembers changes nothing of what it reads."""
+_sieve: Final = Sieve(_reader)
+"""Of this worker process; what they remember changes nothing of what is known."""
 
 
 @dataclass(frozen=True)
@@ -141,22 +149,21 @@ class Replay:
         _kept[self.run_id, partition] = _Kept(stamp, model)
         yield pd.DataFrame(out, columns=Row._fields)
 
-    def _replay(self, model: Model, rows: list[tuple[Any, ...]]) -> list[Row]:
+    def _replay(self, model: Model, rows: list[MirrorRow]) -> list[Row]:
+        sifted = _sieve.sift(rows) if are_next(rows, model.next_offset) else NOTHING_SIFTED
+        taken = _taken_in(model, sifted, len(rows))
         out: list[Row] = []
-        receive, read = model.receive, _reader.read
-        for row in rows:
-            partition, offset, _timestamp_ms, key, value, envelope = row
-            try:
-                found = receive(read(partition, offset, key, value, envelope))
-            except RecordError as error:
-                found = _unreadable(model, row, str(error))
-            except Exception as error:  # one bad record must not stop the query, nor every restart of it
-                found = _unreadable(model, row, raised_in_words(error))
+        begin = 0
+        for end in [*(place for place, at_us in enumerate(taken) if at_us is None), len(rows)]:
+            found = _pass_over(model, rows[begin:end], taken[begin:end])
+            if end < len(rows):
+                found += _receive(model, rows[end], sifted.read.get(end))
             if found:
                 out += self._findings(found)
+            begin = end + 1
         return out
 
-    def _dead_letters(self, model: Model, rows: list[tuple[Any, ...]]) -> list[Row]:
+    def _dead_letters(self, model: Model, rows: list[MirrorRow]) -> list[Row]:
         """What the model could make nothing of, with its bytes."""
         set_aside = model.drain_set_aside()
         if not set_aside:
@@ -164,7 +171,7 @@ class Replay:
         by_offset = {row[1]: row for row in rows}
         return [self._dead_letter(by_offset[offset], reason) for offset, reason in set_aside]
 
-    def _dead_letter(self, row: tuple[Any, ...], reason: str) -> Row:
+    def _dead_letter(self, row: MirrorRow, reason: str) -> Row:
         partition, offset, timestamp_ms, key, value, envelope = row
         letter = {
             "topic": self.topic,
@@ -181,7 +188,7 @@ class Replay:
     def _findings(self, findings: list[Finding]) -> list[Row]:
         return [Row(self.outputs.findings, finding.id, _dumps(finding.as_json())) for finding in findings]
 
-    def _status(self, partition: int, model: Model, rows: list[tuple[Any, ...]], took_ms: float, snapshot_bytes: int) -> Row:
+    def _status(self, partition: int, model: Model, rows: list[MirrorRow], took_ms: float, snapshot_bytes: int) -> Row:
         status = {
             "topic": self.topic,
             "partition": partition,
@@ -211,14 +218,64 @@ class Replay:
         return self.model.restore(base64.b64decode(snapshot), settings=self.settings)
 
 
-def _unreadable(model: Model, row: tuple[Any, ...], reason: str) -> list[Finding]:
+def are_next(rows: Sequence[MirrorRow], next_offset: int | None) -> bool:
+    """Whether the rows' offsets go on from ``next_offset`` without a hole or a repeat."""
+    return next_offset is not None and [row[1] for row in rows] == list(range(next_offset, next_offset + len(rows)))
+
+
+def _taken_in(model: Model, sifted: Sifted, count: int) -> list[int | None]:
+    """Give the model the heartbeats that were sifted out; gives the capture times of the rows that it has taken in so."""
+    taken: list[int | None] = [None] * count
+    for group in sifted.groups:
+        if model.beat_on(group.key, group.beats, sifted.newest_us):
+            asked, answered = group.places[::2], group.places[1::2]
+            for (_, asked_us, at_us), asked_place, place in zip(group.beats, asked, answered, strict=True):
+                taken[asked_place], taken[place] = asked_us, at_us
+    return taken
+
+
+def _pass_over(model: Model, rows: Sequence[MirrorRow], times_us: Sequence[Any]) -> list[Finding]:
+    """Let the model go past rows that it has taken in."""
+    found: list[Finding] = []
+    begin = rows[0][1] if rows else 0
+    while times_us:
+        try:
+            return found + model.pass_over(times_us)
+        except Exception as error:  # as in _receive
+            passed = (model.next_offset or 0) - begin
+            found += _unreadable(model, rows[passed - 1], raised_in_words(error))
+            begin, rows, times_us = begin + passed, rows[passed:], times_us[passed:]
+    return found
+
+
+def _receive(model: Model, row: MirrorRow, read: MirrorRecord | RecordError | None) -> list[Finding]:
+    """Hand a row in; ``read`` is what is known to be in it."""
+    try:
+        record = _read(row) if read is None else read
+        if isinstance(record, RecordError):
+            return _unreadable(model, row, str(record))
+        _sieve.learn(record, row)
+        return model.receive(record)
+    except Exception as error:  # one bad record must not stop the query, nor every restart of it
+        return _unreadable(model, row, raised_in_words(error))
+
+
+def _read(row: MirrorRow) -> MirrorRecord | RecordError:
+    partition, offset, _timestamp_ms, key, value, envelope = row
+    try:
+        return _reader.read(partition, offset, key, value, envelope)
+    except RecordError as error:
+        return error
+
+
+def _unreadable(model: Model, row: MirrorRow, reason: str) -> list[Finding]:
     _partition, offset, timestamp_ms, key, _value, _envelope = row
     return model.receive_unreadable(offset, timestamp_ms * 1000, None if key is None else key.decode(errors="replace"), reason)
 
 
-def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[tuple[Any, ...]]:
+def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[MirrorRow]:
     """All rows of one key as tuples of :data:`INPUT_COLUMNS` in offset order: Spark promises none."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[MirrorRow] = []
     for frame in frames:
         rows += zip(*(frame[name].tolist() for name in INPUT_COLUMNS), strict=True)
     offsets = [row[1] for row in rows]

@@ -8,12 +8,14 @@ import random
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import Row, StructType
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
-from coordinator_model.wire.record import pack_envelope
+from coordinator_model.wire.record import Kind, Loss, pack_envelope, pack_loss
 from streaming import replay as module
 from streaming.replay import INPUT_COLUMNS, Outputs, Replay
 from tests.real.traffic import Group, breach, tick
@@ -111,6 +113,80 @@ def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts)
             out, committed = run(replay, rows()[begin:end], committed)
             told.append(out)
         assert ids(told) == ids([whole])
+
+
+class HandedIn(Coordinator):
+    """Takes no heartbeats but in records."""
+
+    def beat_on(self, *_given):
+        return False
+
+
+def lives(chance):
+    """Quiet groups, some that join anew, breaches, ticks and a gap, as rows; some cannot be read, one may be missing."""
+    groups = [Group(f"g{number}") for number in range(8)]
+    records = []
+    for group in groups:
+        records += [*group.join(START_US), *group.sync(START_US + 5_000)]
+    for second in range(1, 40):
+        at_us = START_US + second * 1_000_000
+        for group in groups:
+            beat_us = at_us + chance.randrange(1_000_000)
+            records += group.heartbeat(beat_us)
+            if chance.random() < 0.01:
+                records += [*group.join(beat_us + 10_000), *group.sync(beat_us + 20_000)]
+        if chance.random() < 0.1:
+            records += breach(second, at_us)
+        records.append(tick(at_us))
+    records.sort(key=lambda record: record.at_us)
+    if chance.random() < 0.5:
+        lost = pack_loss(Loss(3, 300, START_US, START_US))
+        at = chance.randrange(len(records))
+        records.insert(at, tick(records[at].at_us)._replace(kind=Kind.GAP, frame=lost))
+    told = [row(offset, record) for offset, record in enumerate(records)]
+    for place in chance.sample(range(len(told)), 3):
+        told[place] = (*told[place][:5], chance.choice([None, b"", told[place][5][:-4], told[place][5] + b"\x80"]))
+    if chance.random() < 0.5:
+        del told[chance.randrange(len(told))]
+    return told
+
+
+def cut_up(told, chance):
+    """Batches of any size, some of which repeat the end of the one before."""
+    end = 0
+    while end < len(told):
+        begin = max(0, end - chance.choice([0, 0, 0, 2]))
+        end = begin + chance.choice([5, 20, 60, 200])
+        yield told[begin:end]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_heartbeats_that_are_sifted_out_leave_what_their_records_leave(seed):
+    chance = random.Random(seed)
+    batches = list(cut_up(lives(chance), chance))
+    told = []
+    for model in (Coordinator, HandedIn):
+        module._kept.clear()
+        replay = Replay(topic="mirror", outputs=OUTPUTS, model=model, settings=Settings(), run_id="run", partitions=4)
+        committed = None
+        told.append([])
+        for batch in batches:
+            out, committed = run(replay, batch, committed)
+            told[-1].append(({**out, "status": {**out["status"]["mirror/0"], "took_ms": 0, "written_ms": 0}}, committed[1]))
+    assert told[0] == told[1]
+
+
+def test_of_a_quiet_group_no_record_is_made(replay, monkeypatch):
+    told = rows(count=3)
+    _, committed = run(replay, told)
+    group = Group("g")
+    group.exchange = 5
+    beats = [record for second in range(2, 5) for record in group.heartbeat(START_US + second * 1_000_000)]
+    again = [row(len(told) + place, record) for place, record in enumerate(beats)]
+    monkeypatch.setattr(Coordinator, "receive", lambda *_: pytest.fail("a record was handed in"))
+    out, _ = run(replay, again, committed)
+    assert out["status"]["mirror/0"]["next_offset"] == len(told) + len(again)
 
 
 def test_a_batch_that_was_repeated_changes_nothing(replay):

@@ -1,0 +1,251 @@
+"""Tells the heartbeats that repeat, each with its plain success, from all other rows of a batch of the mirror topic, by their bytes alone.
+
+Nine rows in ten are that, and each is like the one before on its connection but for three numbers: capture time, exchange number and
+correlation id. Who knows the rest by heart need not make records of them: see :meth:`coordinator_model.coordinator.Coordinator.beat_on`.
+
+The traps. *All or nothing*: a group is sifted out only if every row with its key is such a heartbeat or its success, and each pair is
+whole; whatever else is heard of it must meet it in order. *Some rows are everybody's*: a gap without a group ends what is known of all, so
+a batch with one is not sifted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, Self
+
+from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, HEARTBEAT
+from coordinator_model.wire import DecodeError, decode
+from coordinator_model.wire.reader import AT_ENDS, EXCHANGE, HEAD_ENDS, KNOWN_LIMIT, EnvelopeParts, RecordReader
+from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
+
+MirrorRow = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
+"""Partition, offset, timestamp in milliseconds, key, value, envelope."""
+
+# By the width of a msgpack integer: the first bytes that it may have, and what makes four bytes of it.
+_FIRST_BYTES: Final = {1: bytes(range(0x80)), 2: b"\xcc", 3: b"\xcd", 5: b"\xce"}
+_ZEROS: Final = {1: bytes(3), 2: bytes(3), 3: bytes(2), 5: b""}
+
+_NOT_AS_USUAL: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error)
+
+
+class _Half(NamedTuple):
+    """A row of which nobody knows yet that it repeats."""
+
+    record: MirrorRecord
+    row: MirrorRow
+    parts: EnvelopeParts
+
+
+class _Pattern(NamedTuple):
+    """The bytes that are the same in all rows of a heartbeat that repeats, and of its success."""
+
+    record_key: bytes | None
+    parts: EnvelopeParts
+    asks: bytes  #: how the envelope of the request begins
+    answers: bytes
+    frame_begins: bytes  #: up to the correlation id
+    frame_ends: bytes
+    success_ends: bytes
+
+    @classmethod
+    def of(cls, asked: _Half, answered: _Half) -> Self:
+        frame, success = asked.record.frame, answered.record.frame
+        asks, answers = (half.row[5] or b"" for half in (asked, answered))
+        return cls(
+            asked.row[3],
+            asked.parts,
+            asks[:HEAD_ENDS],
+            answers[:HEAD_ENDS],
+            frame[:CORRELATION_BEGINS],
+            frame[CORRELATION_ENDS:],
+            success[CORRELATION_ENDS - CORRELATION_BEGINS :],
+        )
+
+
+class Line:
+    """A connection on which a heartbeat repeats: who says it, and how its rows are known."""
+
+    __slots__ = (
+        "_behind_begins",
+        "_correlation_begins",
+        "_correlation_first",
+        "_correlation_zeros",
+        "_exchange_first",
+        "broker",
+        "connection",
+        "generation",
+        "instance_id",
+        "key",
+        "member_id",
+        "pattern",
+        "unpack",
+        "version",
+    )
+
+    def __init__(self, pattern: _Pattern, record: MirrorRecord, says: Any) -> None:
+        self.pattern = pattern
+        self.key = record.cluster, record.group or ""
+        self.broker, self.connection, self.version = record.broker, record.connection, record.api_version
+        self.member_id, self.generation, self.instance_id = says.member_id, says.generation_id, says.group_instance_id
+        before, exchange_width, label, correlation_width, _ = pattern.parts
+        numbers = struct.Struct(f">Q{len(before) + len(EXCHANGE)}x{exchange_width}s{len(label)}s{correlation_width}s")
+        self.unpack = numbers.unpack_from  #: of an envelope, from the capture time on: that, exchange, label, correlation id
+        self._behind_begins = HEAD_ENDS + numbers.size
+        self._exchange_first, self._correlation_first = _FIRST_BYTES[exchange_width], _FIRST_BYTES[correlation_width]
+        self._correlation_zeros, self._correlation_begins = _ZEROS[correlation_width], int(correlation_width > 1)
+
+    def fits(self, key: bytes | None, envelope: bytes, exchange: bytes, label: bytes, correlation: bytes) -> bool:
+        """Whether a row is the line's, if its value is."""
+        pattern = self.pattern
+        return (
+            label == pattern.parts.label
+            and envelope[self._behind_begins :] == pattern.parts.behind
+            and key == pattern.record_key
+            and exchange[0] in self._exchange_first
+            and correlation[0] in self._correlation_first
+        )
+
+    def asks(self, head: bytes, value: Any) -> bool:
+        """Whether that is the heartbeat, by how the envelope begins and by the frame."""
+        pattern = self.pattern
+        return (
+            head == pattern.asks
+            and value is not None
+            and value[CORRELATION_ENDS:] == pattern.frame_ends
+            and value[:CORRELATION_BEGINS] == pattern.frame_begins
+        )
+
+    def succeeds(self, head: bytes, value: Any, correlation: bytes) -> bool:
+        """Whether that is the success of a request with this correlation id in its envelope."""
+        pattern = self.pattern
+        return (
+            head == pattern.answers
+            and value == self._correlation_zeros + correlation[self._correlation_begins :] + pattern.success_ends
+        )
+
+
+class Beaten:
+    """All that is heard of a group in a batch, if it is heartbeats that repeat."""
+
+    __slots__ = ("beats", "key", "places")
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        self.key = key  #: cluster and group
+        self.beats: list[tuple[Line, int, int]] = []  #: see :data:`coordinator_model.groups.classic.PlainBeat`
+        self.places: list[int] = []  #: of the request and the success of each of these in the batch
+
+
+class Sifted(NamedTuple):
+    """What was found in a batch."""
+
+    groups: list[Beaten]
+    read: dict[int, MirrorRecord | RecordError]  #: rows that were looked at more closely, by their places
+    newest_us: int  #: newest capture time of all rows
+
+
+NOTHING_SIFTED: Final = Sifted([], {}, 0)
+
+
+class Sieve:
+    """Remembers connections; what that spares changes nothing of what is known."""
+
+    def __init__(self, reader: RecordReader) -> None:
+        self._reader = reader
+        self._lines: dict[bytes, Line] = {}  # by what stands before the exchange number in its envelopes
+        self._asked: dict[bytes, _Half] = {}
+
+    def sift(self, rows: Sequence[MirrorRow]) -> Sifted:
+        """Find the groups of which there are only heartbeats that repeat.
+
+        :param rows: of one partition, contiguous and in order.
+        """
+        lines = self._lines
+        groups: dict[tuple[str, str], Beaten] = {}
+        asked: dict[Line, tuple[int, int, bytes, bytes]] = {}
+        read: dict[int, MirrorRecord | RecordError] = {}
+        mixed: set[bytes | None] = set()
+        times_us = [0]
+        for place, row in enumerate(rows):
+            key, value = row[3], row[4]
+            envelope: Any = row[5]
+            try:
+                line = lines[envelope[AT_ENDS : envelope.index(EXCHANGE, AT_ENDS)]]
+                at_us, exchange, label, correlation = line.unpack(envelope, HEAD_ENDS)
+            except _NOT_AS_USUAL:
+                line = None
+            if line is not None and line.fits(key, envelope, exchange, label, correlation):
+                head = envelope[:HEAD_ENDS]
+                if line.asks(head, value) and line not in asked:
+                    asked[line] = place, at_us, exchange, correlation
+                    times_us.append(at_us)
+                    continue
+                if line in asked and line.succeeds(head, value, correlation) and asked[line][2:] == (exchange, correlation):
+                    asked_place, asked_us, _, _ = asked.pop(line)
+                    beaten = groups.get(line.key) or groups.setdefault(line.key, Beaten(line.key))
+                    beaten.beats.append((line, asked_us, at_us))
+                    beaten.places += asked_place, place
+                    times_us.append(at_us)
+                    continue
+            if _may_concern_all(row):
+                return NOTHING_SIFTED
+            mixed.add(key)
+            read[place], at_us = self._read(row)
+            times_us.append(at_us)
+        mixed.update(line.pattern.record_key for line in asked)
+        whole = [beaten for beaten in groups.values() if beaten.beats[0][0].pattern.record_key not in mixed]
+        return Sifted(whole, read, max(times_us))
+
+    def _read(self, row: MirrorRow) -> tuple[MirrorRecord | RecordError, int]:
+        """What a row holds, and when it was captured, as far as anybody can tell."""
+        partition, offset, timestamp_ms, key, value, envelope = row
+        try:
+            record = self._reader.read(partition, offset, key, value, envelope)
+        except RecordError as error:
+            return error, timestamp_ms * 1_000
+        return record, record.at_us
+
+    def learn(self, record: MirrorRecord, row: MirrorRow) -> None:
+        """Take note of a row that was not sifted out, and of the record that it was read as."""
+        if record.api_key != HEARTBEAT or not record.group or record.cut_bytes or row[5] is None:
+            return
+        parts = self._reader.parts(row[5])
+        if parts is None:
+            return
+        half = _Half(record, row, parts)
+        if record.kind is Kind.REQUEST:
+            if len(self._asked) >= KNOWN_LIMIT:
+                self._asked.clear()
+            self._asked[parts.before] = half
+        elif (asked := self._asked.pop(parts.before, None)) is not None:
+            self._learn_line(asked, half)
+
+    def _learn_line(self, asked: _Half, answered: _Half) -> None:
+        record, known = asked.record, self._lines.get(asked.parts.before)
+        pattern = _Pattern.of(asked, answered)
+        if answered.parts != asked.parts or answered.row[3] != asked.row[3] or (known is not None and known.pattern == pattern):
+            return
+        try:
+            says, success = (_body(half, is_request=half is asked) for half in (asked, answered))
+        except DecodeError:
+            return
+        if says.group_id == record.group and not (success.error_code or success.throttle_time_ms):
+            if len(self._lines) >= KNOWN_LIMIT:
+                self._lines.clear()
+            self._lines[asked.parts.before] = Line(pattern, record, says)
+
+
+def _body(half: _Half, *, is_request: bool) -> Any:
+    return decode(half.record.frame, request=is_request, api_key=HEARTBEAT, api_version=half.record.api_version).body
+
+
+def _may_concern_all(row: MirrorRow) -> bool:
+    """Whether a row may be a gap without a group, or name a group by a key that cannot be read."""
+    _, _, _, key, _, envelope = row
+    if not key:
+        return envelope is not None and Kind.GAP.value.encode() in envelope
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
