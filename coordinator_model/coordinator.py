@@ -20,7 +20,6 @@ from coordinator_model.groups.classic import HEARTBEAT, LOADING, MODELLED_API_KE
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
-from coordinator_model.pulse import Pulse
 from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
@@ -79,7 +78,7 @@ class _Tracked:
     def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
-        self.beat: Beat | Pulse | None = None  #: a heartbeat under way that the group has not been shown yet
+        self.beat: Beat | None = None  #: a heartbeat under way that the group has not been shown yet
         self.due_us: int | None = None
         self.shelf = shelf
         self.cold = b""  #: both parts as of the last snapshot
@@ -142,54 +141,6 @@ class Coordinator:
         self._in_hand = None
         return found
 
-    def beat_asked(self, pulse: Pulse) -> bool:
-        """Take in the request of a heartbeat that repeats, as :meth:`receive` would its record, if it changes nothing but times.
-
-        Only how long that takes differs from :meth:`receive`, not what is known thereafter.
-
-        :return: False, and nothing is changed, if its record is to be handed in.
-        """
-        at_us, key = pulse.at_us, pulse.key
-        if not self._may_pass(pulse.offset, at_us):
-            return False
-        tracked = self._groups.get(key)
-        if tracked is None or tracked.group is None or tracked.beat is not None:
-            return False
-        if not tracked.group.may_beat_at(
-            at_us, pulse.connection, pulse.exchange, pulse.member_id, pulse.generation, pulse.instance_id
-        ):
-            return False
-        tracked.beat = pulse
-        pulse.is_held = True
-        self._dirty.add(key)
-        self.tally.requests[HEARTBEAT][pulse.version] += 1
-        self._pass(pulse.offset, at_us)
-        return True
-
-    def beat_answered(self, pulse: Pulse, offset: int, at_us: int) -> bool:
-        """Take in, likewise, the record at ``offset`` that answers it with plain success."""
-        if not self._may_pass(offset, at_us):
-            return False
-        tracked = self._groups.get(pulse.key)
-        if tracked is None or tracked.beat is not pulse or tracked.group is None:
-            return False
-        if not tracked.group.beat_at(pulse.at_us, at_us, pulse.connection, pulse.broker, pulse.member_id, pulse.generation):
-            return False
-        _let_go(tracked)
-        self.tally.responses[HEARTBEAT][pulse.version] += 1
-        self._pass(offset, at_us)
-        return True
-
-    def _may_pass(self, offset: int, at_us: int) -> bool:
-        """Whether the record at ``offset`` is the next one, and nothing falls due by its time."""
-        if offset != self.next_offset:
-            return False
-        return at_us <= self.now_us or not (self._view.open or (self._deadlines and self._deadlines[0][0] <= at_us))
-
-    def _pass(self, offset: int, at_us: int) -> None:
-        self.next_offset = offset + 1
-        self.now_us = max(self.now_us, at_us)
-
     def beat_on(self, key: GroupKey, beats: Sequence[PlainBeat], until_us: int) -> bool:
         """Take in heartbeats that are all that is heard of a group in a stretch of records, if they change nothing but times.
 
@@ -213,6 +164,11 @@ class Coordinator:
             responses[told.version] += 1
         return True
 
+    def due_us(self, key: GroupKey) -> int | None:
+        """When something falls due for a group, if nothing happens before: capture time in microseconds."""
+        tracked = self._groups.get(key)
+        return None if tracked is None else tracked.due_us
+
     def pass_over(self, times_us: Sequence[int]) -> list[Finding]:
         """Go past the next records, whose content has been taken in: all that they still do is to move the clock.
 
@@ -226,7 +182,8 @@ class Coordinator:
         assert self.next_offset is not None, "content was taken in, so a record was"
         newest_us = max(times_us)
         if not self._view.open and not (self._deadlines and self._deadlines[0][0] <= newest_us):
-            self._pass(self.next_offset + len(times_us) - 1, newest_us)
+            self.next_offset += len(times_us)
+            self.now_us = max(self.now_us, newest_us)
             return found
         for at_us in times_us:
             self._in_hand, self._found = self.next_offset, found
@@ -235,11 +192,6 @@ class Coordinator:
                 self._move_clock(at_us, found)
         self._in_hand = None
         return found
-
-    def show(self, key: GroupKey) -> None:
-        """Let a group see the heartbeat that waits for its answer."""
-        if key in self._groups:
-            _show_beat(self._groups[key])
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
         """Take in that the record at ``offset`` could not be read at all, or that :meth:`receive` raised on it.
@@ -311,6 +263,11 @@ class Coordinator:
         """The records since the last call that could not be made use of, by offset. To be called before :meth:`snapshot`."""
         drained, self._set_aside = self._set_aside, []
         return drained
+
+    @property
+    def changes_untold(self) -> Iterable[GroupKey]:
+        """The groups of which :meth:`changed_groups` will tell: as they are when it is called."""
+        return self._changed
 
     def changed_groups(self) -> list[GroupSnapshot]:
         """The groups that something happened to since the last call; a forgotten one has no content."""
@@ -498,8 +455,8 @@ class Coordinator:
                 tracked.beat = record, body
                 self._dirty.add(key)
                 return True
-        elif tracked.beat is not None and tracked.group.beat(_asked(tracked.beat), record, body, correlation_id):
-            _let_go(tracked)
+        elif tracked.beat is not None and tracked.group.beat(tracked.beat, record, body, correlation_id):
+            tracked.beat = None
             self._dirty.add(key)
             return True
         return False
@@ -768,21 +725,11 @@ def raised_in_words(error: Exception) -> str:
     return f"the model raised {type(error).__name__}: {error}{where}"
 
 
-def _asked(beat: Beat | Pulse) -> Beat:
-    return beat if isinstance(beat, tuple) else beat.request()
-
-
-def _let_go(tracked: _Tracked) -> None:
-    if isinstance(tracked.beat, Pulse):
-        tracked.beat.is_held = False
-    tracked.beat = None
-
-
 def _show_beat(tracked: _Tracked) -> None:
     """Let the group see the request that waited: it has not been looked at since, so the request meets what it would have met then."""
     if tracked.beat is not None and tracked.group is not None:
-        record, body = _asked(tracked.beat)
-        _let_go(tracked)
+        record, body = tracked.beat
+        tracked.beat = None
         tracked.group.last_record_us = record.at_us
         happenings = tracked.group.request(record, body)
         assert not happenings, "a heartbeat that was to change nothing but times"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_model.wire import decode
-from coordinator_model.wire.record import DecodedRecord, Kind
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
 HEARTBEAT: Final = 12
 SIZE_PREFIX: Final = 4
@@ -49,20 +49,6 @@ class Repeated(Protocol):
     def instance_id(self) -> str | None: ...
 
 
-class Beats(Protocol):
-    """Takes heartbeats that repeat, in the place of their records."""
-
-    def asked(self, pulse: Pulse, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> None:
-        """The client has sent it again; nothing else is under way on the connection.
-
-        :param exchange: its number on the connection.
-        :param correlation_id: as it stands in the frame.
-        """
-
-    def answered(self, pulse: Pulse, offset: int, at_us: int) -> None:
-        """What was asked last was answered with plain success."""
-
-
 class Constants(NamedTuple):
     """What is the same in all records of a pulse."""
 
@@ -79,25 +65,20 @@ class Constants(NamedTuple):
 
 
 class Pulse:
-    """A heartbeat with its success, and the times of the one under way."""
+    """A heartbeat with its success."""
 
     __slots__ = (
         "_answer",
         "_asks",
-        "at_us",
         "begins",
         "broker",
         "connection",
         "constants",
-        "correlation_id",
-        "exchange",
         "generation",
         "instance_id",
-        "is_held",
         "key",
         "member_id",
         "number",
-        "offset",
         "response_begins",
         "response_ends",
         "rest",
@@ -119,26 +100,25 @@ class Pulse:
         self.key = (constants.cluster, constants.group)
         self.broker, self.connection, self.version = constants.broker, constants.connection, version
         self.member_id, self.generation, self.instance_id = asks.member_id, asks.generation_id, asks.group_instance_id
-        # Of the request asked last:
-        self.offset = self.at_us = self.exchange = 0
-        self.correlation_id = b""  #: none if it has been answered
-        self.is_held = False  #: the model holds it back from its group
 
-    def request(self) -> tuple[DecodedRecord, Any]:
-        """The record of the request asked last, and what it says."""
+    def request(self, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> DecodedRecord:
+        """The record of a request.
+
+        :param exchange: its number on the connection.
+        :param correlation_id: as it stands in the frame.
+        """
         group, cluster, broker, connection, version, client_id, address, software, request, _ = self.constants
-        correlation_id = _int(self.correlation_id, "big", signed=True)
-        opening = (0, self.offset, group, _REQUEST, self.at_us, cluster, broker, connection, self.exchange, HEARTBEAT, version)
-        frame = request[:CORRELATION_BEGINS] + self.correlation_id + self.rest
-        record = _new(DecodedRecord, (*opening, correlation_id, client_id, address, software, 0, 0, frame))
+        opening = (0, offset, group, _REQUEST, at_us, cluster, broker, connection, exchange, HEARTBEAT, version)
+        frame = request[:CORRELATION_BEGINS] + correlation_id + self.rest
+        number = _int(correlation_id, "big", signed=True)
+        record = _new(DecodedRecord, (*opening, number, client_id, address, software, 0, 0, frame))
         record.body = self._asks
-        return record, self._asks
+        return record
 
-    def response(self, offset: int, at_us: int) -> DecodedRecord:
-        """The record of the success that it got."""
-        asked, _ = self.request()
-        record = _new(
-            DecodedRecord, (0, offset, asked[2], _RESPONSE, at_us, *asked[5:17], self.correlation_id + self.response_ends)
-        )
+    def response(self, request: MirrorRecord, offset: int, at_us: int) -> DecodedRecord:
+        """The record of its success."""
+        correlation_id = request.frame[CORRELATION_BEGINS:CORRELATION_ENDS]
+        opening = (0, offset, request.group, _RESPONSE, at_us)
+        record = _new(DecodedRecord, (*opening, *request[5:17], correlation_id + self.response_ends))
         record.body = self._answer
         return record

@@ -6,23 +6,36 @@ one, since no finding depends on how groups are spread, and its records are numb
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from heapq import heapify, heappop, heappush
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.coordinator import Coordinator, raised_in_words
 from coordinator_model.wire.record import Kind, MirrorRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from coordinator_model.findings import Finding
     from coordinator_model.overview import GroupSnapshot
-    from coordinator_model.pulse import Pulse
     from coordinator_model.settings import Settings
     from streaming.mirror.record_file import Unreadable
+    from streaming.mirror.stretch import Stretch
 
 LOOK_US: Final = 100_000
 """How often, in capture time, groups that have changed are looked at."""
+
+
+_answered_us: Final = itemgetter(2)
+
+
+class _Rest(NamedTuple):
+    """Heartbeats of a group that it has not taken in yet."""
+
+    group: tuple[str, str]
+    indexes: Sequence[int]
 
 
 class Offline:
@@ -64,8 +77,7 @@ class Offline:
             findings = model.receive(record)
         except Exception as error:  # as in the job: one bad record must not stop the rest
             findings = model.receive_unreadable(record.offset, record.at_us, record.group, raised_in_words(error))
-        for finding in findings:
-            self._found(finding)
+        self._report(findings)
         kind, at_us = record.kind, record.at_us
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:
             self.counters["frames"] += 1
@@ -78,28 +90,67 @@ class Offline:
             if at_us >= self._next_look_us:
                 self._look(at_us)
 
-    def asked(self, pulse: Pulse, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> None:
-        """Take a request of a heartbeat that repeats; see :class:`coordinator_model.pulse.Beats`."""
-        if pulse.is_held:  # it was never answered, or not so
-            self._models[0].show(pulse.key)
-        pulse.offset, pulse.at_us, pulse.exchange, pulse.correlation_id = offset, at_us, exchange, correlation_id
-        if self._models[0].beat_asked(pulse):
-            self._beaten(at_us)
-        else:
-            self.recorded(pulse.request()[0])
+    def stretch(self, stretch: Stretch) -> None:
+        """Take the next records of a capture, with heartbeats that repeat among them.
 
-    def answered(self, pulse: Pulse, offset: int, at_us: int) -> None:
-        """Take its success."""
-        if self._models[0].beat_answered(pulse, offset, at_us):
-            self._beaten(at_us)
-        else:
-            self.recorded(pulse.response(offset, at_us))
-        pulse.correlation_id = b""
+        Those of calm groups go past the records; what this leaves, and what it tells in which order, is as if they had not.
+        """
+        model = self._models.get(0) or self._model(0)
+        agenda: list[tuple[int, MirrorRecord | _Rest]] = [(record.offset - stretch.offset, record) for record in stretch.records]
+        busy = {(record.cluster, record.group) for record in stretch.records}
+        is_whole = all(record.kind is not Kind.GAP for record in stretch.records)
+        for key, indexes in stretch.groups().items():
+            if not is_whole or key in busy:
+                agenda += stretch.records_of(indexes)
+            else:
+                agenda += self._take_in(model, stretch, _Rest(key, indexes))
+        heapify(agenda)
+        passed = 0
+        while agenda:
+            place, due = heappop(agenda)
+            self._pass_over(stretch.times_us[passed:place])
+            passed = place
+            if isinstance(due, _Rest):
+                self._report(model.advance(stretch.times_us[place]))
+                for item in self._take_in(model, stretch, due):
+                    heappush(agenda, item)
+            else:
+                self.recorded(due)
+                passed += 1
+        self._pass_over(stretch.times_us[passed:])
 
-    def _beaten(self, at_us: int) -> None:
-        self.counters["frames"] += 1
-        if at_us >= self._next_look_us:
-            self._look(at_us)
+    def _take_in(self, model: Coordinator, stretch: Stretch, rest: _Rest) -> Iterable[tuple[int, MirrorRecord | _Rest]]:
+        """Let a group take in its heartbeats up to the time at which something falls due for it.
+
+        :return: what is left to be done, at which places: to look at its records one by one, or to go on once that time has come.
+        """
+        key, indexes = rest
+        due_us = model.due_us(key)
+        if due_us is None or key in model.changes_untold:
+            return stretch.records_of(indexes)
+        beats = stretch.beats(indexes)
+        before = bisect_left(beats, due_us, key=_answered_us)
+        if any(asked_us < due_us for _, asked_us, _ in beats[before:]):
+            return stretch.records_of(indexes)
+        if before and not model.beat_on(key, beats[:before], beats[before - 1][2]):
+            return stretch.records_of(indexes)
+        later = indexes[before:]
+        return [(min(stretch.asked[index] for index in later), _Rest(key, later))] if later else ()
+
+    def _pass_over(self, times_us: Sequence[int]) -> None:
+        """Go past records that were taken in, and stop where it is time to look."""
+        self.counters["frames"] += len(times_us)
+        passed = 0
+        while passed < len(times_us):
+            look = bisect_left(times_us, self._next_look_us, passed)
+            self._report(self._models[0].pass_over(times_us[passed : look + 1]))
+            if look < len(times_us):
+                self._look(times_us[look])
+            passed = look + 1
+
+    def _report(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._found(finding)
 
     def unreadable(self, record: Unreadable) -> None:
         """Take note of a record that cannot be read."""

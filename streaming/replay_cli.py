@@ -35,7 +35,7 @@ from streaming.timeline import Report, Story, print_finding, print_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from streaming.mirror.captures import Packet
+    from streaming.mirror.captures import Portion
 
 STDIN: Final = "-"
 _FIRST_BYTES: Final = len(MAGIC)
@@ -158,10 +158,10 @@ class _Session:
             offline = self._model("capture")
             reader: CaptureReader | ReaderApart
             if _is_large(files) and apart.is_possible():
-                reader = ReaderApart(offline.recorded, beats=offline, ports=ports, cluster=cluster)
+                reader = ReaderApart(offline.recorded, pass_on=offline.stretch, ports=ports, cluster=cluster)
                 progress, self._tell_damage = reader.relay(progress), reader.relay(self._note_damage)
             else:
-                reader = CaptureReader(offline.recorded, beats=offline, ports=ports, cluster=cluster)
+                reader = CaptureReader(offline.recorded, pass_on=offline.stretch, ports=ports, cluster=cluster)
             sources = [stack.enter_context(source_of(name, progress)) for name in files]
             if all(is_record_file(source.peek(_FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
@@ -211,7 +211,7 @@ class _Session:
                 else:
                     offline.recorded(record)
 
-    def _packets(self, name: str, source: Source) -> Iterator[Packet]:
+    def _packets(self, name: str, source: Source) -> Iterator[Portion]:
         beginning = source.peek(_FIRST_BYTES)
         if beginning and not is_capture(beginning[:4]):
             what = (

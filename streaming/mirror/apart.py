@@ -1,8 +1,8 @@
 """Reads captures in a process of its own, so that reading and replaying have a core each.
 
 The child inherits the opened captures and turns packets into records; the parent takes these in, batch by batch, in their order and with
-their numbers, exactly as if it had read the captures itself. Heartbeats that repeat cross over as two or four values, other records as
-what they are made of.
+their numbers, exactly as if it had read the captures itself. Heartbeats that repeat cross over in columns, other records as what they are
+made of.
 
 The traps: whatever else the child has to tell (how far it is, that a file is damaged) must come in its place among the records. Ctrl-C
 goes to both processes: the child does not listen to it, and is asked to stop where a file is read on, so that neither stops half-way
@@ -16,6 +16,7 @@ import os
 import pickle
 import signal
 import threading
+from array import array
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe
 from typing import TYPE_CHECKING, Any, Final
@@ -23,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.pulse import Constants, Pulse
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror.pcap import CaptureReader, CaptureStats
+from streaming.mirror.stretch import Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from multiprocessing.connection import Connection
 
-    from coordinator_model.pulse import Beats
-    from streaming.mirror.captures import Packet
+    from streaming.mirror.captures import Portion
 
 ENTRIES: Final = 2_000
 """To a batch."""
@@ -42,7 +43,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _new: Final = tuple.__new__
 
 # What an entry of a batch is, is told by its length; a record's is longer than any.
-_ANSWERED, _CALL, _ASKED, _PULSE = 2, 3, 4, 1 + len(Constants._fields)
+_CALL, _STRETCH, _PULSE = 3, len(Stretch._fields), 1 + len(Constants._fields)
 
 
 class ReaderEndedError(Exception):
@@ -57,17 +58,22 @@ def is_possible() -> bool:
 class ReaderApart:
     """As :class:`streaming.mirror.pcap.CaptureReader`, with another process doing the work.
 
-    :param write: takes the records, in this process; ``beats`` likewise.
+    :param write: takes the records, in this process; ``pass_on`` the stretches.
     """
 
     def __init__(
-        self, write: Callable[[MirrorRecord], None], *, beats: Beats, ports: Collection[int] = (), cluster: str = ""
+        self,
+        write: Callable[[MirrorRecord], None],
+        *,
+        pass_on: Callable[[Stretch], None],
+        ports: Collection[int] = (),
+        cluster: str = "",
     ) -> None:
         self.stats = CaptureStats()
         self.echoes = 0  #: connections that repeat what another one says, and were left out
         self._is_interrupted = False
         self._write = write
-        self._beats = beats
+        self._pass_on = pass_on
         self._ports = ports
         self._cluster = cluster
         self._calls: list[Callable[[Any], None]] = []
@@ -89,7 +95,7 @@ class ReaderApart:
 
         return called
 
-    def read(self, packets: Iterable[Packet]) -> None:
+    def read(self, portions: Iterable[Portion]) -> None:
         """Have packets read, and take in what they hold.
 
         :raises ReaderEndedError: when the other process has ended before its time.
@@ -100,7 +106,7 @@ class ReaderApart:
         child = os.fork()
         if not child:
             ours.close()
-            self._be_child(packets, theirs)
+            self._be_child(portions, theirs)
         theirs.close()
         try:
             with self._stopping(child):
@@ -140,33 +146,24 @@ class ReaderApart:
 
     def _take_in(self, ours: Connection) -> None:
         pulses: dict[int, Pulse] = {}
-        asked, answered, write = self._beats.asked, self._beats.answered, self._write
-        offset = 0
         while batch := ours.recv_bytes():
             for entry in marshal.loads(batch):  # noqa: S302 - the child is ourselves
                 size = len(entry)
-                if size == _ANSWERED:
-                    number, at_us = entry
-                    answered(pulses[number], offset, at_us)
-                    offset += 1
-                elif size == _ASKED:
-                    number, at_us, exchange, correlation_id = entry
-                    asked(pulses[number], offset, at_us, exchange, correlation_id)
-                    offset += 1
+                if size == _STRETCH:
+                    self._pass_on(_stretch(entry, pulses))
+                    for number in list(pulses)[:-PULSES_KEPT]:
+                        del pulses[number]
                 elif size == _PULSE:
-                    if len(pulses) >= PULSES_KEPT:
-                        pulses = {number: pulse for number, pulse in pulses.items() if pulse.correlation_id}
                     pulses[entry[0]] = Pulse(Constants(*entry[1:]))
                 elif size == _CALL:
                     self._calls[entry[1]](entry[2])
                 else:
-                    offset = entry[1] + 1
-                    write(_new(MirrorRecord, (*entry[:3], _KINDS[entry[3]], *entry[4:])))
+                    self._write(_record(entry))
         error, self.stats, self.echoes = pickle.loads(ours.recv_bytes())  # noqa: S301 - likewise
         if error is not None:
             raise error
 
-    def _be_child(self, packets: Iterable[Packet], theirs: Connection) -> None:
+    def _be_child(self, portions: Iterable[Portion], theirs: Connection) -> None:
         """Read, and end: nothing of what the parent does at its end may be done twice."""
         status = 1
         try:
@@ -174,11 +171,11 @@ class ReaderApart:
             batches = self._batches = _Batches(theirs)
             signal.signal(signal.SIGTERM, batches.stop)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            reader = CaptureReader(batches.record, beats=batches, ports=self._ports, cluster=self._cluster)
+            reader = CaptureReader(batches.record, pass_on=batches.stretch, ports=self._ports, cluster=self._cluster)
             error: Exception | None = None
             try:
                 with suppress(KeyboardInterrupt):
-                    reader.read(packets)
+                    reader.read(portions)
                 reader.finish()
             except Exception as raised:  # it is the parent's to say
                 error = raised
@@ -206,17 +203,17 @@ class _Batches:
 
     def record(self, record: MirrorRecord) -> None:
         """Take any record."""
-        self._add((*record[:3], record[3].value, *record[4:]))
+        self._add(_entry(record))
 
-    def asked(self, pulse: Pulse, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> None:  # noqa: ARG002 - it is counted
-        """See :class:`coordinator_model.pulse.Beats`."""
-        if pulse.number < self._known_from:
-            self._tell(pulse)
-        self._entries.append((pulse.number, at_us, exchange, correlation_id))
-
-    def answered(self, pulse: Pulse, offset: int, at_us: int) -> None:  # noqa: ARG002
-        """Likewise."""
-        self._add((pulse.number, at_us))
+    def stretch(self, stretch: Stretch) -> None:
+        """Take a stretch of heartbeats that repeat, and of what lies between."""
+        for pulse in stretch.pulses:
+            if pulse.number < self._known_from:
+                self._tell(pulse)
+        times_us = stretch.times_us.tobytes()
+        records = [_entry(record) for record in stretch.records]
+        self._add((stretch.offset, times_us, records, [pulse.number for pulse in stretch.pulses], *stretch[4:]))
+        self.flush()
 
     def call(self, number: int, argument: Any) -> None:
         """Have a function called at the other end.
@@ -244,3 +241,16 @@ class _Batches:
         if self._pulses - self._known_from > PULSES_KEPT // 2:
             self._known_from = pulse.number
         self._add((pulse.number, *pulse.constants))
+
+
+def _entry(record: MirrorRecord) -> tuple[Any, ...]:
+    return *record[:3], record[3].value, *record[4:]
+
+
+def _stretch(entry: tuple[Any, ...], pulses: Mapping[int, Pulse]) -> Stretch:
+    offset, times_us, records, numbers, *columns = entry
+    return Stretch(offset, array("q", times_us), [_record(record) for record in records], [pulses[n] for n in numbers], *columns)
+
+
+def _record(entry: tuple[Any, ...]) -> MirrorRecord:
+    return _new(MirrorRecord, (*entry[:3], _KINDS[entry[3]], *entry[4:]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from coordinator_model.pulse import Beats, Constants, Pulse
+from coordinator_model.pulse import Constants, Pulse
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
@@ -39,8 +39,8 @@ _API_VERSIONS: Final = 18
 _ANSWERED_ALIKE: Final = frozenset({8, _HEARTBEAT})  # OffsetCommit: no answer names a position
 _REST_OF_REQUEST: Final = 8  # what follows the correlation id
 _REST_OF_RESPONSE: Final = 4
-_PULSE_BEGINS: Final = SIZE_PREFIX + 4  # where a request's correlation id stands behind its size
-_PULSE_RESTS: Final = SIZE_PREFIX + _REST_OF_REQUEST
+_CORRELATION_BEGINS: Final = SIZE_PREFIX + 4  # in a request with its size before it
+_CORRELATION_ENDS: Final = SIZE_PREFIX + _REST_OF_REQUEST
 
 # Looked up once, for they are needed with each frame.
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE
@@ -51,7 +51,6 @@ class Capture(Protocol):
     """What connections share."""
 
     next_offset: int  #: number of the next record
-    beats: Beats | None  #: if anybody wants it
 
     def deliver(self, record: DecodedRecord) -> None:
         """Take a frame's record that is numbered, and of a group that is known already."""
@@ -169,9 +168,7 @@ class CapturedConversation(Conversation):
         self._told_us = 0
         self._first = b""
         self._usual: _Usual | None = None
-        self._pulse: Pulse | None = None
-        self._asked = b""  # a heartbeat under way that _waiting and the leg have not been shown yet
-        self._success = b""  # its answer, if it is what answers are
+        self._heartbeat: _Heartbeat | None = None
         self._answers: dict[int, _Answer] = {}  # by API key
         self._is_opening = not midway
         self._may_be_unseen = midway  # answers to requests that were not captured may come
@@ -187,8 +184,6 @@ class CapturedConversation(Conversation):
 
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The next bytes from a side of the stream."""
-        if self._asked:
-            self._show_asked(self._asked)
         if self._is_opening:
             self._open(side, data, at_us)
         elif side == self._client_side:
@@ -201,13 +196,11 @@ class CapturedConversation(Conversation):
             self.broker_sent(data, at_us)
         else:
             self._search_response(self._response_search, data, at_us)
-        if self._pulse is not None:
-            self._quicken()
+        if self._heartbeat is not None:
+            self._settle()
 
     def missed(self, side: int, count: int, at_us: int) -> None:
         """The next bytes from a side were not captured."""
-        if self._asked:
-            self._show_asked(self._asked)
         self._at_us = at_us
         if self._opaque:
             self._opaque_bytes += count
@@ -215,14 +208,8 @@ class CapturedConversation(Conversation):
             self._miss_requests(count)
         else:
             self._miss_responses(count)
-        if self._pulse is not None:
-            self._quicken()
-
-    def closed(self, at_us: int) -> None:
-        """Both sides have finished, or one has reset the connection."""
-        if self._asked:
-            self._show_asked(self._asked)
-        super().closed(at_us)
+        if self._heartbeat is not None:
+            self._settle()
 
     # --- the beginning -------------------------------------------------------------------------------------------------
 
@@ -383,7 +370,7 @@ class CapturedConversation(Conversation):
             self._prove()
             if mirrored.api_key == _HEARTBEAT and len(frame) == size:
                 self._learn_request(mirrored, frame)
-        if mirrored.api_key == _API_VERSIONS and self._pulse is not None:
+        if mirrored.api_key == _API_VERSIONS and self._heartbeat is not None:
             self._take_pulse()  # its records name the client's software
         return mirrored
 
@@ -494,22 +481,22 @@ class CapturedConversation(Conversation):
     def _take_pulse(self) -> None:
         """Know the heartbeat and its usual answer as one thing, if that is plain success."""
         usual, answer = self._usual, self._answers.get(_HEARTBEAT)
-        self._pulse = None
+        self._heartbeat = None
         if usual is not None and answer is not None and answer.version == usual.version and answer.is_success:
             who = (usual.group, self._cluster, self._broker, self._connection, usual.version, usual.client_id)
-            self._pulse = Pulse(Constants(*who, self._client_address, self._software, usual.frame, answer.frame))
-        self._quicken()
+            pulse = Pulse(Constants(*who, self._client_address, self._software, usual.frame, answer.frame))
+            self._heartbeat = _Heartbeat(self, pulse, self._client_side)
+        self._settle()
 
-    def _quicken(self) -> None:
-        """Have the stream hand over the heartbeats that repeat by the quick way, while nothing else goes on.
+    def _settle(self) -> None:
+        """Say what the stream may hand over in columns: the heartbeat, while nothing else goes on.
 
         It hangs on what only other frames of this connection can change, so it is looked at behind each of these.
         """
         is_quiet = (
-            self._pulse is not None
-            and self._capture.beats is not None
-            and not self._waiting
+            not self._waiting
             and not self._asked_before_loss
+            and not self._may_be_unseen
             and not self._among_tokens
             and not self._opaque
             and self._request_search is None
@@ -518,50 +505,39 @@ class CapturedConversation(Conversation):
             and not self._responses.is_amid
             and self._leg.is_itself
         )
-        asks, answers = self._stream.halves[self._client_side], self._stream.halves[1 - self._client_side]
-        asks.repeats = self._asks_again if is_quiet else None
-        answers.repeats = self._answers_again if is_quiet else None
+        self._stream.repeats = self._heartbeat if is_quiet else None
 
-    def _asks_again(self, data: bytes, at_us: int) -> bool:
-        """As :meth:`_request_repeats`, for a segment that is a heartbeat from its size to its end.
 
-        Until it is answered, the request is shown to nobody but :class:`Beats`. Whatever else comes shows it to the others first.
-        """
-        pulse, leg, capture = self._pulse, self._leg, self._capture
-        if pulse is None or capture.beats is None or self._asked:
-            return False
-        if data[_PULSE_RESTS:] != pulse.rest or data[:_PULSE_BEGINS] != pulse.begins:
-            return False
-        frame = data[SIZE_PREFIX:]
-        if frame in leg.under_way:
-            return False
-        leg.under_way[frame] = leg, at_us
-        self._asked = frame
-        self._success = pulse.response_begins + data[_PULSE_BEGINS:_PULSE_RESTS] + pulse.response_ends
-        capture.beats.asked(pulse, capture.next_offset, at_us, self._next_number, data[_PULSE_BEGINS:_PULSE_RESTS])
-        self._next_number += 1
-        capture.next_offset += 1
-        return True
+class _Heartbeat:
+    """The heartbeat of a connection, and the plain success that answers it: see :class:`streaming.mirror.reassembly.Repeats`."""
 
-    def _answers_again(self, data: bytes, at_us: int) -> bool:
-        """Likewise for the answer to such a heartbeat: plain success."""
-        pulse, capture = self._pulse, self._capture
-        if not self._asked or data != self._success or pulse is None or capture.beats is None:
-            return False
-        del self._leg.under_way[self._asked]
-        self._asked = b""
-        self._may_be_unseen = False
-        capture.beats.answered(pulse, capture.next_offset, at_us)
-        capture.next_offset += 1
-        return True
+    __slots__ = ("_talk", "answered_size", "asked_size", "client_side", "pulse", "says")
 
-    def _show_asked(self, frame: bytes) -> None:
-        """Make a request that went the quick way one like any other: what comes next is no plain answer to it."""
-        assert self._usual is not None
-        self._asked = b""
-        number, correlation_id = self._next_number - 1, _int(frame[4:_REST_OF_REQUEST], "big", signed=True)
-        self._leg.asked(frame, number)
-        self._waiting.append(self._usual.exchange(number, correlation_id))
+    def __init__(self, talk: CapturedConversation, pulse: Pulse, client_side: int) -> None:
+        self._talk = talk
+        self.pulse = pulse
+        self.client_side = client_side
+        self.says = says(pulse.constants.request)
+        self.asked_size = SIZE_PREFIX + len(pulse.constants.request)
+        self.answered_size = SIZE_PREFIX + len(pulse.constants.response)
+
+    @property
+    def exchange(self) -> int:
+        return self._talk._next_number  # noqa: SLF001 - it is a part of the conversation
+
+    def is_beat(self, asked: bytes, answered: bytes) -> bool:
+        pulse = self.pulse
+        if asked[_CORRELATION_ENDS:] != pulse.rest or asked[:_CORRELATION_BEGINS] != pulse.begins:
+            return False
+        return answered == pulse.response_begins + asked[_CORRELATION_BEGINS:_CORRELATION_ENDS] + pulse.response_ends
+
+    def passed(self, count: int) -> None:
+        self._talk._next_number += count  # noqa: SLF001
+
+
+def says(request: bytes) -> bytes:
+    """A request but for its correlation id."""
+    return request[:4] + request[_REST_OF_REQUEST:]
 
 
 class _Answer(NamedTuple):

@@ -5,6 +5,8 @@ original length (what the snap length has cut off), all interfaces of a pcapng f
 middle of a packet. They also take any length that a damaged file claims for true.
 
 The trap: a stream that is being written (``tcpdump -U -w -``) must not be read in full chunks, or the newest packets wait for the next.
+So packets are given in portions, each of what was there when the file was read on, and these as columns: nothing is done to a packet by
+itself here, for a file has many.
 """
 
 from __future__ import annotations
@@ -17,18 +19,59 @@ import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import dpkt
+import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, BinaryIO
 
-_CHUNK: Final = 1 << 20
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
+_CHUNK: Final = 1 << 21
 
 LARGEST_PACKET: Final = 16 * 2**20
 """Bytes. A longer packet or block is taken for damage: snap lengths are 256 KiB at most, blocks carry little beside a packet."""
 
 Packet = tuple[int, int, bytes, int]
 """Capture time in µs since the epoch, link type, captured bytes, original length."""
+
+
+class Portion(NamedTuple):
+    """Packets in columns, and the bytes in which they lie."""
+
+    data: bytes
+    at_us: Numbers
+    link: Numbers
+    begin: Numbers
+    end: Numbers
+    original: Numbers  #: length
+
+    @classmethod
+    def of(cls, packets: Sequence[Packet]) -> Portion:
+        """Packets that come from several places."""
+        at_us, link, data, original = zip(*packets, strict=True)
+        sizes = np.fromiter(map(len, data), np.int64, len(data))
+        ends = np.cumsum(sizes)
+        return cls(b"".join(data), np.array(at_us), np.array(link), ends - sizes, ends, np.array(original))
+
+    def part(self, begin: int, end: int) -> Portion:
+        """Some of them."""
+        data, *columns = self
+        return Portion(data, *(column[begin:end] for column in columns))
+
+    def packet(self, index: int) -> Packet:
+        """One of them."""
+        data = self.data[self.begin[index] : self.end[index]]
+        return int(self.at_us[index]), int(self.link[index]), data, int(self.original[index])
+
+    def packets(self) -> Iterator[Packet]:
+        """One after the other."""
+        data, *columns = self
+        for at_us, link, begin, end, original in zip(*(column.tolist() for column in columns), strict=True):
+            yield at_us, link, data[begin:end], original
+
 
 _COMPRESSED: Final[tuple[tuple[bytes, Callable[[Any], Any]], ...]] = (
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
@@ -41,6 +84,7 @@ _DECOMPRESSION_ERRORS: Final = (EOFError, OSError, ValueError, lzma.LZMAError, z
 _PCAPNG: Final = struct.pack("<I", dpkt.pcapng.PCAPNG_BT_SHB)  # reads the same in both byte orders
 _SIMPLE_PACKET: Final = 3
 _MICROSECONDS: Final = 1_000_000
+_LENGTH_AT: Final = 8  # in the header of a packet: behind seconds and their fraction
 
 
 class CaptureError(Exception):
@@ -101,8 +145,8 @@ def is_capture(magic: bytes) -> bool:
     return magic == _PCAPNG or _pcap_magic(magic) is not None
 
 
-def packets(source: Source, damage: Callable[[str], None]) -> Iterator[Packet]:
-    """The packets of a capture, in the file's order.
+def packets(source: Source, damage: Callable[[str], None]) -> Iterator[Portion]:
+    """The packets of a capture, in the file's order and in portions as they come.
 
     :param damage: told, in a half sentence, why reading ended before the file did.
     :raises CaptureError: when it is no capture at all.
@@ -160,33 +204,45 @@ def _pcap_header(source: Source) -> _PcapHeader:
     )
 
 
-def _pcap(source: Source, header: _PcapHeader, damage: Callable[[str], None]) -> Iterator[Packet]:
-    link, nanoseconds, header_size = header.link, header.nanoseconds, header.packet_header_size
-    unpack = struct.Struct(header.order + "IIII").unpack_from
-    data, position = b"", 0
-    while True:
-        body = position + header_size
-        if body <= len(data):
-            seconds, fraction, captured, original = unpack(data, position)
-            end = body + captured
-            if end <= len(data):
-                position = end
-                yield (
-                    seconds * _MICROSECONDS + (fraction // 1000 if nanoseconds else fraction),
-                    link,
-                    data[body:end],
-                    original,
-                )
-                continue
-            if captured > LARGEST_PACKET:
-                damage(f"is damaged: a packet of {captured:,} bytes")
-                return
-        more = _more(source, damage)
-        if not more:
-            if position < len(data):
-                damage("ends in the middle of a packet")
+def _pcap(source: Source, header: _PcapHeader, damage: Callable[[str], None]) -> Iterator[Portion]:
+    header_size, length_at = header.packet_header_size, _LENGTH_AT
+    read_length = struct.Struct(header.order + "I").unpack_from
+    data = b""
+    while more := _more(source, damage):
+        data += more
+        position, size = 0, len(data)
+        begins: list[int] = []
+        captured = 0
+        while (body := position + header_size) <= size:
+            (captured,) = read_length(data, position + length_at)
+            if body + captured > size:
+                break
+            begins.append(body)
+            position = body + captured
+        if begins:
+            yield _portion(data, begins, header)
+        if body <= size and captured > LARGEST_PACKET:
+            damage(f"is damaged: a packet of {captured:,} bytes")
             return
-        data, position = data[position:] + more, 0
+        data = data[position:]
+    if data:
+        damage("ends in the middle of a packet")
+
+
+def _portion(data: bytes, begins: list[int], header: _PcapHeader) -> Portion:
+    number = np.dtype(header.order + "u4")
+    layout = np.dtype([("seconds", number), ("fraction", number), ("captured", number), ("original", number)])
+    begin = np.array(begins, np.int64)
+    headers = laid_over(data, layout)[begin - header.packet_header_size]
+    fraction = headers["fraction"].astype(np.int64)
+    at_us = headers["seconds"].astype(np.int64) * _MICROSECONDS + (fraction // 1000 if header.nanoseconds else fraction)
+    end, original = begin + headers["captured"], headers["original"].astype(np.int64)
+    return Portion(data, at_us, np.full(len(begin), header.link), begin, end, original)
+
+
+def laid_over(data: bytes, layout: np.dtype[Any]) -> NDArray[Any]:
+    """What stands at each place of the data, if it is of this layout there."""
+    return np.ndarray((max(len(data) - layout.itemsize + 1, 0),), layout, data, strides=(1,))
 
 
 def _more(source: Source, damage: Callable[[str], None]) -> bytes:
@@ -251,23 +307,29 @@ class _Section:
         return at_us, interface.link, block[28 : 28 + captured], original
 
 
-def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[Packet]:
+def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[Portion]:
     section: _Section | None = None
-    for block in _blocks(source, damage):
-        if block.kind == dpkt.pcapng.PCAPNG_BT_SHB:
-            section = _Section(block.order)
-            continue
-        assert section is not None
-        try:
-            if block.kind == dpkt.pcapng.PCAPNG_BT_IDB:
-                section.describe(block.bytes)
+    for blocks in _blocks(source, damage):
+        found: list[Packet] = []
+        for block in blocks:
+            if block.kind == dpkt.pcapng.PCAPNG_BT_SHB:
+                section = _Section(block.order)
                 continue
-            packet = section.packet(block.kind, block.bytes)
-        except (dpkt.UnpackError, struct.error, ValueError, IndexError):
-            damage(f"is damaged: a block of type {block.kind} that contradicts itself")
-            return
-        if packet is not None:
-            yield packet
+            assert section is not None
+            try:
+                if block.kind == dpkt.pcapng.PCAPNG_BT_IDB:
+                    section.describe(block.bytes)
+                    continue
+                packet = section.packet(block.kind, block.bytes)
+            except (dpkt.UnpackError, struct.error, ValueError, IndexError):
+                if found:
+                    yield Portion.of(found)
+                damage(f"is damaged: a block of type {block.kind} that contradicts itself")
+                return
+            if packet is not None:
+                found.append(packet)
+        if found:
+            yield Portion.of(found)
 
 
 class _Block(NamedTuple):
@@ -276,23 +338,25 @@ class _Block(NamedTuple):
     bytes: bytes
 
 
-def _blocks(source: Source, damage: Callable[[str], None]) -> Iterator[_Block]:
-    data, position, order = b"", 0, "<"
-    while True:
-        if position + 12 <= len(data):
+def _blocks(source: Source, damage: Callable[[str], None]) -> Iterator[list[_Block]]:
+    data, order = b"", "<"
+    while more := _more(source, damage):
+        data += more
+        position, size = 0, len(data)
+        blocks: list[_Block] = []
+        while position + 12 <= size:
             if data[position : position + 4] == _PCAPNG:  # a section chooses its byte order
                 order = "<" if data[position + 8 : position + 12] == b"\x4d\x3c\x2b\x1a" else ">"
             kind, length = struct.unpack_from(order + "II", data, position)
             if length < 12 or length % 4 or length > LARGEST_PACKET:
+                yield blocks
                 damage(f"is damaged: a block of {length:,} bytes")
                 return
-            if position + length <= len(data):
-                yield _Block(kind, order, data[position : position + length])
-                position += length
-                continue
-        more = _more(source, damage)
-        if not more:
-            if position < len(data):
-                damage("ends in the middle of a block")
-            return
-        data, position = data[position:] + more, 0
+            if position + length > size:
+                break
+            blocks.append(_Block(kind, order, data[position : position + length]))
+            position += length
+        yield blocks
+        data = data[position:]
+    if data:
+        damage("ends in the middle of a block")

@@ -31,10 +31,12 @@ class Legs:
     """Passes records on, but for those of connections that repeat what another one says.
 
     :param write: takes the records.
+    :param look: called with each request before it is looked for among those that are under way, so that these can be made complete.
     """
 
-    def __init__(self, write: Callable[[MirrorRecord], None]) -> None:
+    def __init__(self, write: Callable[[MirrorRecord], None], look: Callable[[bytes], None] = lambda _: None) -> None:
         self.write = write
+        self.look = look
         self.under_way: dict[bytes, tuple[Leg, int]] = {}  #: request → the connection that has it first, and since when
         self.echoes = 0  #: connections that repeated another
 
@@ -48,7 +50,6 @@ class Leg:
 
     def __init__(self, legs: Legs, endpoint: tuple[str, int]) -> None:
         self._legs = legs
-        self.under_way = legs.under_way
         self._endpoint = endpoint
         self._frames: dict[int, bytes] = {}  # its requests under way, by exchange
         self._held: list[MirrorRecord] | None = []  # None once it is known to speak for itself
@@ -78,10 +79,6 @@ class Leg:
         """Whether it is known to speak for itself."""
         return self._held is None and not self._is_echo
 
-    def asked(self, frame: bytes, exchange: int) -> None:
-        """Take over a request that the caller has noted as under way on this connection."""
-        self._frames[exchange] = frame
-
     def speaks(self, frame: bytes, exchange: int, at_us: int) -> bool:
         """Whether this connection is known to speak for itself, and this request of it is under way on no other.
 
@@ -89,6 +86,7 @@ class Leg:
         """
         if self._held is not None or self._is_echo:
             return False
+        self._legs.look(frame)
         leg, _ = self._legs.under_way.setdefault(frame, (self, at_us))
         if leg is not self:
             return False
@@ -125,6 +123,7 @@ class Leg:
 
     def _other_under_way(self, record: MirrorRecord) -> Leg | None:
         """The connection on which this request is under way already; else it is from now on, on this one."""
+        self._legs.look(record.frame)
         under_way = self._legs.under_way
         leg, since_us = under_way.setdefault(record.frame, (self, record.at_us))
         if leg is self:

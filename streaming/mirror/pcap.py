@@ -4,48 +4,49 @@ Packets become TCP segments, segments the byte streams of connections, and those
 time, since the model's clock is in the data. Which side is the broker's is told by ``ports``, else by who opened the connection, else
 by who sends requests.
 
+Where somebody takes them, heartbeats that repeat are told from the rest in columns, many packets at once, and go past all these layers.
+
 The trap: a capture is not made for us. It holds other traffic, begins and ends in the middle of things, and lacks packets. None of
 that is told of a client or a broker: it is counted here (:class:`Findings` never hear of it) or written as a gap.
 """
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from dataclasses import dataclass, field
 from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
-from streaming.mirror.captured import CapturedConversation, Endpoint, Stranger
+from streaming.mirror.captured import CapturedConversation, Endpoint, Stranger, says
+from streaming.mirror.captures import Portion
+from streaming.mirror.columns import Taken, headers_of
 from streaming.mirror.legs import Legs
-from streaming.mirror.reassembly import HALF, MODULUS, SPECIAL, Listener, Reassembler, Stream
-from streaming.mirror.segments import (
-    ACK,
-    LINK_TYPES,
-    PLAIN,
-    SYN,
-    TCP,
-    UNFRAGMENTED,
-    WITHOUT_OPTIONS,
-    Segment,
-    ends,
-    is_later_fragment,
-    segment_of,
-)
+from streaming.mirror.passage import Passage
+from streaming.mirror.reassembly import Listener, Reassembler, Stream
+from streaming.mirror.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, segment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from coordinator_model.pulse import Beats
+    from numpy.typing import NDArray
+
     from streaming.mirror.captures import Packet
+    from streaming.mirror.stretch import Stretch
 
 TICK_US: Final = 1_000_000
 
 # As the tap does: a clock set back by less than this stands still until it has caught up; a bigger step is believed.
 _STEP_BACK_US: Final = 5_000_000
 _LONGEST_PAUSE_US: Final = 86_400_000_000  # a longer one is two captures in one, and not filled with ticks
+
+# What came in so long a time is looked at in columns at once: the longer, the less it costs, but the more of it belongs to groups that
+# something else happens to meanwhile.
+LONGEST_AT_ONCE_US: Final = 15_000_000
+WORTH_COLUMNS: Final = 32
 
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 
@@ -100,7 +101,7 @@ class CaptureReader:
     """Takes packets in the order of the capture and writes mirror records.
 
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
-    :param beats: takes heartbeats that repeat, in the place of ``write``.
+    :param pass_on: takes stretches of heartbeats that repeat, with the records in between, if anybody wants it so.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
     """
@@ -109,7 +110,7 @@ class CaptureReader:
         self,
         write: Callable[[MirrorRecord], None],
         *,
-        beats: Beats | None = None,
+        pass_on: Callable[[Stretch], None] | None = None,
         ports: Collection[int] = (),
         cluster: str = "",
         name: str = "pcap",
@@ -117,14 +118,15 @@ class CaptureReader:
         self.stats = CaptureStats()
         self.now_us = 0  #: newest capture time, microseconds since the epoch
         self.next_offset = 0  #: number of the next record
-        self.beats = beats
         self._write = write
+        self._pass_on = pass_on
+        self._passage: Passage | None = None  # if there is one under way
         self._ports = frozenset(ports)
         self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
         self._cluster = cluster
         self._name = name
         self._brokers: set[Endpoint] = set()
-        self._legs = Legs(self._pass_on)
+        self._legs = Legs(self._mirrored, self._about_to_look)
         self._tcp = Reassembler(self._accept)
         self._next_tick_us = 0
 
@@ -133,73 +135,85 @@ class CaptureReader:
         """Connections that repeat what another one says, and were left out."""
         return self._legs.echoes
 
-    def read(self, packets: Iterable[Packet]) -> None:
-        """Take packets."""
-        stats, take = self.stats, self._tcp.segment
-        for at_us, link, packet, original in self._not_repeated(packets):
-            stats.packets += 1
-            if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
-                at_us = self._turn_clock(at_us)  # noqa: PLW2901
-            self.now_us = at_us
-            if link not in LINK_TYPES:
-                stats.links[link] += 1
-                continue
-            segment = segment_of(link, packet, original)
-            if segment is not None:
-                stats.segments += 1
-                take(segment, at_us)
-            elif is_later_fragment(link, packet):
-                stats.fragments += 1
+    def read(self, portions: Iterable[Portion]) -> None:
+        """Take packets, in portions of any size."""
+        for portion in portions:
+            if self._pass_on is None or len(portion.at_us) < WORTH_COLUMNS:
+                self._read_each(portion.packets())
+            else:
+                self._read_at_once(portion, self._pass_on)
 
-    def _not_repeated(self, packets: Iterable[Packet]) -> Iterator[Packet]:
-        """The packets that are to be looked at as :meth:`read` does. All others are heartbeats like the ones before, and bare
-        acknowledgements, on connections where nothing is missing: these are dealt with here, which leaves what :meth:`read` would leave.
-
-        It is what all the layers do for such a packet, one after the other, in one place: four packets in five of a capture of quiet
-        groups end here, at a fourth of the time.
-        """
-        stats, halves = self.stats, self._tcp.halves
-        link_before, unpack, ipv4, at, transport = -1, *PLAIN[1]
+    def _read_each(self, packets: Iterable[Packet]) -> None:
         for packet in packets:
-            at_us, link, data, _ = packet
-            if at_us >= self._next_tick_us:
-                self._turn_clock(at_us)
-            if link != link_before and link in PLAIN:
-                link_before, unpack, ipv4, at, transport = link, *PLAIN[link]
-            try:
-                kind, version, length, fragment, protocol, key, sequence, acknowledges, offset, flags = unpack(data)
-                half = halves[key]
-            except (struct.error, KeyError):
-                yield packet
-                continue
-            stream = half.stream
-            end = at + length
-            if (
-                not stream.plain
-                or (half.other.next - acknowledges) & MODULUS >= HALF
-                or flags & SPECIAL
-                or version != WITHOUT_OPTIONS
-                or kind != ipv4
-                or protocol != TCP
-                or fragment & UNFRAGMENTED
-                or not at < end <= len(data)
-                or at_us < self.now_us
-                or link != link_before
-            ):
-                yield packet
-                continue
-            payload = data[transport + (offset >> 4) * 4 : end]
-            if payload:
-                repeats = half.repeats
-                if repeats is None or (sequence - half.next) & MODULUS or not repeats(payload, at_us):
-                    yield packet
-                    continue
-                half.next += len(payload)
-                stream.passed_us = at_us
-                stats.frames += 1
-            stream.last_us = self.now_us = at_us
-            stats.packets += 1
+            at_us = packet[0]
+            if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
+                at_us = self._turn_clock(at_us)
+            self.now_us = at_us
+            self._look_at(packet, at_us)
+
+    def _look_at(self, packet: Packet, at_us: int) -> None:
+        _, link, data, original = packet
+        stats = self.stats
+        stats.packets += 1
+        if link not in LINK_TYPES:
+            stats.links[link] += 1
+            return
+        segment = segment_of(link, data, original)
+        if segment is not None:
             stats.segments += 1
+            self._tcp.segment(segment, at_us)
+        elif is_later_fragment(link, data):
+            stats.fragments += 1
+
+    def _read_at_once(self, portion: Portion, pass_on: Callable[[Stretch], None]) -> None:
+        times = np.maximum.accumulate(np.maximum(portion.at_us, self.now_us))
+        if (portion.at_us <= times - _STEP_BACK_US).any():  # the clock is set
+            self._read_each(portion.packets())
+            return
+        begin = 0
+        while begin < len(times):
+            end = int(np.searchsorted(times, times[begin] + LONGEST_AT_ONCE_US))
+            part, part_times = portion.part(begin, end), times[begin:end]
+            headers = headers_of(part) if end - begin >= WORTH_COLUMNS else None
+            if headers is None:
+                self._read_each(part.packets())
+            else:
+                busy = {says(frame) for frame in self._legs.under_way}
+                self._pass(part, part_times, Taken(part, part_times.tolist(), headers, self._tcp.halves, busy), pass_on)
+            begin = end
+
+    def _pass(self, portion: Portion, times: NDArray[np.int64], taken: Taken, pass_on: Callable[[Stretch], None]) -> None:
+        """Look at those of the packets that are not taken, and hand over all that they hold together."""
+        seconds = np.diff(times // TICK_US, prepend=self._next_tick_us // TICK_US - 1)
+        passage = self._passage = Passage(portion, times.tolist(), taken, self.next_offset, np.flatnonzero(seconds).tolist())
+        write, self._write = self._write, passage.add
+        try:
+            for packet, at_us in passage:
+                self.next_offset = passage.next_offset()
+                if at_us >= self._next_tick_us:
+                    self._turn_clock(at_us)
+                self.now_us = at_us
+                if packet is not None:
+                    self._look_at(packet, at_us)
+        finally:
+            self._passage, self._write = None, write
+        stretch = passage.finish()
+        self.next_offset = stretch.offset + len(stretch.times_us)
+        self.now_us = int(times[-1])
+        passed = len(taken.index)
+        self.stats.packets += passed
+        self.stats.segments += passed
+        self.stats.frames += 2 * len(stretch.pulses)
+        pass_on(stretch)
+
+    def _about_to_look(self, request: bytes) -> None:
+        """A request may be under way on a connection that is being passed over, too: then it is to be seen there."""
+        passage = self._passage
+        if passage is not None:
+            for packet, at_us in passage.give_back(says(request)):
+                self.next_offset = passage.next_offset()
+                self._look_at(packet, at_us)
+            self.next_offset = passage.next_offset()
 
     def tick(self, at_us: int) -> None:
         """Say that the capture has reached a time, without a packet."""
@@ -294,7 +308,7 @@ class CaptureReader:
         else:
             self.stats.lost_elsewhere += count
 
-    def _pass_on(self, record: MirrorRecord) -> None:
+    def _mirrored(self, record: MirrorRecord) -> None:
         kind, group, stats = record.kind, record.group, self.stats
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:
             stats.frames += 1
@@ -318,9 +332,29 @@ class CaptureReader:
         self._write(numbered)
 
 
-def in_order(captures: Sequence[Iterator[Packet]]) -> Iterator[Packet]:
+def in_order(captures: Sequence[Iterator[Portion]]) -> Iterator[Portion]:
     """The packets of several captures by their time: parts of one, one after the other, or made at several places at once."""
-    return captures[0] if len(captures) == 1 else merge(*captures, key=itemgetter(0))
+    return captures[0] if len(captures) == 1 else _merged(captures)
+
+
+def _merged(captures: Sequence[Iterator[Portion]]) -> Iterator[Portion]:
+    """As they come: before a capture is read on, what was merged until then is given."""
+    merged: list[Packet] = []
+    for packet in merge(*map(_with_pauses, captures), key=itemgetter(0)):
+        if packet is not _PAUSE:
+            merged.append(packet)
+        elif merged:
+            yield Portion.of(merged)
+            merged.clear()
+
+
+def _with_pauses(portions: Iterator[Portion]) -> Iterator[Packet]:
+    for portion in portions:
+        yield from portion.packets()
+        yield _PAUSE
+
+
+_PAUSE: Final[Packet] = (-1, -1, b"", 0)  # before all times, so that merging goes on with it at once
 
 
 def _tick(at_us: int, cluster: str, name: str) -> MirrorRecord:

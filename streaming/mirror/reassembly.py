@@ -11,12 +11,16 @@ lost on the way, and is sent again later, sometimes much later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from streaming.mirror.segments import ACK, FIN, RST, SYN, Segment, reverse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator_model.pulse import Pulse
 
 DISORDER_US: Final = 100_000
 """How long acknowledged bytes may be missing before they count as not captured."""
@@ -38,9 +42,26 @@ HALF: Final = 0x80000000
 SPECIAL: Final = FIN | SYN | RST
 
 
-Repeats = Callable[[bytes, int], bool]
-"""Takes what a plain segment brings, and its time, if it is what is said again and again; gives whether it was. Listeners that know what
-that is may set it on a half of their stream, to be spared the rest."""
+class Repeats(Protocol):
+    """What is said again and again on a connection, and nothing else while it is set on its stream: a request of one side, of constant
+    size, and its answer. Listeners that know what that is may set it, to be spared the rest.
+    """
+
+    client_side: int
+    asked_size: int
+    answered_size: int
+    says: bytes  #: the request but for what is new in it each time
+    pulse: Pulse  #: as what it is known to those who make something of it
+
+    @property
+    def exchange(self) -> int:
+        """Number of the next on the connection."""
+
+    def is_beat(self, asked: bytes, answered: bytes) -> bool:
+        """Whether bytes of these sizes are the request and its answer."""
+
+    def passed(self, count: int) -> None:
+        """So many more of them have gone past, each with its answer; less if it is taken back."""
 
 
 class Listener(Protocol):
@@ -73,10 +94,10 @@ class _Held(NamedTuple):
         return self.start + len(self.payload) + self.missing
 
 
-class _Half:
+class Half:
     """One direction. Positions are sequence numbers that do not wrap."""
 
-    __slots__ = ("acknowledged", "finished", "held", "next", "origin", "other", "repeats", "side", "stream")
+    __slots__ = ("acknowledged", "finished", "held", "next", "origin", "other", "side", "stream")
 
     def __init__(self, stream: Stream, side: int) -> None:
         self.stream = stream
@@ -87,7 +108,6 @@ class _Half:
         self.acknowledged = -1  #: how far the receiver has acknowledged
         self.held: list[_Held] = []
         self.finished = False
-        self.repeats: Repeats | None = None
 
     def begin(self, sequence: int) -> None:
         """Say where the direction begins, or where it is first seen."""
@@ -133,12 +153,12 @@ def _patience_us(stream: Stream) -> int:
 class Stream:
     """One connection."""
 
-    __slots__ = ("halves", "held_bytes", "last_us", "listener", "over", "passed_us", "plain", "waiting_since_us")
+    __slots__ = ("halves", "held_bytes", "last_us", "listener", "over", "passed_us", "plain", "repeats", "waiting_since_us")
 
     listener: Listener
 
     def __init__(self) -> None:
-        first, second = _Half(self, 0), _Half(self, 1)
+        first, second = Half(self, 0), Half(self, 1)
         first.other, second.other = second, first
         self.halves = (first, second)
         self.plain = False  #: both positions are known and nothing waits
@@ -147,6 +167,7 @@ class Stream:
         self.passed_us = 0  #: time of what was passed on last
         self.held_bytes = 0
         self.waiting_since_us = 0
+        self.repeats: Repeats | None = None
 
     def ignore(self) -> None:
         """Nobody wants to hear of this connection any more."""
@@ -166,7 +187,7 @@ class Reassembler:
 
     def __init__(self, accept: Callable[[Stream, Segment, int], Listener | None]) -> None:
         self._accept = accept
-        self.halves: dict[bytes, _Half] = {}  #: by key
+        self.halves: dict[bytes, Half] = {}  #: by key
         self._waiting: dict[Stream, None] = {}
         self._number = 0
         self._swept_us = 0
@@ -216,7 +237,7 @@ class Reassembler:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _introduced(self, half: _Half | None, segment: Segment, at_us: int) -> _Half | None:
+    def _introduced(self, half: Half | None, segment: Segment, at_us: int) -> Half | None:
         """The direction that a SYN or the first packet belongs to; None where there is nothing to follow."""
         key, sequence, _, flags, payload, missing = segment
         opening = flags & (SYN | ACK) == SYN
@@ -243,7 +264,7 @@ class Reassembler:
         self.halves[reverse(key)] = half.other
         return half
 
-    def _consider(self, half: _Half, segment: Segment, at_us: int) -> None:
+    def _consider(self, half: Half, segment: Segment, at_us: int) -> None:
         """Take a segment that is not simply the next one."""
         _, sequence, acknowledges, flags, payload, missing = segment
         stream, other = half.stream, half.other
@@ -285,7 +306,7 @@ class Reassembler:
             self._waiting[stream] = None
             stream.waiting_since_us = stream.last_us
 
-    def _pass_on(self, half: _Half, held: _Held) -> None:
+    def _pass_on(self, half: Half, held: _Held) -> None:
         stream = half.stream
         if held is half.held[0]:
             heappop(half.held)

@@ -38,7 +38,7 @@ _IPV6_EXTENSIONS: Final = frozenset({0, 43, 44, 51, 60, 135})
 _ETHERNET: Final = dpkt.pcap.DLT_EN10MB
 
 # Where the network header begins, and where its EtherType stands; -1 where the IP version has to tell it.
-_LINKS: Final[dict[int, tuple[int, int]]] = {
+LINKS: Final[dict[int, tuple[int, int]]] = {
     _ETHERNET: (14, 12),
     dpkt.pcap.DLT_NULL: (4, -1),
     108: (4, -1),  # LOOP, which dpkt numbers by the operating system it runs on; likewise RAW
@@ -50,7 +50,7 @@ _LINKS: Final[dict[int, tuple[int, int]]] = {
     dpkt.pcap.DLT_LINUX_SLL: (16, 14),
     dpkt.pcap.DLT_LINUX_SLL2: (20, 0),
 }
-LINK_TYPES: Final = frozenset(_LINKS)
+LINK_TYPES: Final = frozenset(LINKS)
 """The link types that can be read, by their numbers in capture files."""
 
 _ipv4 = struct.Struct(">BxHxxHxBxx8s").unpack_from  # version and header length, total length, fragment, protocol, addresses
@@ -70,7 +70,7 @@ def _plain(at: int, type_at: int) -> tuple[Callable[[bytes], tuple[Any, ...]], b
     return struct.Struct(f">{to_type}BxHxxHxBxx12sIIBB").unpack_from, _IPV4 if type_at >= 0 else b"", at, at + 20
 
 
-PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in _LINKS.items()}
+PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in LINKS.items()}
 
 
 def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
@@ -135,7 +135,7 @@ def is_later_fragment(link: int, packet: bytes) -> bool:
 
 def _network(link: int, packet: bytes) -> tuple[bytes, int]:
     """EtherType of a packet, and where what it names begins; VLAN tags are passed over."""
-    at, type_at = _LINKS[link]
+    at, type_at = LINKS[link]
     kind = packet[type_at : type_at + 2] if type_at >= 0 else _by_version(packet[at])
     while kind in _VLAN_TAGS:
         kind = packet[at + 2 : at + 4]

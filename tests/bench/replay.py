@@ -24,6 +24,7 @@ from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
+from streaming.mirror.stretch import Stretch
 from tests.coordinator_model.conversation import assignment, subscription
 from tests.streaming.mirror.wires import START_US, Connection, Segment, pcap
 
@@ -196,18 +197,17 @@ class Taken:
     def record(self, record: MirrorRecord) -> None:
         self.frames += record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE
 
-    def asked(self, *_: Any) -> None:
-        self.frames += 1
-
-    def answered(self, *_: Any) -> None:
-        self.frames += 1
+    def stretch(self, stretch: Stretch) -> None:
+        self.frames += 2 * len(stretch.pulses)
+        for record in stretch.records:
+            self.record(record)
 
 
 def reading(path: Path) -> Measured:
     """Packets to mirror records or repeated heartbeats, nothing else."""
     taken = Taken()
     began, cpu = time.perf_counter(), time.process_time()
-    reader = CaptureReader(taken.record, beats=taken)
+    reader = CaptureReader(taken.record, pass_on=taken.stretch)
     with path.open("rb") as stream:
         reader.read(packets(opened(stream), print))
     reader.finish()

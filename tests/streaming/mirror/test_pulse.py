@@ -6,8 +6,10 @@ import io
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -17,16 +19,33 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror import apart
+from streaming.mirror import pcap as reading
 from streaming.mirror.apart import ReaderApart, ReaderEndedError
-from streaming.mirror.captures import opened, packets
+from streaming.mirror.captures import Portion, opened, packets
 from streaming.mirror.pcap import CaptureReader
 from streaming.offline import Offline
 from tests.coordinator_model.reference.history import History, Plan, Profile, plans
-from tests.coordinator_model.reference.unlawful import ACTS, Unlawful
-from tests.streaming.mirror.wires import Connection, Segment, pcap, sized
+from tests.coordinator_model.reference.unlawful import ACTS
+from tests.streaming.mirror.wires import Connection, Segment, pcap, pcapng, sized
 
 
-def capture_of(records: list[MirrorRecord], random: Random, *, loss: float = 0.0) -> bytes:
+def several(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """The same life led by several groups, each at another time; sometimes they share their connections."""
+    shared = random.random() < 0.2
+    lives: list[MirrorRecord] = []
+    for number, delay_us in enumerate(random.randrange(10_000_000) for _ in range(random.randrange(1, 4))):
+        for record in records:
+            if record.kind is Kind.TICK or not record.group:
+                continue
+            group, frame = str(number), record.frame
+            for length in (b"\0\1", b"\2"):  # as strings begin, in older versions and from KIP-482 on
+                frame = frame.replace(length + record.group.encode(), length + group.encode())
+            connection = record.connection if shared else f"{record.connection}-{number}"
+            lives.append(record._replace(group=group, frame=frame, connection=connection, at_us=record.at_us + delay_us))
+    return sorted(lives, key=lambda record: record.at_us)
+
+
+def wires_of(records: list[MirrorRecord], random: Random, *, loss: float = 0.0) -> list[Segment]:
     """The packets of the connections that these records are of; some are lost, told twice, or stand in another order."""
     wires: list[Segment] = []
     lines: dict[str, Connection] = {}
@@ -36,7 +55,10 @@ def capture_of(records: list[MirrorRecord], random: Random, *, loss: float = 0.0
         line = lines.get(record.connection)
         if line is None:
             client = (f"10.0.1.{len(lines) // 250}", 40_000 + len(lines))
-            line = lines[record.connection] = Connection(wires, client=client, broker=(f"10.0.0.{record.broker}", 9092), step_us=1)
+            initial = (random.randrange(2**32), random.randrange(2**32 - 500, 2**32))
+            line = lines[record.connection] = Connection(
+                wires, client=client, broker=(f"10.0.0.{record.broker}", 9092), step_us=1, initial=initial
+            )
             line.now_us = record.at_us
             if random.random() < 0.9:  # else the capture began later
                 line.open()
@@ -58,27 +80,50 @@ def capture_of(records: list[MirrorRecord], random: Random, *, loss: float = 0.0
             told.append(segment)
         elif fate < 3 * loss and len(told) > 1:
             told[-2:] = reversed(told[-2:])
-    return pcap(told)
+    return told
 
 
-def replayed(capture: bytes, reader_of: Any) -> dict[str, Any]:
+def behind_a_proxy(wires: list[Segment], random: Random) -> list[Segment]:
+    """Some of the connections are seen on both sides of a proxy, the second a little later and perhaps not from the beginning."""
+    seen_from_us = wires[0].at_us + random.choice([0, 20_000_000]) if wires else 0
+    hosts = {"10.0.1.0": "10.0.9.1"}
+
+    def beyond(end: tuple[str, int]) -> tuple[str, int]:
+        return hosts.get(end[0], f"10.0.8.{end[0].rpartition('.')[2]}"), end[1]
+
+    copies = [
+        segment._replace(at_us=segment.at_us + 50, source=beyond(segment.source), destination=beyond(segment.destination))
+        for segment in wires
+        if segment.at_us >= seen_from_us and (segment.source[1] + segment.destination[1]) % 2
+    ]
+    return sorted([*wires, *copies])
+
+
+def capture_of(records: list[MirrorRecord], random: Random, *, loss: float = 0.0) -> bytes:
+    """Of one group."""
+    return pcap(wires_of(records, random, loss=loss))
+
+
+def replayed(capture: bytes, reader_of: Any, portions: Callable[[Iterator[Portion]], Iterator[Portion]] = iter) -> dict[str, Any]:
     """All that a replay tells and knows."""
     findings: list[Any] = []
     groups: list[Any] = []
+    told: list[str] = []
     offline = Offline(
         topic="capture",
         settings=Settings(),
-        found=lambda finding: findings.append(finding.as_json()),
-        changed=lambda group, at_us: groups.append((at_us, group)),
+        found=lambda finding: told.append(finding.id) or findings.append(finding.as_json()),
+        changed=lambda group, at_us: told.append(group.group) or groups.append((at_us, group)),
     )
     reader = reader_of(offline)
-    reader.read(packets(opened(io.BytesIO(capture)), lambda _: None))
+    reader.read(portions(packets(opened(io.BytesIO(capture)), lambda _: None)))
     reader.finish()
     offline.finish()
     model = offline._models.get(0)
     return {
         "findings": findings,
         "groups": groups,
+        "in this order": told,
         "counters": offline.counters,
         "seen": (offline.groups, offline.first_us, offline.last_us),
         "stats": reader.stats,
@@ -88,19 +133,31 @@ def replayed(capture: bytes, reader_of: Any) -> dict[str, Any]:
     }
 
 
+def in_pieces(random: Random) -> Callable[[Iterator[Portion]], Iterator[Portion]]:
+    """Portions cut at any place."""
+
+    def cut(portions: Iterator[Portion]) -> Iterator[Portion]:
+        for portion in portions:
+            begin, size = 0, len(portion.at_us)
+            while begin < size:
+                end = min(begin + random.choice([1, 5, 50, 500]), size)
+                yield portion.part(begin, end)
+                begin = end
+
+    return cut
+
+
 def plain(offline: Offline) -> CaptureReader:
     """The long way: each packet through all layers, each frame as a record."""
-    reader = CaptureReader(offline.recorded)
-    reader._not_repeated = iter
-    return reader
+    return CaptureReader(offline.recorded)
 
 
 def quick(offline: Offline) -> CaptureReader:
-    return CaptureReader(offline.recorded, beats=offline)
+    return CaptureReader(offline.recorded, pass_on=offline.stretch)
 
 
 def by_another(offline: Offline) -> ReaderApart:
-    return ReaderApart(offline.recorded, beats=offline)
+    return ReaderApart(offline.recorded, pass_on=offline.stretch)
 
 
 def quiet(members: int = 2, seconds: int = 60) -> list[MirrorRecord]:
@@ -112,14 +169,25 @@ def quiet(members: int = 2, seconds: int = 60) -> list[MirrorRecord]:
     act=st.sampled_from([None, *ACTS]),
     seed=st.integers(0, 2**32 - 1),
     loss=st.sampled_from([0.0, 0.0, 0.002, 0.02]),
+    link=st.sampled_from(["Ethernet", "Ethernet", "Ethernet, VLAN", "Linux cooked v1", "Linux cooked v2", "raw IP"]),
+    write=st.sampled_from([pcap, pcapng]),
+    snap=st.sampled_from([262_144, 262_144, 150, 100]),
+    proxied=st.booleans(),
 )
-def test_the_quick_way_leaves_what_the_long_one_leaves(plan: Plan, act: type[Unlawful] | None, seed: int, loss: float) -> None:
+def test_the_quick_way_leaves_what_the_long_one_leaves(  # noqa: PLR0917
+    plan, act, seed, loss, link, write, snap, proxied
+) -> None:
     history, random = History(plan), Random(seed)
     if act is not None:
         act(random.randrange(3)).commit_to(history)
     history.run()
-    capture = capture_of(history.records, random, loss=loss)
-    assert replayed(capture, quick) == replayed(capture, plain)
+    wires = wires_of(several(history.records, random), random, loss=loss)
+    if proxied:
+        wires = behind_a_proxy(wires, random)
+    capture = pcap(wires, link=link, snap=snap) if write is pcap else pcapng(wires, link=link)
+    at_once_us = random.choice([100_000, 1_000_000, 5_000_000, 15_000_000])
+    with patch.object(reading, "WORTH_COLUMNS", 2), patch.object(reading, "LONGEST_AT_ONCE_US", at_once_us):
+        assert replayed(capture, quick, in_pieces(random)) == replayed(capture, plain)
 
 
 @given(plan=plans(), seed=st.integers(0, 2**32 - 1), loss=st.sampled_from([0.0, 0.02]))
@@ -139,10 +207,10 @@ def test_pulses_that_were_forgotten_are_told_anew(kept, monkeypatch):
 
 
 def test_quiet_groups_go_the_quick_way(monkeypatch):
+    monkeypatch.setattr(reading, "WORTH_COLUMNS", 2)
     ways: Counter[str] = Counter()
-    asked, answered, receive = Coordinator.beat_asked, Coordinator.beat_answered, Coordinator.receive
-    monkeypatch.setattr(Coordinator, "beat_asked", lambda *given: asked(*given) and not ways.update(["quick"]))
-    monkeypatch.setattr(Coordinator, "beat_answered", lambda *given: answered(*given) and not ways.update(["quick"]))
+    beat_on, receive = Coordinator.beat_on, Coordinator.receive
+    monkeypatch.setattr(Coordinator, "beat_on", lambda *given: beat_on(*given) and not ways.update({"quick": 2 * len(given[2])}))
     monkeypatch.setattr(Coordinator, "receive", lambda *given: ways.update([given[1].kind]) or receive(*given))
     records = [record for record in quiet(seconds=120) if record.api_key not in (8, 9)]
     replayed(capture_of(records, Random(1)), quick)
@@ -162,20 +230,21 @@ def test_a_reader_that_is_ended_is_one_sentence(monkeypatch):
 
 def test_what_goes_wrong_while_reading_is_raised_here():
     def failing():
-        yield from list(packets(opened(io.BytesIO(capture_of(quiet(), Random(1)))), lambda _: None))[:20]
+        for portion in packets(opened(io.BytesIO(capture_of(quiet(), Random(1)))), lambda _: None):
+            yield portion.part(0, 20)
         raise OSError("the disk is gone")
 
     received: list[MirrorRecord] = []
     offline = Offline(topic="capture", settings=Settings(), found=received.append)
     with pytest.raises(OSError, match="the disk is gone"):
-        ReaderApart(offline.recorded, beats=offline).read(failing())
+        ReaderApart(offline.recorded, pass_on=offline.stretch).read(failing())
     assert offline.counters["open"]
 
 
 def test_ctrl_c_stops_where_the_file_is_read_on():
     capture = capture_of(quiet(), Random(1))
     offline = Offline(topic="capture", settings=Settings(), found=lambda _: None)
-    reader = ReaderApart(offline.recorded, beats=offline)
+    reader = ReaderApart(offline.recorded, pass_on=offline.stretch)
     here = os.getpid()
     read_on = reader.relay(lambda _: None)
 
@@ -187,4 +256,4 @@ def test_ctrl_c_stops_where_the_file_is_read_on():
 
     with pytest.raises(KeyboardInterrupt):
         reader.read(endless())
-    assert reader.stats.packets == len(list(packets(opened(io.BytesIO(capture)), lambda _: None)))
+    assert reader.stats.packets == sum(len(portion.at_us) for portion in packets(opened(io.BytesIO(capture)), lambda _: None))

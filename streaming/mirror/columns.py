@@ -1,0 +1,361 @@
+"""Finds the heartbeats that repeat among many packets at once: their headers as columns, so that no packet is looked at by itself.
+
+Most packets of a capture of quiet groups are a heartbeat like the one before on its connection, plain success in answer to it, or a bare
+acknowledgement. Whatever follows the order of the stream and is byte for byte one of these is *taken*; the rest is for the layers
+to look at, packet by packet.
+
+The traps: from the first packet of a connection that is anything else, all that follows on it is left to the layers, for they know the
+connection as it is then; and a heartbeat is taken whole or not at all, the acknowledgement between request and answer with it. A packet
+whose headers do not lie where everyday ones do may belong to any connection, so whose it is, is asked of those who can read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from streaming.mirror.captures import laid_over
+from streaming.mirror.reassembly import HALF, MODULUS, SPECIAL
+from streaming.mirror.segments import LINKS, TCP, UNFRAGMENTED, WITHOUT_OPTIONS, reverse, segment_of
+from streaming.mirror.stretch import CORRELATION_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streaming.mirror.captures import Portion
+    from streaming.mirror.reassembly import Half, Repeats
+
+    Numbers = NDArray[np.int64]
+    Truths = NDArray[np.bool_]
+
+_IPV4: Final = 0x0800
+_TRANSPORT: Final = 20  # where TCP begins in a packet without IP options
+_KEY: Final = 12  # where the key of the connection stands in it
+_KEY_SIZE: Final = 12
+_HEADERS_SIZE: Final = 34  # up to the flags
+CORRELATION_BEGINS: Final = 8  # behind the size, and what is asked for in which version
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+_FRESH_US: Final = 60_000_000  # connections that were silent for longer are left to those who sweep
+_NEVER: Final = -1  # no segment is of that size
+
+
+def _layout(at: int, type_at: int) -> np.dtype[Any]:
+    """The headers of an everyday packet, of a link type on which IP begins and the EtherType stands there."""
+    fields = {
+        "version": ("u1", at),
+        "length": (">u2", at + 2),
+        "fragment": (">u2", at + 6),
+        "protocol": ("u1", at + 9),
+        "source": (">u4", at + 12),
+        "destination": (">u4", at + 16),
+        "source_port": (">u2", at + 20),
+        "destination_port": (">u2", at + 22),
+        "sequence": (">u4", at + 24),
+        "acknowledges": (">u4", at + 28),
+        "offset": ("u1", at + 32),
+        "flags": ("u1", at + 33),
+    }
+    if type_at >= 0:
+        fields["kind"] = (">u2", type_at)
+    formats, offsets = zip(*fields.values(), strict=True)
+    return np.dtype({"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": at + _HEADERS_SIZE})
+
+
+_LAYOUTS: Final = {link: (_layout(at, type_at), at) for link, (at, type_at) in LINKS.items()}
+
+
+class Headers(NamedTuple):
+    """Columns of the packets that look as most do."""
+
+    odd: list[int]  #: packets that do not
+    packet: Numbers  #: which the others are
+    low: NDArray[np.uint64]  #: of the two ends of the connection, as numbers
+    high: NDArray[np.uint64]
+    upwards: Truths  #: from the lower end to the higher
+    sequence: Numbers
+    acknowledges: Numbers
+    begins: Numbers  #: where in the data the payload begins
+    size: Numbers  #: of the payload; negative if the headers contradict each other
+    special: Truths  #: begins or ends the connection
+
+
+def headers_of(portion: Portion) -> Headers | None:
+    """The headers of packets, or None if they are not all of one link type, or most are not of the everyday kind."""
+    link = int(portion.link[0])
+    if link not in _LAYOUTS or (portion.link != link).any():
+        return None
+    layout, at = _LAYOUTS[link]
+    over = laid_over(portion.data, layout)
+    size = portion.end - portion.begin
+    is_long = size >= layout.itemsize
+    read = over[np.where(is_long, portion.begin, 0)] if is_long.any() else np.zeros(len(size), layout)
+    end = at + read["length"].astype(np.int64)
+    is_plain = is_long & (read["version"] == WITHOUT_OPTIONS) & (read["protocol"] == TCP) & (read["fragment"] & UNFRAGMENTED == 0)
+    is_plain &= (at < end) & (end <= size)
+    if "kind" in (layout.names or ()):
+        is_plain &= read["kind"] == _IPV4
+    packet = np.flatnonzero(is_plain)
+    if 2 * len(packet) < len(size):
+        return None
+    read, end = read[packet], end[packet]
+    source = read["source"].astype(np.uint64) << np.uint64(16) | read["source_port"]
+    destination = read["destination"].astype(np.uint64) << np.uint64(16) | read["destination_port"]
+    begins = at + _TRANSPORT + (read["offset"] >> 4).astype(np.int64) * 4
+    return Headers(
+        odd=np.flatnonzero(~is_plain).tolist(),
+        packet=packet,
+        low=np.minimum(source, destination),
+        high=np.maximum(source, destination),
+        upwards=source < destination,
+        sequence=read["sequence"].astype(np.int64),
+        acknowledges=read["acknowledges"].astype(np.int64),
+        begins=portion.begin[packet] + begins,
+        size=end - begins,
+        special=(read["flags"] & SPECIAL != 0) | (source == destination),
+    )
+
+
+class Beats(NamedTuple):
+    """Heartbeats that were taken, each with its success: columns."""
+
+    line: list[int]  #: which connection
+    asked: list[int]  #: which packet
+    answered: list[int]
+    exchange: list[int]  #: number on the connection
+    correlation_ids: list[bytes]
+
+
+class Taken:
+    """Those of the packets that are passed over; their streams are where these lead.
+
+    :param portion: the packets, in the order of the capture.
+    :param times_us: when each of them counts as captured.
+    :param halves: the directions of all connections, by key.
+    :param busy: what requests say that are under way the long way: one that is under way on two connections is an echo.
+    """
+
+    def __init__(
+        self,
+        portion: Portion,
+        times_us: Sequence[int],
+        headers: Headers,
+        halves: Mapping[bytes, Half],
+        busy: Collection[bytes],
+    ) -> None:
+        self._data = portion.data
+        self._times_us = times_us
+        self._lines = _Lines(portion, headers, halves, busy)
+        self._runs = _Runs(headers, self._lines)
+        self._runs.leave(self._lines.first_odd(portion, headers))
+        self._leave_others()
+        self._passed_us = [half.stream.passed_us if half is not None else 0 for half in self._lines.halves]
+        self._exchanges = [repeats.exchange if repeats is not None else 0 for repeats in self._lines.repeats]
+        self._counts = [0] * len(self._lines.halves)
+        self._lead_on(range(len(self._counts)))
+
+    @property
+    def index(self) -> Numbers:
+        """Which packets, connection by connection."""
+        return self._runs.packet[self._runs.taken]
+
+    def beats(self) -> Beats:
+        """The heartbeats among them, connection by connection."""
+        runs, data = self._runs, self._data
+        asked, answered = runs.beats()
+        line = runs.line[asked]
+        begins_line = np.flatnonzero(np.diff(line, prepend=-1))
+        exchange = np.array(self._exchanges, np.int64)[line] + np.arange(len(line))
+        exchange -= np.repeat(begins_line, np.diff(begins_line, append=len(line)))
+        return Beats(
+            line=line.tolist(),
+            asked=runs.packet[asked].tolist(),
+            answered=runs.packet[answered].tolist(),
+            exchange=exchange.tolist(),
+            correlation_ids=[data[at : at + CORRELATION_SIZE] for at in (runs.begins[asked] + CORRELATION_BEGINS).tolist()],
+        )
+
+    def frames(self) -> tuple[Numbers, Numbers]:
+        """The packets that hold them, and their answers."""
+        asked, answered = self._runs.beats()
+        return self._runs.packet[asked], self._runs.packet[answered]
+
+    def repeats(self, line: int) -> Repeats:
+        """What a connection repeats of which there are heartbeats."""
+        found = self._lines.repeats[line]
+        assert found is not None
+        return found
+
+    def give_back(self, says: bytes, index: int) -> list[int]:
+        """Take nothing from this packet on of the connection that says this; gives the packets that are taken no more, in their order.
+
+        A heartbeat that is under way then is given back whole.
+        """
+        line = self._lines.speaking.pop(says, None)
+        if line is None:
+            return []
+        runs, before = self._runs, self.index
+        runs.fits[(runs.line == line) & (runs.packet >= index)] = False
+        runs.settle()
+        self._lead_on([line])
+        return np.setdiff1d(before, self.index, assume_unique=True).tolist()  # type: ignore[no-any-return]
+
+    def _leave_others(self) -> None:
+        """Take no heartbeat that only looks like one by its size."""
+        runs, data, repeated = self._runs, self._data, self._lines.repeats
+        asked, answered = runs.beats()
+        places = (asked, runs.line[asked], runs.begins[asked], runs.begins[answered])
+        wrong = []
+        for place, line, begins, answer_begins in zip(*(column.tolist() for column in places), strict=True):
+            known = repeated[line]
+            assert known is not None
+            ask = data[begins : begins + known.asked_size]
+            if not known.is_beat(ask, data[answer_begins : answer_begins + known.answered_size]):
+                wrong.append(place)
+        if wrong:
+            runs.fits[wrong] = False
+            runs.settle()
+
+    def _lead_on(self, lines: Iterable[int]) -> None:
+        """Put streams where they are behind what is taken of them."""
+        runs, known = self._runs, self._lines
+        asked, answered = runs.beats()
+        counts = np.bincount(runs.line[asked], minlength=len(self._counts)).tolist()
+        last = np.full(len(self._counts), -1)
+        last[runs.line[answered]] = runs.packet[answered]  # the last one stays
+        newest, answers = runs.newest().tolist(), last.tolist()
+        for line in lines:
+            half, repeats = known.halves[line], known.repeats[line]
+            if half is None:
+                continue
+            stream, more = half.stream, counts[line] - self._counts[line]
+            if newest[line] >= 0:
+                stream.last_us = self._times_us[newest[line]]
+            if repeats is not None and more:
+                asks = stream.halves[repeats.client_side]
+                asks.next += more * repeats.asked_size
+                asks.other.next += more * repeats.answered_size
+                stream.passed_us = self._times_us[answers[line]] if counts[line] else self._passed_us[line]
+                repeats.passed(more)
+                self._counts[line] = counts[line]
+
+
+class _Lines:
+    """The connections that packets belong to, each with what its streams expect next."""
+
+    def __init__(self, portion: Portion, headers: Headers, halves: Mapping[bytes, Half], busy: Collection[bytes]) -> None:
+        _, first, of = np.unique(headers.low * _MIX + headers.high, return_index=True, return_inverse=True)
+        self.of: Numbers = of  #: by packet
+        self.is_same = (headers.low == headers.low[first][of]) & (headers.high == headers.high[first][of])  #: and none by chance
+        self.is_forth = headers.upwards == headers.upwards[first][of]  #: in the direction of the connection's first packet
+        self.halves: list[Half | None] = []  #: that direction; none if nothing can be taken
+        self.repeats: list[Repeats | None] = []
+        self.speaking: dict[bytes, int] = {}  #: who says what
+        key_at = portion.begin[headers.packet[first]] + _LAYOUTS[int(portion.link[0])][1] + _KEY
+        self._keys = [portion.data[at : at + _KEY_SIZE] for at in key_at.tolist()]
+        begun_us = int(portion.at_us[0])
+        for key in self._keys:
+            half = halves.get(key)
+            if half is not None and (not half.stream.plain or begun_us - half.stream.last_us > _FRESH_US):
+                half = None
+            self._add(half, busy)
+        self.numbers = np.array([_numbers(*line) for line in zip(self.halves, self.repeats, strict=True)], np.int64).T
+
+    def first_odd(self, portion: Portion, headers: Headers) -> Numbers:
+        """The first packet of each connection whose headers were not read."""
+        firsts = np.full(len(self._keys), len(portion.at_us))
+        lines: dict[bytes, int] = {}
+        for index in headers.odd:
+            _, link, data, original = portion.packet(index)
+            segment = segment_of(link, data, original)
+            if segment is None:
+                continue
+            if not lines:
+                lines = {key: line for line, key in enumerate(self._keys)}
+                lines |= {reverse(key): line for key, line in lines.items()}
+            line = lines.get(segment[0])
+            if line is not None:
+                firsts[line] = min(firsts[line], index)
+        return firsts
+
+    def _add(self, half: Half | None, busy: Collection[bytes]) -> None:
+        repeats = half.stream.repeats if half is not None else None
+        if repeats is not None:
+            line = len(self.repeats)
+            twin = self.speaking.setdefault(repeats.says, line)
+            if twin != line:
+                self.repeats[twin] = None
+            if twin != line or repeats.says in busy:
+                repeats = None
+        self.halves.append(half)
+        self.repeats.append(repeats)
+
+
+def _numbers(half: Half | None, repeats: Repeats | None) -> tuple[int, int, int, int, int, int]:
+    """What is to be known of a connection in columns: whether it is known; of both directions, the first packet's and the other, where they
+    are; whether the first is the client's; the sizes of its heartbeats and their answers.
+    """
+    if half is None:
+        return 0, 0, 0, 0, _NEVER, _NEVER
+    where = half.next & MODULUS, half.other.next & MODULUS
+    if repeats is None:
+        return 1, *where, 0, _NEVER, _NEVER
+    return 1, *where, half.side == repeats.client_side, repeats.asked_size, repeats.answered_size
+
+
+class _Runs:
+    """The packets in columns, connection by connection, and which of them are taken."""
+
+    def __init__(self, headers: Headers, lines: _Lines) -> None:
+        order = np.argsort(lines.of, kind="stable")
+        self.line = lines.of[order]
+        self.packet = headers.packet[order]
+        self.begins = headers.begins[order]
+        self._starts = np.flatnonzero(np.diff(self.line, prepend=-1))
+        self._judge(headers, lines, order)
+        self.settle()
+
+    def _judge(self, headers: Headers, lines: _Lines, order: Numbers) -> None:
+        """Which of them follow what comes before them, if that is taken."""
+        is_known, forth_next, back_next, is_client_forth, asked_size, answered_size = lines.numbers[:, self.line]
+        is_forth, size = lines.is_forth[order], headers.size[order]
+        is_client = is_forth == (is_client_forth != 0)
+        self._asks = is_client & (size == asked_size)
+        self._answers = ~is_client & (size == answered_size)
+        forth_next += self._before(np.where(is_forth, size, 0))
+        back_next += self._before(np.where(is_forth, 0, size))
+        own_next, other_next = np.where(is_forth, forth_next, back_next), np.where(is_forth, back_next, forth_next)
+        is_next = (headers.sequence[order] - own_next) & MODULUS == 0
+        has_seen = (other_next - headers.acknowledges[order]) & MODULUS < HALF
+        change = self._asks.astype(np.int64) - self._answers
+        self._under_way = self._before(change) + change
+        is_plain = (is_known != 0) & lines.is_same[order] & ~headers.special[order] & has_seen
+        is_beat = (self._asks & (self._under_way == 1)) | (self._answers & (self._under_way == 0))
+        self.fits = is_plain & ((size == 0) | (is_beat & is_next))
+
+    def leave(self, firsts: Numbers) -> None:
+        """Take nothing of a connection from a packet on."""
+        self.fits &= self.packet < firsts[self.line]
+        self.settle()
+
+    def settle(self) -> None:
+        """Take what fits, up to what does not, and no request without its answer."""
+        is_led_up_to = self._before(~self.fits) + ~self.fits == 0
+        place = np.arange(len(self.line))
+        ends = np.maximum.reduceat(np.where(is_led_up_to & (self._under_way == 0), place, -1), self._starts)
+        self.taken = place <= ends[self.line]
+
+    def beats(self) -> tuple[Numbers, Numbers]:
+        """The places of requests, and of their answers."""
+        return np.flatnonzero(self.taken & self._asks), np.flatnonzero(self.taken & self._answers)
+
+    def newest(self) -> Numbers:
+        """The last packet taken, by connection; -1 if there is none."""
+        return np.maximum.reduceat(np.where(self.taken, self.packet, -1), self._starts)
+
+    def _before(self, values: Any) -> Numbers:
+        """The sum of what stands before on the same connection."""
+        sums = np.cumsum(values) - values
+        return sums - sums[self._starts][self.line]  # type: ignore[no-any-return]
