@@ -18,6 +18,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.snapshots import FORMAT_VERSION
+from streaming import model_files
 from streaming.mirror_watch import repartitioned
 from streaming.sinks.topics import SetupError
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from streaming.sinks.topics import Mirror
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
 
 RESET: Final = "rebalance-monitor checkpoint reset"
@@ -225,8 +226,10 @@ def _check_query(folder: Path, query: Path) -> None:
     for archive in sorted(query.glob("state/*/*/*.zip")):
         if not zipfile.is_zipfile(archive):
             raise _corrupt(folder, archive, "is not a whole RocksDB snapshot")
-    if commits and query.name == FINDINGS and not (query / "state" / "0").is_dir():
-        raise _corrupt(folder, query / "state", "is missing")
+    if commits and query.name == FINDINGS:
+        for needed in (query / "state" / "0", folder / model_files.FOLDER):
+            if not needed.is_dir():
+                raise _corrupt(folder, needed, "is missing")
 
 
 def _newest(log: Path) -> Path | None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.snapshots import SnapshotError
-from streaming import checkpoint, seeds
+from streaming import checkpoint, model_files, seeds
 from streaming.config import ConfigError, load
 from streaming.jvm import JvmError
 from streaming.sinks.topics import SetupError, prepare
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXIT_CANNOT: Final = 2
 
-_KEPT: Final = ("monitor.json", checkpoint.FINDINGS, checkpoint.QUALITY, seeds.FOLDER)
+_KEPT: Final = ("monitor.json", checkpoint.FINDINGS, model_files.FOLDER, checkpoint.QUALITY, seeds.FOLDER)
 _PUT_AWAY: Final = "before-"
 _BEING_MADE: Final = "migrating"
 
@@ -150,6 +150,7 @@ def _sizes(folder: Path) -> Table:
         column.justify = "right"
     parts = [
         *(f"{checkpoint.FINDINGS}/{log}" for log in ("offsets", "commits", "state")),
+        model_files.FOLDER,
         checkpoint.QUALITY,
         seeds.FOLDER,
         "scratch",

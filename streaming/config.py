@@ -201,7 +201,7 @@ class Job(Section):
     shuffle_partitions: int = Field(default=1, ge=1, le=64)
     cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
     driver_memory: Annotated[str, AfterValidator(_enough_for_spark)] = Field(default="1g", pattern=r"^\d+[mg]$")
-    jvm_options: str = "-XX:TieredStopAtLevel=1"
+    jvm_options: str = "-XX:+UseSerialGC"
     restart_wait_s: float = Field(default=1.0, gt=0)
     restart_wait_max_s: float = Field(default=60.0, gt=0)
     stop_wait_s: float = Field(default=20.0, gt=0)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from coordinator_model.wire.record import HEADER_NAME
-from streaming import seeds
+from streaming import model_files, seeds
 from streaming.config import MAX_PARTITIONS
 from streaming.replay import OUTPUT_SCHEMA, STATE_SCHEMA, Model, Outputs, Replay
 
@@ -76,7 +76,7 @@ def start(
 
     :param model: class of the coordinator model, importable by the workers.
     :param settings: handed to the model as it is.
-    :param checkpoint: folder of this query's checkpoint; seeds for the models may lie beside it.
+    :param checkpoint: folder of this query's checkpoint; the models' snapshots lie beside it, and seeds for them may.
     :param partitions: of the mirror topic.
     """
     seeded = checkpoint.parent.resolve() / seeds.FOLDER
@@ -87,6 +87,7 @@ def start(
         model=model,
         settings=settings,
         run_id=uuid.uuid4().hex,
+        models=checkpoint.parent.resolve() / model_files.FOLDER,
         partitions=partitions,
         seeds=seeded if seeded.is_dir() else None,
     )

@@ -1,11 +1,10 @@
 """What runs in Spark's Python workers: all new rows of one mirror partition in, rows for the result topics out.
 
-State is one snapshot per partition, as base64: Spark hands state rows to Python and back in pickles, and its pickler writes and reads
-binary columns character by character, ASCII text in one go (15 % of the JVM's samples at 10,000 groups).
+State is where the snapshot of the partition's model is, see ``streaming.model_files``.
 
-The trap: a Python worker outlives batches, so it can keep the live model and spare itself the decoding of the blob. But a task may fail
+The trap: a Python worker outlives batches, so it can keep the live model and spare itself the reading of the snapshot. But a task may fail
 half-way and be retried, here or in another worker, and a restart begins at the last commit. So a kept model counts only if the committed
-state carries the stamp that this very worker wrote when it finished with it; else the blob is the truth.
+state names the very snapshot that this worker took when it finished with it; else the file is the truth.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import os
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
@@ -24,8 +22,9 @@ from coordinator_model.coordinator import raised_in_words
 from coordinator_model.sieve import NOTHING_SIFTED, Sieve
 from coordinator_model.wire.reader import RecordReader
 from coordinator_model.wire.record import RecordError
-from streaming import seeds
+from streaming import model_files, seeds
 from streaming.garbage import keep_collections_short
+from streaming.model_files import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from coordinator_model.wire.record import MirrorRecord
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
-STATE_SCHEMA: Final = "stamp string, snapshot string"
+STATE_SCHEMA: Final = "partition int, sequence long, digest string"
 OUTPUT_SCHEMA: Final = "topic string, key string, value string"
 
 
@@ -101,7 +100,7 @@ class Row(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    stamp: str
+    place: Place
     model: Model
 
 
@@ -117,6 +116,7 @@ _sieve: Final = Sieve(_reader)
 class Replay:
     """The stateful function: called with all new rows of one partition.
 
+    :param models: folder of the models' snapshots.
     :param partitions: of the mirror topic; None when nobody has counted.
     :param seeds: folder of snapshots that a partition without state begins with, see ``streaming.seeds``.
     """
@@ -126,6 +126,7 @@ class Replay:
     model: type[Model]
     settings: Settings
     run_id: str
+    models: Path
     partitions: int | None = None
     seeds: Path | None = None
 
@@ -134,7 +135,8 @@ class Replay:
         keep_collections_short()
         rows = in_offset_order(frames)
         partition: int = rows[0][0]
-        model = self._model(partition, state)
+        committed = Place(*state.get) if state.exists else None
+        model = self._model(partition, committed)
         out = [] if self.partitions is None else self._findings(model.spread_over(self.partitions))
         out += self._replay(model, rows)
         out += self._dead_letters(model, rows)
@@ -144,9 +146,11 @@ class Replay:
         blob = model.snapshot()
         took_ms = (time.perf_counter() - started) * 1000
         out.append(self._status(partition, model, rows, took_ms, len(blob)))
-        stamp = os.urandom(16).hex()
-        state.update((stamp, _base64(blob)))
-        _kept[self.run_id, partition] = _Kept(stamp, model)
+        place = model_files.write(self.models, partition, committed.sequence + 1 if committed else 0, blob)
+        state.update(tuple(place))
+        _kept[self.run_id, partition] = _Kept(place, model)
+        if committed is not None:
+            model_files.forget(self.models, committed)
         yield pd.DataFrame(out, columns=Row._fields)
 
     def _replay(self, model: Model, rows: list[MirrorRow]) -> list[Row]:
@@ -202,20 +206,19 @@ class Replay:
         }
         return Row(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 
-    def _model(self, partition: int, state: GroupState) -> Model:
+    def _model(self, partition: int, committed: Place | None) -> Model:
         """The model as the committed state has it. A kept one is taken out: a failure from here on leaves nothing half-advanced."""
         if _kept and next(iter(_kept))[0] != self.run_id:
             _kept.clear()
         kept = _kept.pop((self.run_id, partition), None)
-        if not state.exists:
+        if committed is None:
             seed = None if self.seeds is None else seeds.read(self.seeds, partition)
             if seed is not None:
                 return self.model.restore(seed, settings=self.settings)
             return self.model(topic=self.topic, partition=partition, settings=self.settings)
-        stamp, snapshot = state.get
-        if kept is not None and kept.stamp == stamp:
+        if kept is not None and kept.place == committed:
             return kept.model
-        return self.model.restore(base64.b64decode(snapshot), settings=self.settings)
+        return self.model.restore(model_files.read(self.models, committed), settings=self.settings)
 
 
 def are_next(rows: Sequence[MirrorRow], next_offset: int | None) -> bool:

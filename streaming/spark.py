@@ -26,8 +26,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from coordinator_model.snapshots import unpack_partition
-from streaming import jvm
+from streaming import jvm, model_files
 from streaming.job import SPARK_SETTINGS
+from streaming.model_files import Place
 from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
@@ -119,19 +120,22 @@ def snapshots(spark: SparkSession, query: Path) -> dict[int, bytes]:
     """The models' snapshots in a checkpoint of the findings query, by mirror partition, as of its newest committed batch.
 
     :raises streaming.sinks.topics.SetupError: when Spark cannot read them.
-    :raises coordinator_model.snapshots.SnapshotError: when one of them is none.
+    :raises coordinator_model.snapshots.SnapshotError: when one of them is none, or gone.
     """
     _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
     try:
-        rows = spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.snapshot").collect()
+        rows = spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.*").collect()
     except (PySparkException, Py4JError) as error:
         raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
-    blobs = [_blob(row["snapshot"]) for row in rows]
+    blobs = [_blob(row.asDict(), query.parent / model_files.FOLDER) for row in rows]
     return {unpack_partition(blob)[0]["partition"]: blob for blob in blobs}
 
 
-def _blob(snapshot: str | bytearray) -> bytes:
-    """Of a state row; the first format of checkpoints had it as it is."""
+def _blob(row: dict[str, Any], models: Path) -> bytes:
+    """Of a state row; those of the first formats of checkpoints have the snapshot itself, as bytes or as base64."""
+    if "snapshot" not in row:
+        return model_files.read(models, Place(**row))
+    snapshot = row["snapshot"]
     return base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)
 
 

@@ -44,6 +44,7 @@ _READY_TIMEOUT_S: Final = 120.0
 _POLL_S: Final = 0.1
 _END_S: Final = 2.0
 _QUIET_MS: Final = 15_000  # so that the audience sees findings resolve
+_QUICK_START: Final = "-XX:TieredStopAtLevel=1"  # it does not run long enough for more
 
 Tell = Callable[[str], None]
 
@@ -168,6 +169,7 @@ bootstrap_servers = {quoted(bootstrap)}
 [job]
 checkpoint = {quoted(str(folder / "checkpoint"))}
 log_file = {quoted(str(folder / "logs" / "spark.log"))}
+jvm_options = {quoted(_QUICK_START)}
 
 [quality]
 docs = {quoted(str(folder / "data-docs"))}

@@ -42,7 +42,11 @@ class MonitorProcess:
                     "mirror": mirror,
                     **{kind: f"{name}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")},
                 },
-                "job": {"checkpoint": str(self.folder / "checkpoint"), "log_file": str(self.folder / "log")},
+                "job": {
+                    "checkpoint": str(self.folder / "checkpoint"),
+                    "log_file": str(self.folder / "log"),
+                    "jvm_options": "-XX:TieredStopAtLevel=1",  # it does not live long enough for more
+                },
                 "quality": {"trigger_s": 1, "docs": str(self.folder / "docs")},
                 "model": {"silence_ms": SETTINGS.silence_ms, "reorder_window_ms": SETTINGS.reorder_window_ms},
             },

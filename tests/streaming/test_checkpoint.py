@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import zipfile
 
 import pytest
@@ -30,6 +31,7 @@ def folder(tmp_path):
     store.mkdir(parents=True)
     with zipfile.ZipFile(store / "9.zip", "w") as archive:
         archive.writestr("CURRENT", "x")
+    (tmp_path / "models").mkdir()
     return tmp_path
 
 
@@ -59,13 +61,19 @@ def test_a_checkpoint_of_something_else_is_refused(folder, mirror, shuffle_parti
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ({"format": 99, "release": "9.9"}, r"by release 9\.9 \(format 99; .* reads up to 2\): install .* run .*checkpoint reset"),
+        (
+            {"format": 99, "release": "9.9"},
+            rf"by release 9\.9 \(format 99; .* reads up to {checkpoint.FORMAT}\): install .* run .*checkpoint reset",
+        ),
         ({"snapshot_format": 99, "release": "9.9"}, r"by release 9\.9 \(snapshot_format 99; .* run .*checkpoint reset"),
         (
             {"spark": "4.1.3", "release": "0.0"},
             r"by Spark 4\.1\.3, not .*: install release 0\.0 again, or run .*checkpoint migrate",
         ),
-        ({"format": 0, "release": "0.0"}, r"in format 0, not 2: install release 0\.0 again, or run .*checkpoint migrate"),
+        (
+            {"format": 0, "release": "0.0"},
+            rf"in format 0, not {checkpoint.FORMAT}: install release 0\.0 again, or run .*checkpoint migrate",
+        ),
     ],
 )
 def test_a_checkpoint_that_this_release_cannot_go_on_from_is_refused_with_the_command_that_helps(folder, written, words):
@@ -142,6 +150,12 @@ def test_a_damaged_file_is_named_with_the_remedy(folder, file, content, words):
     assert message.startswith("the checkpoint is damaged: ")
     assert words in message
     assert f"run rebalance-monitor checkpoint reset, which moves {folder} away" in message
+
+
+@pytest.mark.parametrize("part", ["models", "findings/state"])
+def test_a_part_that_is_gone_is_named_too(folder, part):
+    shutil.rmtree(folder / part)
+    assert re.search(rf"{part}(/0)? is missing; run .*checkpoint reset", refusal(folder))
 
 
 def test_bytes_that_are_no_text_are_damage_too(folder):

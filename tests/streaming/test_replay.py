@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import random
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,8 +18,11 @@ from pyspark.sql.types import Row, StructType
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
+from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind, Loss, pack_envelope, pack_loss
+from streaming import model_files
 from streaming import replay as module
+from streaming.model_files import Place
 from streaming.replay import INPUT_COLUMNS, Outputs, Replay
 from tests.real.traffic import Group, breach, tick
 
@@ -62,9 +68,13 @@ def state_of(value=None):
 
 
 @pytest.fixture
-def replay():
+def replay(tmp_path):
     module._kept.clear()
-    return Replay(topic="mirror", outputs=OUTPUTS, model=Coordinator, settings=Settings(), run_id="run")
+    return replay_in(tmp_path)
+
+
+def replay_in(models, model=Coordinator, run_id="run", **given):
+    return Replay(topic="mirror", outputs=OUTPUTS, model=model, settings=Settings(), run_id=run_id, models=models, **given)
 
 
 def run(replay, batch, committed=None):
@@ -168,12 +178,13 @@ def test_heartbeats_that_are_sifted_out_leave_what_their_records_leave(seed):
     told = []
     for model in (Coordinator, HandedIn):
         module._kept.clear()
-        replay = Replay(topic="mirror", outputs=OUTPUTS, model=model, settings=Settings(), run_id="run", partitions=4)
         committed = None
         told.append([])
-        for batch in batches:
-            out, committed = run(replay, batch, committed)
-            told[-1].append(({**out, "status": {**out["status"]["mirror/0"], "took_ms": 0, "written_ms": 0}}, committed[1]))
+        with tempfile.TemporaryDirectory() as folder:
+            replay = replay_in(Path(folder), model, partitions=4)
+            for batch in batches:
+                out, committed = run(replay, batch, committed)
+                told[-1].append(({**out, "status": {**out["status"]["mirror/0"], "took_ms": 0, "written_ms": 0}}, committed))
     assert told[0] == told[1]
 
 
@@ -195,18 +206,28 @@ def test_a_batch_that_was_repeated_changes_nothing(replay):
     second, _ = run(replay, rows()[50:], committed)
     again, kept = run(replay, rows()[50:], committed)
     assert again["findings"] == second["findings"]
-    assert Coordinator.restore(base64.b64decode(kept[1]), settings=Settings()).counters["repeated records"] == 0
+    blob = model_files.read(replay.models, Place(*kept))
+    assert Coordinator.restore(blob, settings=Settings()).counters["repeated records"] == 0
 
 
-def test_a_kept_model_is_used_only_under_the_stamp_of_the_committed_state(replay, monkeypatch):
+def test_a_kept_model_is_used_only_if_the_committed_state_names_its_snapshot(replay, monkeypatch):
     restored = []
     real = Coordinator.restore
     monkeypatch.setattr(Coordinator, "restore", classmethod(lambda cls, blob, **kw: restored.append(1) or real(blob, **kw)))
     _, committed = run(replay, rows()[:20])
     _, committed = run(replay, rows()[20:40], committed)
     assert restored == []
-    run(replay, rows()[40:60], (b"another worker's", committed[1]))
+    another_workers = model_files.write(replay.models, 0, committed[1], another_model().snapshot())
+    out, _ = run(replay, rows()[40:60], another_workers)
     assert restored == [1]
+    assert out["status"]["mirror/0"]["counters"]["missing records"] == 39
+
+
+def another_model():
+    """One that has read a single record."""
+    model = Coordinator(topic="mirror", partition=0)
+    model.receive(tick(START_US)._replace(partition=0, offset=0))
+    return model
 
 
 def test_a_failure_half_way_leaves_no_model_behind(replay, monkeypatch):
@@ -217,10 +238,18 @@ def test_a_failure_half_way_leaves_no_model_behind(replay, monkeypatch):
     assert module._kept == {}
 
 
+def test_a_snapshot_that_is_gone_is_an_error_that_names_it(replay):
+    _, committed = run(replay, rows()[:20])
+    module._kept.clear()
+    file = replay.models / Place(*committed).file
+    file.unlink()
+    with pytest.raises(SnapshotError, match=f"{file} is missing"):
+        run(replay, rows()[20:40], committed)
+
+
 def test_models_of_an_earlier_run_are_forgotten(replay):
     run(replay, rows()[:20])
-    other = Replay(topic="mirror", outputs=OUTPUTS, model=Coordinator, settings=Settings(), run_id="next run")
-    run(other, rows()[:20])
+    run(replace(replay, run_id="next run"), rows()[:20])
     assert [run_id for run_id, _ in module._kept] == ["next run"]
 
 
@@ -265,8 +294,7 @@ class Stumbling(Coordinator):
 
 
 def test_a_record_that_makes_the_model_raise_is_set_aside_too(replay):
-    stumbling = Replay(topic="mirror", outputs=OUTPUTS, model=Stumbling, settings=Settings(), run_id="run")
-    out, _ = run(stumbling, rows())
+    out, _ = run(replace(replay, model=Stumbling), rows())
     assert out["dead"]["mirror/0/30"]["reason"].startswith("the model raised IndexError: a bug in line ")
     assert counted(out, "V-02") == 1
     assert out["status"]["mirror/0"]["next_offset"] == len(rows())

@@ -8,6 +8,7 @@ import json
 import lzma
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -226,7 +227,7 @@ class TestSameRecordsSameFindings:
         records.append(tick._replace(at_us=end_us, offset=len(records) + 5, kind=Kind.GAP, frame=loss))  # and five are missing
         path = tmp_path / "traffic.records"
         path.write_bytes(recording(records))
-        assert events(path) == _spark(records)
+        assert events(path) == _spark(records, tmp_path / "models")
 
     def test_a_record_that_cannot_be_read_is_a_finding_and_not_the_end(self, capture, tmp_path):
         records = captured(capture.read_bytes())
@@ -269,9 +270,9 @@ def _spread(records: list[MirrorRecord], partitions: int) -> list[MirrorRecord]:
     return out
 
 
-def _spark(records: list[MirrorRecord]) -> list[dict]:
+def _spark(records: list[MirrorRecord], models: Path) -> list[dict]:
     outputs = Outputs("findings", "groups", "status", "dead")
-    worker = Replay(topic=DEFAULT_TOPIC, outputs=outputs, model=Coordinator, settings=Settings(), run_id="run")
+    worker = Replay(topic=DEFAULT_TOPIC, outputs=outputs, model=Coordinator, settings=Settings(), run_id="run", models=models)
     rows = [
         (0, record.offset, record.at_us // 1000, record.group and record.group.encode(), record.frame, pack_envelope(record))
         for record in records
