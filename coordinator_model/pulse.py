@@ -14,9 +14,9 @@ from coordinator_model.wire import decode
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
 HEARTBEAT: Final = 12
-SIZE_PREFIX: Final = 4
 CORRELATION_BEGINS: Final = 4  # in a request; in a response it stands first
 CORRELATION_ENDS: Final = 8
+CORRELATION_SIZE: Final = 4
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE
 _new, _int = tuple.__new__, int.from_bytes
@@ -70,7 +70,6 @@ class Pulse:
     __slots__ = (
         "_answer",
         "_asks",
-        "begins",
         "broker",
         "connection",
         "constants",
@@ -79,9 +78,6 @@ class Pulse:
         "key",
         "member_id",
         "number",
-        "response_begins",
-        "response_ends",
-        "rest",
         "version",
     )
 
@@ -89,11 +85,6 @@ class Pulse:
         self.constants = constants
         self.number = -1  #: by which it is known elsewhere
         request, response, version = constants.request, constants.response, constants.api_version
-        #: the bytes before and behind the correlation id, the size among them
-        self.begins = len(request).to_bytes(SIZE_PREFIX, "big") + request[:CORRELATION_BEGINS]
-        self.rest = request[CORRELATION_ENDS:]
-        self.response_begins = len(response).to_bytes(SIZE_PREFIX, "big")
-        self.response_ends = response[SIZE_PREFIX:]
         asks: Any = decode(request, request=True, api_key=HEARTBEAT, api_version=version).body
         self._asks = asks
         self._answer: Any = decode(response, request=False, api_key=HEARTBEAT, api_version=version).body
@@ -109,7 +100,7 @@ class Pulse:
         """
         group, cluster, broker, connection, version, client_id, address, software, request, _ = self.constants
         opening = (0, offset, group, _REQUEST, at_us, cluster, broker, connection, exchange, HEARTBEAT, version)
-        frame = request[:CORRELATION_BEGINS] + correlation_id + self.rest
+        frame = request[:CORRELATION_BEGINS] + correlation_id + request[CORRELATION_ENDS:]
         number = _int(correlation_id, "big", signed=True)
         record = _new(DecodedRecord, (*opening, number, client_id, address, software, 0, 0, frame))
         record.body = self._asks
@@ -119,6 +110,6 @@ class Pulse:
         """The record of its success."""
         correlation_id = request.frame[CORRELATION_BEGINS:CORRELATION_ENDS]
         opening = (0, offset, request.group, _RESPONSE, at_us)
-        record = _new(DecodedRecord, (*opening, *request[5:17], correlation_id + self.response_ends))
+        record = _new(DecodedRecord, (*opening, *request[5:17], correlation_id + self.constants.response[CORRELATION_SIZE:]))
         record.body = self._answer
         return record

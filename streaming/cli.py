@@ -1,49 +1,80 @@
 """The command line, ``rebalance-monitor``: one command per module, put together here.
 
 The trap: a user is never shown a traceback. What a command can foresee it says itself, in one sentence and with exit status 2; what
-nobody foresaw ends here, likewise in one sentence, and ``REBALANCE_MONITOR_TRACEBACK=1`` shows the rest.
+nobody foresaw ends here, likewise in one sentence, and ``REBALANCE_MONITOR_TRACEBACK=1`` shows the rest. And nobody wants to wait: all
+commands together import half a second's worth of libraries, so only the one that is called is imported.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from streaming.checkpoint_cli import app as checkpoint_app
-from streaming.config_cli import config
-from streaming.decode_cli import decode
-from streaming.demo.cli import demo
-from streaming.mirror.tap_cli import tap
-from streaming.mirror_cli import mirror, record
-from streaming.notify_cli import notify
-from streaming.replay_cli import replay
-from streaming.rules_cli import rules
-from streaming.run_cli import run_command
-from streaming.verify_cli import verify
+_COMMANDS: Final = {
+    "demo": "streaming.demo.cli:demo",
+    "run": "streaming.run_cli:run_command",
+    "tap": "streaming.mirror.tap_cli:tap",
+    "replay": "streaming.replay_cli:replay",
+    "mirror": "streaming.mirror_cli:mirror",
+    "record": "streaming.mirror_cli:record",
+    "decode": "streaming.decode_cli:decode",
+    "rules": "streaming.rules_cli:rules",
+    "verify": "streaming.verify_cli:verify",
+    "checkpoint": "streaming.checkpoint_cli:app",
+    "notify": "streaming.notify_cli:notify",
+    "config": "streaming.config_cli:config",
+}
+"""Where the commands are, in the order in which they are shown."""
 
-app = typer.Typer(
+
+class _Commands(TyperGroup):
+    """Imports a command when it is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = dict.fromkeys(_COMMANDS)  # by which a mistyped one is told what may be meant
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        return _imported(cmd_name) if cmd_name in _COMMANDS else None
+
+
+@cache
+def _imported(name: str) -> Any:
+    module, _, attribute = _COMMANDS[name].partition(":")
+    found = getattr(import_module(module), attribute)
+    around = _group()
+    if isinstance(found, typer.Typer):
+        around.add_typer(found, name=name)
+    else:
+        around.command(name)(found)
+    group: Any = get_command(around)
+    return group.commands[name]
+
+
+def _group(**settings: Any) -> typer.Typer:
+    made = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="markdown", **settings)
+    made.callback()(lambda: None)  # or it would be no group as long as it has but one command, or none
+    return made
+
+
+app = _group(
     name="rebalance-monitor",
+    cls=_Commands,
     help="Watches Kafka consumer groups by reading the group protocol itself, and names who broke it.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo)
-app.command("run")(run_command)
-app.add_typer(checkpoint_app, name="checkpoint")
-app.add_typer(notify, name="notify")
-app.add_typer(config, name="config")
-app.command("tap")(tap)
-app.command("replay")(replay)
-app.command("mirror")(mirror)
-app.command("record")(record)
-app.command("decode")(decode)
-app.command("rules")(rules)
-app.command("verify")(verify)
 
 
 def main() -> None:

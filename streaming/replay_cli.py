@@ -22,12 +22,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from coordinator_model.findings import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
-from streaming.config import ConfigError, load
 from streaming.mirror import apart
 from streaming.mirror.apart import ReaderApart, ReaderEndedError
 from streaming.mirror.captures import CaptureError, Source, is_capture, opened, packets
 from streaming.mirror.pcap import CaptureReader, CaptureStats, in_order
-from streaming.mirror.producer import DEFAULT_TOPIC
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.offline import Offline
 from streaming.timeline import Report, Story, print_finding, print_line
@@ -111,7 +109,7 @@ def replay(
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
         raise typer.Exit(0) from None
-    except (ReplayError, ConfigError) as error:
+    except ReplayError as error:
         fail(error)
     if session.is_damaged:
         raise typer.Exit(2)
@@ -121,9 +119,16 @@ def replay(
 def settings_of(config: Path | None) -> Settings:
     """The model's settings of a configuration file.
 
-    :raises ConfigError: when it cannot be read.
+    :raises ReplayError: when it cannot be read.
     """
-    return Settings() if config is None else load(config).model
+    if config is None:
+        return Settings()
+    from streaming.config import ConfigError, load  # noqa: PLC0415 - it takes as long as all the rest together
+
+    try:
+        return load(config).model
+    except ConfigError as error:
+        raise ReplayError(str(error)) from None
 
 
 def fail(error: Exception) -> NoReturn:
@@ -201,6 +206,8 @@ class _Session:
         return Offline(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
 
     def _read_records(self, sources: Sequence[Source]) -> None:
+        from streaming.mirror.producer import DEFAULT_TOPIC  # noqa: PLC0415 - it brings the Kafka client with it
+
         offline = self._offline = self._model(DEFAULT_TOPIC)  # a file does not say; findings about the topic itself name it
         for name, source in zip(self._names, sources, strict=True):
             for record in records(source, self._damage(name)):

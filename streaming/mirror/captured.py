@@ -39,8 +39,6 @@ _API_VERSIONS: Final = 18
 _ANSWERED_ALIKE: Final = frozenset({8, _HEARTBEAT})  # OffsetCommit: no answer names a position
 _REST_OF_REQUEST: Final = 8  # what follows the correlation id
 _REST_OF_RESPONSE: Final = 4
-_CORRELATION_BEGINS: Final = SIZE_PREFIX + 4  # in a request with its size before it
-_CORRELATION_ENDS: Final = SIZE_PREFIX + _REST_OF_REQUEST
 
 # Looked up once, for they are needed with each frame.
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE
@@ -511,28 +509,25 @@ class CapturedConversation(Conversation):
 class _Heartbeat:
     """The heartbeat of a connection, and the plain success that answers it: see :class:`streaming.mirror.reassembly.Repeats`."""
 
-    __slots__ = ("_talk", "answered_size", "asked_size", "client_side", "pulse", "says")
+    __slots__ = ("_talk", "answers", "asks", "client_side", "pulse", "says")
 
     def __init__(self, talk: CapturedConversation, pulse: Pulse, client_side: int) -> None:
         self._talk = talk
         self.pulse = pulse
         self.client_side = client_side
         self.says = says(pulse.constants.request)
-        self.asked_size = SIZE_PREFIX + len(pulse.constants.request)
-        self.answered_size = SIZE_PREFIX + len(pulse.constants.response)
+        self.asks, self.answers = (_with_size(frame) for frame in pulse.constants[-2:])
 
     @property
     def exchange(self) -> int:
         return self._talk._next_number  # noqa: SLF001 - it is a part of the conversation
 
-    def is_beat(self, asked: bytes, answered: bytes) -> bool:
-        pulse = self.pulse
-        if asked[_CORRELATION_ENDS:] != pulse.rest or asked[:_CORRELATION_BEGINS] != pulse.begins:
-            return False
-        return answered == pulse.response_begins + asked[_CORRELATION_BEGINS:_CORRELATION_ENDS] + pulse.response_ends
-
     def passed(self, count: int) -> None:
         self._talk._next_number += count  # noqa: SLF001
+
+
+def _with_size(frame: bytes) -> bytes:
+    return len(frame).to_bytes(SIZE_PREFIX, "big") + frame
 
 
 def says(request: bytes) -> bytes:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from coordinator_model.pulse import CORRELATION_SIZE
 from streaming.mirror.captures import laid_over
 from streaming.mirror.reassembly import HALF, MODULUS, SPECIAL
 from streaming.mirror.segments import LINKS, TCP, UNFRAGMENTED, WITHOUT_OPTIONS, reverse, segment_of
-from streaming.mirror.stretch import CORRELATION_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,9 +36,11 @@ _TRANSPORT: Final = 20  # where TCP begins in a packet without IP options
 _KEY: Final = 12  # where the key of the connection stands in it
 _KEY_SIZE: Final = 12
 _HEADERS_SIZE: Final = 34  # up to the flags
-CORRELATION_BEGINS: Final = 8  # behind the size, and what is asked for in which version
+_ASK_ID: Final = slice(8, 8 + CORRELATION_SIZE)  # the correlation id, behind the size and what is asked for in which version
+_ANSWER_ID: Final = slice(4, 4 + CORRELATION_SIZE)
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _FRESH_US: Final = 60_000_000  # connections that were silent for longer are left to those who sweep
+_SIZES: Final = slice(4, 6)  # where they stand in the numbers of a connection
 _NEVER: Final = -1  # no segment is of that size
 
 
@@ -118,6 +120,16 @@ def headers_of(portion: Portion) -> Headers | None:
     )
 
 
+def _bytes_at(data: bytes, begins: Numbers, size: int) -> NDArray[np.uint8]:
+    """So many bytes from each place, in rows."""
+    return laid_over(data, np.dtype((np.void, size)))[begins].view(np.uint8).reshape(-1, size)
+
+
+def _rows(texts: Sequence[bytes]) -> NDArray[np.uint8]:
+    """Bytes of the same size, in rows."""
+    return np.frombuffer(b"".join(texts), np.uint8).reshape(len(texts), -1)
+
+
 class Beats(NamedTuple):
     """Heartbeats that were taken, each with its success: columns."""
 
@@ -161,6 +173,13 @@ class Taken:
         """Which packets, connection by connection."""
         return self._runs.packet[self._runs.taken]
 
+    @property
+    def is_taken(self) -> Truths:
+        """Of each packet."""
+        is_taken = np.zeros(len(self._times_us), bool)
+        is_taken[self.index] = True
+        return is_taken
+
     def beats(self) -> Beats:
         """The heartbeats among them, connection by connection."""
         runs, data = self._runs, self._data
@@ -174,7 +193,7 @@ class Taken:
             asked=runs.packet[asked].tolist(),
             answered=runs.packet[answered].tolist(),
             exchange=exchange.tolist(),
-            correlation_ids=[data[at : at + CORRELATION_SIZE] for at in (runs.begins[asked] + CORRELATION_BEGINS).tolist()],
+            correlation_ids=[data[at : at + CORRELATION_SIZE] for at in (runs.begins[asked] + _ASK_ID.start).tolist()],
         )
 
     def frames(self) -> tuple[Numbers, Numbers]:
@@ -193,8 +212,8 @@ class Taken:
 
         A heartbeat that is under way then is given back whole.
         """
-        line = self._lines.speaking.pop(says, None)
-        if line is None:
+        line = self._lines.speaking.get(says)
+        if line is None or self._newest[line] < index:
             return []
         runs, before = self._runs, self.index
         runs.fits[(runs.line == line) & (runs.packet >= index)] = False
@@ -204,19 +223,29 @@ class Taken:
 
     def _leave_others(self) -> None:
         """Take no heartbeat that only looks like one by its size."""
-        runs, data, repeated = self._runs, self._data, self._lines.repeats
+        runs = self._runs
         asked, answered = runs.beats()
-        places = (asked, runs.line[asked], runs.begins[asked], runs.begins[answered])
-        wrong = []
-        for place, line, begins, answer_begins in zip(*(column.tolist() for column in places), strict=True):
-            known = repeated[line]
-            assert known is not None
-            ask = data[begins : begins + known.asked_size]
-            if not known.is_beat(ask, data[answer_begins : answer_begins + known.answered_size]):
-                wrong.append(place)
-        if wrong:
-            runs.fits[wrong] = False
+        line = runs.line[asked]
+        sizes = self._lines.numbers[_SIZES, :][:, line]
+        wrong = np.zeros(len(line), bool)
+        for asked_size, answered_size in np.unique(sizes, axis=1).T.tolist():
+            here = np.flatnonzero((sizes[0] == asked_size) & (sizes[1] == answered_size))
+            asks = _bytes_at(self._data, runs.begins[asked[here]], asked_size)
+            answers = _bytes_at(self._data, runs.begins[answered[here]], answered_size)
+            wrong[here] = ~self._are_beats(line[here], asks, answers)
+        if wrong.any():
+            runs.fits[asked[wrong]] = False
             runs.settle()
+
+    def _are_beats(self, line: Numbers, asks: NDArray[np.uint8], answers: NDArray[np.uint8]) -> Truths:
+        """Whether requests and answers, one in each row, are what their connections repeat, and belong together."""
+        lines, which = np.unique(line, return_inverse=True)
+        usual = [self.repeats(number) for number in lines.tolist()]
+        is_ask = asks == _rows([repeats.asks for repeats in usual])[which]
+        is_answer = answers == _rows([repeats.answers for repeats in usual])[which]
+        is_ask[:, _ASK_ID] = True
+        is_answer[:, _ANSWER_ID] = answers[:, _ANSWER_ID] == asks[:, _ASK_ID]
+        return is_ask.all(axis=1) & is_answer.all(axis=1)  # type: ignore[no-any-return]
 
     def _lead_on(self, lines: Iterable[int]) -> None:
         """Put streams where they are behind what is taken of them."""
@@ -225,7 +254,8 @@ class Taken:
         counts = np.bincount(runs.line[asked], minlength=len(self._counts)).tolist()
         last = np.full(len(self._counts), -1)
         last[runs.line[answered]] = runs.packet[answered]  # the last one stays
-        newest, answers = runs.newest().tolist(), last.tolist()
+        self._newest: list[int] = runs.newest().tolist()
+        newest, answers = self._newest, last.tolist()
         for line in lines:
             half, repeats = known.halves[line], known.repeats[line]
             if half is None:
@@ -235,8 +265,8 @@ class Taken:
                 stream.last_us = self._times_us[newest[line]]
             if repeats is not None and more:
                 asks = stream.halves[repeats.client_side]
-                asks.next += more * repeats.asked_size
-                asks.other.next += more * repeats.answered_size
+                asks.next += more * len(repeats.asks)
+                asks.other.next += more * len(repeats.answers)
                 stream.passed_us = self._times_us[answers[line]] if counts[line] else self._passed_us[line]
                 repeats.passed(more)
                 self._counts[line] = counts[line]
@@ -302,7 +332,7 @@ def _numbers(half: Half | None, repeats: Repeats | None) -> tuple[int, int, int,
     where = half.next & MODULUS, half.other.next & MODULUS
     if repeats is None:
         return 1, *where, 0, _NEVER, _NEVER
-    return 1, *where, half.side == repeats.client_side, repeats.asked_size, repeats.answered_size
+    return 1, *where, half.side == repeats.client_side, len(repeats.asks), len(repeats.answers)
 
 
 class _Runs:

@@ -39,11 +39,11 @@ class Passage:
         self._taken = taken
         self._offset = offset
         self._stops = frozenset(stops)
-        self._is_taken = bytearray(len(times_us))
-        for index in taken.index.tolist():
-            self._is_taken[index] = True
+        is_taken = taken.is_taken
+        self._is_taken = bytearray(is_taken.tobytes())
         self._frames = self._frames_taken()
-        self._queue = [index for index, is_taken in enumerate(self._is_taken) if not is_taken or index in self._stops]
+        is_taken[list(stops)] = False
+        self._queue: list[int] = np.flatnonzero(~is_taken).tolist()
         self._at = -1
         self._records: list[MirrorRecord] = []
         self._made_at: list[int] = []  # by which packets, in their order

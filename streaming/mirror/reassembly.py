@@ -43,22 +43,19 @@ SPECIAL: Final = FIN | SYN | RST
 
 
 class Repeats(Protocol):
-    """What is said again and again on a connection, and nothing else while it is set on its stream: a request of one side, of constant
-    size, and its answer. Listeners that know what that is may set it, to be spared the rest.
+    """What is said again and again on a connection: a request and its answer, of constant size. Listeners that know what that is may set
+    it on their stream, to be spared it.
     """
 
     client_side: int
-    asked_size: int
-    answered_size: int
-    says: bytes  #: the request but for what is new in it each time
+    asks: bytes  #: the request, and the answer; their correlation ids are not the same each time
+    answers: bytes
+    says: bytes  #: the request without that
     pulse: Pulse  #: as what it is known to those who make something of it
 
     @property
     def exchange(self) -> int:
         """Number of the next on the connection."""
-
-    def is_beat(self, asked: bytes, answered: bytes) -> bool:
-        """Whether bytes of these sizes are the request and its answer."""
 
     def passed(self, count: int) -> None:
         """So many more of them have gone past, each with its answer; less if it is taken back."""

@@ -8,7 +8,9 @@ The trap: each of them has its place among the records and takes a number, as if
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator_model.pulse import CORRELATION_SIZE
 
 if TYPE_CHECKING:
     from array import array
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic import PlainBeat
     from coordinator_model.pulse import Pulse
     from coordinator_model.wire.record import MirrorRecord
-CORRELATION_SIZE: Final = 4
 
 
 class Stretch(NamedTuple):

@@ -27,10 +27,15 @@ def unit(file: Path) -> _Unit:
     return parsed
 
 
+def options_of(command: str) -> set[str]:
+    group = get_command(app)
+    return {name for parameter in group.get_command(None, command).params for name in parameter.opts}
+
+
 @pytest.mark.parametrize("file", UNITS, ids=lambda file: file.stem)
 def test_a_unit_starts_a_command_that_exists(file):
     program, command, *arguments = shlex.split(unit(file)["Service"]["ExecStart"])
-    options = {name for parameter in get_command(app).commands[command].params for name in parameter.opts}
+    options = options_of(command)
     assert program.endswith("/rebalance-monitor")
     assert {argument for argument in arguments if argument.startswith("--")} <= options
 
@@ -38,7 +43,7 @@ def test_a_unit_starts_a_command_that_exists(file):
 @pytest.mark.parametrize("file", UNITS, ids=lambda file: file.stem)
 def test_the_options_in_a_units_comment_exist(file):
     command = shlex.split(unit(file)["Service"]["ExecStart"])[1]
-    options = {name for parameter in get_command(app).commands[command].params for name in parameter.opts}
+    options = options_of(command)
     assert set(re.findall(r"(?<= )--[a-z-]+|(?<==)--[a-z-]+", file.read_text())) <= options
 
 
