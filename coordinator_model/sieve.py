@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 
 from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, HEARTBEAT
 from coordinator_model.wire import DecodeError, decode
@@ -22,9 +22,11 @@ from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
 MirrorRow = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
 """Partition, offset, timestamp in milliseconds, key, value, envelope."""
 
-# By the width of a msgpack integer: the first bytes that it may have, and what makes four bytes of it.
+_AnyRow = tuple[int, int, int, Any, Any, Any]
+
+# By the width of a msgpack integer: the first bytes that it may have; what goes before it, and where it begins, to make four bytes of it.
 _FIRST_BYTES: Final = {1: bytes(range(0x80)), 2: b"\xcc", 3: b"\xcd", 5: b"\xce"}
-_ZEROS: Final = {1: bytes(3), 2: bytes(3), 3: bytes(2), 5: b""}
+_FOUR_BYTES: Final = {1: (bytes(3), 0), 2: (bytes(3), 1), 3: (bytes(2), 1), 5: (b"", 1)}
 
 _NOT_AS_USUAL: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error)
 
@@ -64,21 +66,27 @@ class _Pattern(NamedTuple):
 
 
 class Line:
-    """A connection on which a heartbeat repeats: who says it, and how its rows are known."""
+    """A connection on which a heartbeat repeats: who says it, and the bytes by which its rows are known."""
 
     __slots__ = (
-        "_behind_begins",
-        "_correlation_begins",
-        "_correlation_first",
-        "_correlation_zeros",
-        "_exchange_first",
+        "answers",
+        "asks",
+        "behind",
         "broker",
         "connection",
+        "correlation_first",
+        "exchange_first",
+        "frame_begins",
+        "frame_ends",
         "generation",
         "instance_id",
         "key",
+        "label",
         "member_id",
         "pattern",
+        "record_key",
+        "success_ends",
+        "success_numbers",
         "unpack",
         "version",
     )
@@ -88,41 +96,19 @@ class Line:
         self.key = record.cluster, record.group or ""
         self.broker, self.connection, self.version = record.broker, record.connection, record.api_version
         self.member_id, self.generation, self.instance_id = says.member_id, says.generation_id, says.group_instance_id
-        before, exchange_width, label, correlation_width, _ = pattern.parts
-        numbers = struct.Struct(f">Q{len(before) + len(EXCHANGE)}x{exchange_width}s{len(label)}s{correlation_width}s")
-        self.unpack = numbers.unpack_from  #: of an envelope, from the capture time on: that, exchange, label, correlation id
-        self._behind_begins = HEAD_ENDS + numbers.size
-        self._exchange_first, self._correlation_first = _FIRST_BYTES[exchange_width], _FIRST_BYTES[correlation_width]
-        self._correlation_zeros, self._correlation_begins = _ZEROS[correlation_width], int(correlation_width > 1)
+        self.record_key, parts, self.asks, self.answers, self.frame_begins, self.frame_ends, self.success_ends = pattern
+        before, exchange_width, self.label, correlation_width, self.behind = parts
+        passed_over, behind = len(before) + len(EXCHANGE), len(self.behind)
+        numbers = f"{exchange_width}s{len(self.label)}s{correlation_width}s"
+        #: of a whole envelope: how it begins, capture time, exchange number, label, correlation id, and what is behind
+        self.unpack = struct.Struct(f">{HEAD_ENDS}sQ{passed_over}x{numbers}{behind}s").unpack
+        self.exchange_first, self.correlation_first = _FIRST_BYTES[exchange_width], _FIRST_BYTES[correlation_width]
+        self.success_numbers = _FOUR_BYTES[correlation_width]
 
-    def fits(self, key: bytes | None, envelope: bytes, exchange: bytes, label: bytes, correlation: bytes) -> bool:
-        """Whether a row is the line's, if its value is."""
-        pattern = self.pattern
-        return (
-            label == pattern.parts.label
-            and envelope[self._behind_begins :] == pattern.parts.behind
-            and key == pattern.record_key
-            and exchange[0] in self._exchange_first
-            and correlation[0] in self._correlation_first
-        )
-
-    def asks(self, head: bytes, value: Any) -> bool:
-        """Whether that is the heartbeat, by how the envelope begins and by the frame."""
-        pattern = self.pattern
-        return (
-            head == pattern.asks
-            and value is not None
-            and value[CORRELATION_ENDS:] == pattern.frame_ends
-            and value[:CORRELATION_BEGINS] == pattern.frame_begins
-        )
-
-    def succeeds(self, head: bytes, value: Any, correlation: bytes) -> bool:
-        """Whether that is the success of a request with this correlation id in its envelope."""
-        pattern = self.pattern
-        return (
-            head == pattern.answers
-            and value == self._correlation_zeros + correlation[self._correlation_begins :] + pattern.success_ends
-        )
+    def succeeds(self, value: Any, correlation: bytes) -> bool:
+        """Whether that is the frame of its plain success, for a request with this correlation id in its envelope."""
+        zeros, begins = self.success_numbers
+        return bool(value == zeros + correlation[begins:] + self.success_ends)
 
 
 class Beaten:
@@ -166,34 +152,41 @@ class Sieve:
         read: dict[int, MirrorRecord | RecordError] = {}
         mixed: set[bytes | None] = set()
         times_us = [0]
-        for place, row in enumerate(rows):
-            key, value = row[3], row[4]
-            envelope: Any = row[5]
+        # In one piece, for it is most of the work; what is missing is found out by using it.
+        for place, (_, _, _, key, value, envelope) in enumerate(cast("Sequence[_AnyRow]", rows)):
             try:
                 line = lines[envelope[AT_ENDS : envelope.index(EXCHANGE, AT_ENDS)]]
-                at_us, exchange, label, correlation = line.unpack(envelope, HEAD_ENDS)
-            except _NOT_AS_USUAL:
-                line = None
-            if line is not None and line.fits(key, envelope, exchange, label, correlation):
-                head = envelope[:HEAD_ENDS]
-                if line.asks(head, value) and line not in asked:
+                head, at_us, exchange, label, correlation, behind = line.unpack(envelope)
+                is_known = (
+                    label == line.label
+                    and behind == line.behind
+                    and key == line.record_key
+                    and exchange[0] in line.exchange_first
+                    and correlation[0] in line.correlation_first
+                )
+                asks = is_known and head == line.asks and line not in asked
+                if asks and value[CORRELATION_ENDS:] == line.frame_ends and value[:CORRELATION_BEGINS] == line.frame_begins:
                     asked[line] = place, at_us, exchange, correlation
                     times_us.append(at_us)
                     continue
-                if line in asked and line.succeeds(head, value, correlation) and asked[line][2:] == (exchange, correlation):
-                    asked_place, asked_us, _, _ = asked.pop(line)
-                    beaten = groups.get(line.key) or groups.setdefault(line.key, Beaten(line.key))
-                    beaten.beats.append((line, asked_us, at_us))
-                    beaten.places += asked_place, place
-                    times_us.append(at_us)
-                    continue
-            if _may_concern_all(row):
+                if is_known and head == line.answers and line.succeeds(value, correlation):
+                    asked_place, asked_us, asked_exchange, asked_correlation = asked[line]
+                    if asked_exchange == exchange and asked_correlation == correlation:
+                        del asked[line]
+                        beaten = groups.get(line.key) or groups.setdefault(line.key, Beaten(line.key))
+                        beaten.beats.append((line, asked_us, at_us))
+                        beaten.places += asked_place, place
+                        times_us.append(at_us)
+                        continue
+            except _NOT_AS_USUAL:
+                pass
+            if _may_concern_all(rows[place]):
                 return NOTHING_SIFTED
             mixed.add(key)
-            read[place], at_us = self._read(row)
+            read[place], at_us = self._read(rows[place])
             times_us.append(at_us)
-        mixed.update(line.pattern.record_key for line in asked)
-        whole = [beaten for beaten in groups.values() if beaten.beats[0][0].pattern.record_key not in mixed]
+        mixed.update(line.record_key for line in asked)
+        whole = [beaten for beaten in groups.values() if beaten.beats[0][0].record_key not in mixed]
         return Sifted(whole, read, max(times_us))
 
     def _read(self, row: MirrorRow) -> tuple[MirrorRecord | RecordError, int]:
