@@ -20,7 +20,7 @@ from coordinator_model.groups.classic import HEARTBEAT, LOADING, MODELLED_API_KE
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
-from coordinator_model.rules import CATALOGUE, RULES_FOR, TIMER_RULES, Breach
+from coordinator_model.rules import CATALOGUE, RULES_FOR, Breach, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
 from coordinator_model.settings import Settings
@@ -639,7 +639,7 @@ class Coordinator:
                 self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
-        dues = sorted(((due, rule) for rule in TIMER_RULES for due in rule.due(group)), key=lambda pair: pair[0].at_us)
+        dues = sorted(((due, rule) for rule in timers_for(group) for due in rule.due(group)), key=lambda pair: pair[0].at_us)
         standing = {(rule.id, due.subject) for due, rule in dues}
         for due, rule in dues:
             if due.at_us > now_us:

@@ -15,8 +15,9 @@ The traps, in the order in which they bite:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2s
+from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
@@ -854,22 +855,15 @@ class ClassicGroup:
 
         :meth:`request` would give no happenings for it.
         """
-        who = body.member_id, body.generation_id, body.group_instance_id
-        return self.may_beat_at(record.at_us, record.connection, record.exchange, *who)
-
-    def may_beat_at(  # noqa: PLR0917 - called with each frame, and names take time
-        self, at_us: int, connection: str, exchange: int, member_id: str, generation: int, instance_id: str | None
-    ) -> bool:
-        """Likewise, by what counts of the request."""
-        member = self.members.get(member_id)
+        member = self.members.get(body.member_id)
         if member is None or member.gone is not None or member.fenced_us is not None or self.changed:
             return False
-        if generation != member.joined or instance_id != member.instance_id:
+        if body.generation_id != member.joined or body.group_instance_id != member.instance_id:
             return False
-        if member.actor.connection != connection or (self.open and (connection, exchange) in self.open):
+        if member.actor.connection != record.connection or (self.open and (record.connection, record.exchange) in self.open):
             return False
         timeout_ms = member.session_timeout_ms
-        return not member.heartbeat_us or timeout_ms is None or at_us - member.heartbeat_us <= timeout_ms * 500
+        return not member.heartbeat_us or timeout_ms is None or record.at_us - member.heartbeat_us <= timeout_ms * 500
 
     def beat(self, asked: Beat, record: MirrorRecord, body: Any, correlation_id: int) -> bool:
         """Take in at once a Heartbeat request that :meth:`may_beat` and its answer, if that too changes nothing but times.
@@ -882,55 +876,65 @@ class ClassicGroup:
             return False
         if correlation_id != request.correlation_id or body.error_code or body.throttle_time_ms:
             return False
-        return self.beat_at(request.at_us, record.at_us, request.connection, request.broker, ask.member_id, ask.generation_id)
-
-    def beat_at(  # noqa: PLR0917
-        self, asked_us: int, at_us: int, connection: str, broker: str, member_id: str, generation: int
-    ) -> bool:
-        """Likewise, by what counts of the request, when it is known already that the answer is this request's, and plain success."""
-        if at_us - asked_us > SLOW_US or self.identity.alert:
+        if record.at_us - request.at_us > SLOW_US or self.identity.alert:
             return False
         newest = self.rounds[-1] if self.rounds else None
-        if newest is None or newest.generation != generation or newest.roster is None or broker != self.broker:
+        if newest is None or newest.generation != ask.generation_id or newest.roster is None or request.broker != self.broker:
             return False
-        member = self.members[member_id]
-        if member_id not in newest.roster or member.rejoin_asked_us is not None or self.state in UNSERVED:
+        member = self.members[ask.member_id]
+        if ask.member_id not in newest.roster or member.rejoin_asked_us is not None or self.state in UNSERVED:
             return False
-        self._beaten(member, connection, asked_us, at_us)
+        self._note_pace(member, request.at_us)
+        self._beaten(member, request.connection, request.at_us, record.at_us)
         return True
 
     def may_beat_on(self, beats: Iterable[PlainBeat]) -> bool:
         """Whether heartbeats, given in the order of their answers, change nothing but times, if nothing else happens between them.
 
-        Each would pass :meth:`may_beat_at` and :meth:`beat_at`; those that overlap would leave the same the long way.
+        Each would pass :meth:`may_beat` and :meth:`beat`; those that overlap would leave the same the long way.
         """
         newest = self.rounds[-1] if self.rounds else None
         if self.changed or self.open or self.identity.alert or self.state in UNSERVED or newest is None or newest.roster is None:
             return False
-        generation, roster, broker = newest.generation, newest.roster, self.broker
-        asked: dict[str, int] = {}
+        # Member → what it repeats, when it last did, and the longest pause that is plain.
+        heard: dict[str, tuple[Repeated, int, float]] = {}
         for told, asked_us, at_us in beats:
-            member_id = told.member_id
-            member = self.members.get(member_id)
-            if member is None or member.gone is not None or member.fenced_us is not None or member.rejoin_asked_us is not None:
+            known, before_us, longest_us = heard.get(told.member_id, (None, 0, 0.0))
+            if known is not told:
+                member = self.members.get(told.member_id)
+                if member is None or not self._may_repeat(member, told, newest):
+                    return False
+                timeout_ms = member.session_timeout_ms
+                longest_us = inf if timeout_ms is None else timeout_ms * 500
+                before_us = before_us or member.heartbeat_us
+            if at_us - asked_us > SLOW_US or (before_us and asked_us - before_us > longest_us):
                 return False
-            if told.generation != generation or member.joined != generation or member_id not in roster:
-                return False
-            if told.instance_id != member.instance_id or told.broker != broker or told.connection != member.actor.connection:
-                return False
-            before_us = asked.get(member_id) or member.heartbeat_us
-            timeout_ms = member.session_timeout_ms
-            if before_us and timeout_ms is not None and asked_us - before_us > timeout_ms * 500:
-                return False
-            if at_us - asked_us > SLOW_US:
-                return False
-            asked[member_id] = asked_us
+            heard[told.member_id] = told, asked_us, longest_us
         return True
 
-    def beat_on(self, beats: Iterable[PlainBeat]) -> None:
+    def _may_repeat(self, member: Member, told: Repeated, newest: Round) -> bool:
+        return (
+            member.gone is None
+            and member.fenced_us is None
+            and member.rejoin_asked_us is None
+            and told.generation == newest.generation == member.joined
+            and newest.roster is not None
+            and told.member_id in newest.roster
+            and told.instance_id == member.instance_id
+            and told.broker == self.broker
+            and told.connection == member.actor.connection
+        )
+
+    def beat_on(self, beats: Sequence[PlainBeat]) -> None:
         """Take in heartbeats that :meth:`may_beat_on`."""
-        for told, asked_us, at_us in beats:
+        last: dict[str, PlainBeat] = {}
+        for beat in beats:
+            member_id = beat[0].member_id
+            self._note_pace(self.members[member_id], beat[1])
+            last[member_id] = beat
+        for told, asked_us, at_us in last.values():
             self._beaten(self.members[told.member_id], told.connection, asked_us, at_us)
+        self.last_record_us = beats[-1][2]
 
     def _beaten(self, member: Member, connection: str, asked_us: int, at_us: int) -> None:
         line = self.lines.get(connection)
@@ -938,7 +942,6 @@ class ClassicGroup:
             line = self.lines[connection] = Line()
             self.cold_changed = True
         line.last_response_us = member.proven_us = self.last_record_us = at_us
-        self._note_pace(member, asked_us)
         member.last_frame_us = asked_us
         member.last_frame = _HEARTBEAT_NAME
 

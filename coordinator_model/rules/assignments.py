@@ -25,7 +25,7 @@ from coordinator_model.groups.facts import SyncAsk
 from coordinator_model.groups.plans import KEPT, Flaws
 from coordinator_model.groups.state import State
 from coordinator_model.groups.words import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about, admission, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, seconds, who, whom
 
 _NAMED = 3  # of many, so many are named in a summary
 
@@ -286,6 +286,7 @@ def _unowned(group: ClassicGroup) -> Iterator[Due]:
 
 A_01 = TimerRule(
     id="A-01",
+    matter=Matter.PLAN,
     name="assigns a non-member",
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,
@@ -300,6 +301,7 @@ A_01 = TimerRule(
 
 A_02 = TimerRule(
     id="A-02",
+    matter=Matter.PLAN,
     name="member left out",
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,
@@ -317,6 +319,7 @@ A_02 = TimerRule(
 
 A_03 = TimerRule(
     id="A-03",
+    matter=Matter.PLAN,
     name="partition given twice",
     severity=Severity.ERROR,
     certainty=Certainty.CERTAIN,
@@ -332,6 +335,7 @@ A_03 = TimerRule(
 
 A_04 = TimerRule(
     id="A-04",
+    matter=Matter.PLAN,
     name="unsubscribed topic assigned",
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
@@ -346,6 +350,7 @@ A_04 = TimerRule(
 
 A_05 = TimerRule(
     id="A-05",
+    matter=Matter.PLAN,
     name="delivered is not what was submitted",
     severity=Severity.CRITICAL,
     certainty=Certainty.CONFIRMED,
@@ -361,6 +366,7 @@ A_05 = TimerRule(
 
 A_06 = TimerRule(
     id="A-06",
+    matter=Matter.PLAN,
     name="empty assignment delivered",
     severity=Severity.CRITICAL,
     certainty=Certainty.CONFIRMED,
@@ -391,6 +397,7 @@ A_07 = FrameRule(
 
 A_08 = TimerRule(
     id="A-08",
+    matter=Matter.PLAN,
     name="leader submits nothing",
     severity=Severity.ERROR,
     certainty=Certainty.CERTAIN,
@@ -406,6 +413,7 @@ A_08 = TimerRule(
 
 A_09 = TimerRule(
     id="A-09",
+    matter=Matter.PLAN,
     name="partition moved in one step",
     severity=Severity.ERROR,
     certainty=Certainty.HEURISTIC,

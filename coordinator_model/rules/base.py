@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from coordinator_model.findings import Blame, Certainty, Evidence, Severity, iso_utc
@@ -77,10 +78,19 @@ class FrameRule(Rule):
     quiet_times: int = 1  #: how many times the configured span it must not recur to be over; more where recurring takes its time
 
 
+class Matter(Enum):
+    """What a timer rule speaks of. A group in which there is no such thing need not be looked at by it."""
+
+    ANYTHING = auto()
+    REQUEST = auto()  #: a request that is owed an answer
+    PLAN = auto()  #: a plan, or an answer, that does not fit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerRule(Rule):
     """Tells what is due, and when."""
 
+    matter: Matter = Matter.ANYTHING
     due: Callable[[ClassicGroup], Iterable[Due]]
 
 

@@ -26,7 +26,7 @@ from coordinator_model.groups.coordination import (
 from coordinator_model.groups.facts import Exchange, Round
 from coordinator_model.groups.happenings import Mismatched
 from coordinator_model.groups.words import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
 _HANGS_US: Final = 30_000_000
@@ -305,6 +305,7 @@ def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
 
 C_01 = TimerRule(
     id="C-01",
+    matter=Matter.REQUEST,
     name="unanswered request",
     severity=Severity.ERROR,
     certainty=Certainty.HEURISTIC,
@@ -322,6 +323,7 @@ C_01 = TimerRule(
 
 C_02 = TimerRule(
     id="C-02",
+    matter=Matter.REQUEST,
     name="JoinGroup forgotten",
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,
@@ -340,6 +342,7 @@ C_02 = TimerRule(
 
 C_03 = TimerRule(
     id="C-03",
+    matter=Matter.REQUEST,
     name="SyncGroup forgotten",
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,

@@ -39,7 +39,20 @@ from coordinator_model.groups.facts import MAX_INT32, Exchange, JoinAsk, Member,
 from coordinator_model.groups.happenings import Mixed
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.assignments import suspected, suspects
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.base import (
+    Breach,
+    Due,
+    FrameRule,
+    Matter,
+    Rule,
+    TimerRule,
+    a_or_an,
+    about,
+    admission,
+    seconds,
+    who,
+    whom,
+)
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name
 
 _HEARTBEAT: Final = 12
@@ -591,6 +604,7 @@ P_07 = FrameRule(
 
 P_08 = TimerRule(
     id="P-08",
+    matter=Matter.PLAN,
     name="impossible order",
     severity=Severity.CRITICAL,
     certainty=Certainty.CONFIRMED,

@@ -23,7 +23,7 @@ from coordinator_model.groups.facts import Exchange, IssuedId, Member, Orphan, R
 from coordinator_model.groups.happenings import Refused, ToldToRejoin
 from coordinator_model.groups.state import State
 from coordinator_model.groups.timeline import NotRecovered
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.wire import API_NAMES
 
@@ -373,6 +373,7 @@ def _not_recovered(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
 
 R_01 = TimerRule(
     id="R-01",
+    matter=Matter.REQUEST,
     name="join phase overdue",
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,
@@ -419,6 +420,7 @@ R_03 = TimerRule(
 
 R_04 = TimerRule(
     id="R-04",
+    matter=Matter.REQUEST,
     name="assignment sent, nobody answered",
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,
@@ -467,6 +469,7 @@ R_08 = FrameRule(
 
 R_09 = TimerRule(
     id="R-09",
+    matter=Matter.REQUEST,
     name="pending id blocks",
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,

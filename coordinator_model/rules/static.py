@@ -29,7 +29,7 @@ from coordinator_model.groups.happenings import (
     WentOnFenced,
 )
 from coordinator_model.groups.state import State
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES
 
 _UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
@@ -368,6 +368,7 @@ S_05 = TimerRule(
 
 S_06 = TimerRule(
     id="S-06",
+    matter=Matter.REQUEST,
     name="absent static member blocks the join phase",
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,

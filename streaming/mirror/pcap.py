@@ -43,9 +43,11 @@ TICK_US: Final = 1_000_000
 _STEP_BACK_US: Final = 5_000_000
 _LONGEST_PAUSE_US: Final = 86_400_000_000  # a longer one is two captures in one, and not filled with ticks
 
-# What came in so long a time is looked at in columns at once: the longer, the less it costs, but the more of it belongs to groups that
-# something else happens to meanwhile.
+# What came in so long a time is looked at in columns at once: the longer, the less it costs, but the more of it belongs to connections and
+# groups that something else happens to meanwhile. So it is longer where most can be passed over, and shorter where it cannot.
+SHORTEST_AT_ONCE_US: Final = 500_000
 LONGEST_AT_ONCE_US: Final = 15_000_000
+_FEW, _MOST = 0.6, 0.8
 WORTH_COLUMNS: Final = 32
 
 _TLS_HANDSHAKE: Final = b"\x16\x03"
@@ -129,6 +131,7 @@ class CaptureReader:
         self._legs = Legs(self._mirrored, self._about_to_look)
         self._tcp = Reassembler(self._accept)
         self._next_tick_us = 0
+        self._at_once_us = SHORTEST_AT_ONCE_US
 
     @property
     def echoes(self) -> int:
@@ -172,15 +175,24 @@ class CaptureReader:
             return
         begin = 0
         while begin < len(times):
-            end = int(np.searchsorted(times, times[begin] + LONGEST_AT_ONCE_US))
+            end = int(np.searchsorted(times, times[begin] + self._at_once_us))
             part, part_times = portion.part(begin, end), times[begin:end]
             headers = headers_of(part) if end - begin >= WORTH_COLUMNS else None
             if headers is None:
                 self._read_each(part.packets())
             else:
                 busy = {says(frame) for frame in self._legs.under_way}
-                self._pass(part, part_times, Taken(part, part_times.tolist(), headers, self._tcp.halves, busy), pass_on)
+                taken = Taken(part, part_times.tolist(), headers, self._tcp.halves, busy)
+                self._choose_how_long(len(taken.index) / len(part_times))
+                self._pass(part, part_times, taken, pass_on)
             begin = end
+
+    def _choose_how_long(self, share: float) -> None:
+        """Of what is looked at at once, by the share that was passed over."""
+        if share >= _MOST:
+            self._at_once_us = min(2 * self._at_once_us, LONGEST_AT_ONCE_US)
+        elif share < _FEW:
+            self._at_once_us = max(self._at_once_us // 2, SHORTEST_AT_ONCE_US)
 
     def _pass(self, portion: Portion, times: NDArray[np.int64], taken: Taken, pass_on: Callable[[Stretch], None]) -> None:
         """Look at those of the packets that are not taken, and hand over all that they hold together."""

@@ -186,7 +186,7 @@ def test_the_quick_way_leaves_what_the_long_one_leaves(  # noqa: PLR0917
         wires = behind_a_proxy(wires, random)
     capture = pcap(wires, link=link, snap=snap) if write is pcap else pcapng(wires, link=link)
     at_once_us = random.choice([100_000, 1_000_000, 5_000_000, 15_000_000])
-    with patch.object(reading, "WORTH_COLUMNS", 2), patch.object(reading, "LONGEST_AT_ONCE_US", at_once_us):
+    with patch.object(reading, "WORTH_COLUMNS", 2), patch.object(reading, "SHORTEST_AT_ONCE_US", at_once_us):
         assert replayed(capture, quick, in_pieces(random)) == replayed(capture, plain)
 
 
