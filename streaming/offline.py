@@ -167,6 +167,11 @@ class Offline:
                 self._found(finding)
         self._look(self.last_us)
 
+    @property
+    def next_offset(self) -> int:
+        """Number of the next record of a capture."""
+        return (self._models[0].next_offset or 0) if self._models else 0
+
     def model_counters(self) -> Counter[str]:
         """What the models counted, all partitions together."""
         return sum((model.counters for model in self._models.values()), Counter())

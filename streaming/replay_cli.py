@@ -177,6 +177,10 @@ class _Session:
                 self._reader.read(in_order(captures))
             except ReaderEndedError as error:
                 raise ReplayError(f"{_listed(files)} {error}") from None
+            except KeyboardInterrupt:
+                if isinstance(reader, CaptureReader):
+                    reader.next_offset = offline.next_offset  # what was read and not taken in any more has no number
+                raise
 
     @property
     def has_begun(self) -> bool:

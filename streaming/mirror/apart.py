@@ -11,6 +11,7 @@ through a frame. And a child may die: that is one sentence, not silence.
 
 from __future__ import annotations
 
+import fcntl
 import marshal
 import os
 import pickle
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 ENTRIES: Final = 2_000
 """To a batch."""
+
+PIPE_SIZE: Final = 2**20
 
 PULSES_KEPT: Final = 10_000
 """Known to both sides, half a kilobyte each. Beyond it they are told anew, as they come."""
@@ -102,6 +105,7 @@ class ReaderApart:
         :raises KeyboardInterrupt: when it was told to; what had been read until then is taken in.
         """
         ours, theirs = Pipe(duplex=False)
+        _widen(ours)
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each side is ready for them
         child = os.fork()
         if not child:
@@ -241,6 +245,13 @@ class _Batches:
         if self._pulses - self._known_from > PULSES_KEPT // 2:
             self._known_from = pulse.number
         self._add((pulse.number, *pulse.constants))
+
+
+def _widen(pipe: Connection) -> None:
+    """Let the child be some stretches ahead: what fits into the pipe need not be waited for."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with suppress(OSError):  # more than this user may have; it is then as it was
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_SIZE)
 
 
 def _entry(record: MirrorRecord) -> tuple[Any, ...]:

@@ -24,11 +24,13 @@ from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_envelop
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming import replay_cli
 from streaming.cli import app
+from streaming.mirror import pcap as pcap_reading
 from streaming.mirror.apart import ReaderApart
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
 from streaming.mirror.producer import DEFAULT_TOPIC
 from streaming.mirror.record_file import RecordFile
+from streaming.offline import Offline
 from streaming.replay import INPUT_COLUMNS, Outputs, Replay
 from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
 from tests.streaming.mirror.wires import CLIENT, Connection, Segment, pcap, pcapng
@@ -402,3 +404,21 @@ class TestPipes:
         assert done.stdout == b"{"
         assert b"Traceback" not in done.stderr
         assert b"error" not in done.stderr
+
+
+def test_what_an_interruption_kept_from_the_model_is_no_gap_of_the_mirror(healthy, monkeypatch):
+    monkeypatch.setattr(pcap_reading, "WORTH_COLUMNS", 2)
+    monkeypatch.setattr(pcap_reading, "SHORTEST_AT_ONCE_US", 100_000)
+    take_in, taken = Offline.stretch, []
+
+    def interrupted(offline, stretch):
+        taken.append(stretch)
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        take_in(offline, stretch)
+
+    monkeypatch.setattr(Offline, "stretch", interrupted)
+    result = invoke("--format", "json", healthy)
+    assert len(taken) == 2
+    assert "V-01" not in result.stdout
+    assert "interrupted: what follows was not read" in result.stderr
