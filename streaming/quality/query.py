@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 POOL: Final = "quality"
 """Spark's scheduler shares cores between pools; in one pool it would be first come, first served."""
 
-NICENESS: Final = 5
-"""A third of a contended core's time, so that a machine that is always busy leaves something for the checks."""
+NICENESS: Final = 10
+"""A tenth of a contended core's time: findings hardly feel it, and a machine that is always busy leaves something for the checks."""
 
 
 def start(spark: SparkSession, config: MonitorConfig, checker: Checker) -> StreamingQuery:

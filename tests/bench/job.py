@@ -7,8 +7,9 @@ frames, which is the engine's own limit; and one state row per group, the natura
 heartbeats with breaches among them that are certain from two frames alone (rule M-08), so that nothing waits for other frames. Latency
 is the reader's clock when it has the finding, minus the capture time of the frame.
 
-The trap: on a shared machine seconds do not travel. So every step also tells how many cores each process took and how many went to
-others, and ``--results`` keeps it all as JSON lines.
+The traps. On a shared machine seconds do not travel: so every step also tells how many cores each process took, how many went to
+others, and how long a turn of a bare loop takes, and ``--results`` keeps it all as JSON lines. And a JVM takes a minute of load to compile
+what it runs: so each mode is warmed up.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from tests.bench.rows import RowPerGroup
 from tests.bench.usage import ROLES, Usage
 
 PARTITIONS = 4
-SETTLE_S = 5.0  # at each rate, before anything is measured
+SETTLE_S = 10.0  # at each rate, before anything is measured
+FAR_BEHIND_S = 10.0  # a mode with more than that unread at the end of a step is asked for no more
 STUCK_S = 300.0
 MODES: dict[str, tuple[type[Monitor], type[Any]]] = {
     "real": (Monitor, Coordinator),
@@ -56,6 +58,7 @@ class Generator:
     def __init__(self, bootstrap: str, topic: str, options: argparse.Namespace) -> None:
         command = [sys.executable, "-m", "tests.bench.load", bootstrap, topic, "--partitions", str(PARTITIONS)]
         command += ["--groups", str(options.groups), "--members", str(options.members)]
+        command += ["--speed", str(options.speed), "--behind", str(options.behind_s)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -139,6 +142,7 @@ class Bench:
         """One measured step; gives what is known of it."""
         self.seen.clear()
         self.batches.clear()
+        loop_ns = bare_loop_ns()
         before, read = Usage.now(), self.read
         answer = self.command(**command)
         if command["do"] == "backlog":
@@ -164,8 +168,16 @@ class Bench:
             "load_cpu_s": round(answer["cpu_s"], 2),
             "memory_mib": {role: round(after.by_role[role].rss_mib) for role in ("JVM", "worker", "driver")},
             "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
-            "load_average": round(os.getloadavg()[0], 1),
+            "loop_ns": loop_ns,
         }
+
+
+def bare_loop_ns() -> int:
+    """What the machine is worth just now: CPU time of one turn of a loop that does nothing but add."""
+    began, total = time.process_time_ns(), 0
+    for number in range(1_000_000):
+        total += number
+    return (time.process_time_ns() - began) // 1_000_000
 
 
 def _quantile(ordered: list[Any], share: float) -> Any:
@@ -221,11 +233,16 @@ def say(what: str) -> None:
 
 
 def measure(bench: Bench, options: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) -> None:
-    """All steps of one mode."""
+    """All steps of one mode, as far as it keeps up."""
+    if options.rates and options.warm_up:
+        bench.command(do="steady", rate=min(options.rates), seconds=options.warm_up)
     for rate in options.rates:
         bench.command(do="steady", rate=rate, seconds=SETTLE_S)
-        tell(bench.step(f"{rate:,}/s", do="steady", rate=rate, seconds=options.seconds))
+        result = bench.step(f"{rate:,}/s", do="steady", rate=rate, seconds=options.seconds)
+        tell(result)
         bench.drain()
+        if result["behind"] > rate * FAR_BEHIND_S:
+            return
     if options.ahead:
         tell(bench.step("sustained", do="follow", ahead=options.ahead, seconds=options.seconds))
         bench.drain()
@@ -237,14 +254,28 @@ def table(results: list[dict[str, Any]]) -> Table:
     shown = Table(
         title=f"capture → finding readable, broker and load on the same {os.cpu_count()} cores", box=None, title_justify="left"
     )
-    for heading in ("model", "load", "frames/s", "findings", "p50 s", "p99 s", "batch ms", "behind", "µs/frame", *ROLES, "others"):
+    for heading in (
+        "model",
+        "load",
+        "frames/s",
+        "findings",
+        "p50 s",
+        "p99 s",
+        "batch ms",
+        "behind",
+        "µs/frame",
+        *ROLES,
+        "others",
+        "loop ns",
+    ):
         shown.add_column(heading, justify="right")
     for result in results:
         cells = [result["mode"], result["step"], f"{result['frames_per_s']:,}", str(result["findings"])]
         cells += [
             str(result[key] if result[key] is not None else "") for key in ("p50_s", "p99_s", "batch_ms", "behind", "us_per_frame")
         ]
-        shown.add_row(*cells, *(f"{result['cores'][role]:.2f}" for role in (*ROLES, "others")))
+        cells += [f"{result['cores'][role]:.2f}" for role in (*ROLES, "others")]
+        shown.add_row(*cells, str(result["loop_ns"]))
     return shown
 
 
@@ -275,9 +306,13 @@ def main() -> None:
     parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES), help=f"of {', '.join(MODES)}")
     parser.add_argument("--seconds", type=float, default=20, help="measured time of each step")
     parser.add_argument(
-        "--ahead", type=int, default=40_000, help="frames unread while the highest rate is sought; 0: leave that out"
+        "--ahead", type=int, default=150_000, help="frames unread while the highest rate is sought; 0: leave that out"
     )
-    parser.add_argument("--backlog", type=int, default=400_000, help="frames to catch up with; 0: leave that out")
+    parser.add_argument("--backlog", type=int, default=1_000_000, help="frames to catch up with; 0: leave that out")
+    parser.add_argument(
+        "--warm-up", type=float, default=90, metavar="S", help="of each mode, at the lowest rate: the JVM compiles for so long"
+    )
+    parser.set_defaults(speed=1.0, behind_s=0.0)
     add_common(parser)
     options = parser.parse_args()
     if unknown := set(options.modes) - set(MODES):

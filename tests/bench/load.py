@@ -1,6 +1,6 @@
 """The load of ``make bench``: steady traffic of many groups, cheap enough to leave the machine to what is measured.
 
-    python -m tests.bench.load HOST:PORT TOPIC [--groups 10000] [--members 2] [--partitions 4]
+    python -m tests.bench.load HOST:PORT TOPIC [--groups 10000] [--members 2] [--partitions 4] [--speed 1] [--behind 0]
 
 Reads commands as JSON lines and answers each with one (:class:`Load`). Heartbeats are encoded once; what differs between two heartbeats
 of a member, capture time and exchange number, is patched into them a batch at a time, and Kafka's Produce requests are put together
@@ -52,6 +52,22 @@ NOTHING = wire.encode_assignment(wire.ConsumerProtocolAssignment(), 0)
 
 _BATCH = struct.Struct(">qiibIhiqqqhii")
 _CRC_FROM = 21  # the checksum covers what follows it
+
+
+class Clock:
+    """What the capture's clock says: it may go faster than ours, and then begins behind it.
+
+    :param speed: capture seconds in one of ours.
+    :param behind_s: how far it is behind when it begins.
+    """
+
+    def __init__(self, speed: float = 1.0, behind_s: float = 0.0) -> None:
+        self._speed = speed
+        self._began_s = time.time()
+        self._begins_s = self._began_s - behind_s
+
+    def now_us(self) -> int:
+        return int((self._begins_s + (time.time() - self._began_s) * self._speed) * 1e6)
 
 
 @dataclass
@@ -296,6 +312,7 @@ class Load:
     groups: int
     members: int
     partitions: int
+    clock: Clock = field(default_factory=Clock)
     sent: int = 0
     read: int = 0
     breaches: int = 0
@@ -317,7 +334,7 @@ class Load:
 
     def form(self) -> None:
         """Let all groups join and sync."""
-        now_us = time.time_ns() // 1000
+        now_us = self.clock.now_us()
         by_group: dict[str, list[Member]] = defaultdict(list)
         for members in self._steady.values():
             for member in members:
@@ -354,7 +371,7 @@ class Load:
 
     def idle(self) -> None:
         """A tick to every partition, once a second."""
-        now_us = time.time_ns() // 1000
+        now_us = self.clock.now_us()
         if self._due("tick", now_us / 1e6, 1):
             for partition in self._steady:
                 self._extra[partition].append(tick(now_us, "orders"))
@@ -365,7 +382,7 @@ class Load:
         self._told = {"tick": self._told.get("tick", 0)}
 
     def _send(self, due: float) -> int:
-        now_us = time.time_ns() // 1000
+        now_us = self.clock.now_us()
         batches, count = {}, 0
         for partition, heartbeats in self._heartbeats.items():
             blocks = int(due * self._share[partition] / BLOCK)
@@ -380,7 +397,7 @@ class Load:
     def _accompany(self, elapsed: float) -> None:
         """Ticks, breaches, commits and rebalances, as many as are due after so many seconds."""
         self.idle()
-        now_us = time.time_ns() // 1000
+        now_us = self.clock.now_us()
         for _ in range(self._due("breach", elapsed, BREACHES_PER_S)):
             self._put(breach(self.breaches % BREACH_NAMES, now_us - 1_000))
             self.breaches += 1
@@ -428,8 +445,11 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--members", type=int, default=2)
     parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--speed", type=float, default=1.0, help="of the clock in the data")
+    parser.add_argument("--behind", type=float, default=0.0, metavar="S", help="where that clock begins, before ours")
     options = parser.parse_args()
-    load = Load(Broker(options.broker, options.topic), options.groups, options.members, options.partitions)
+    clock = Clock(options.speed, options.behind)
+    load = Load(Broker(options.broker, options.topic), options.groups, options.members, options.partitions, clock)
     commands: queue.Queue[dict[str, Any] | None] = queue.Queue()
 
     def listen() -> None:

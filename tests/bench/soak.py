@@ -1,6 +1,8 @@
 """Whether anything grows while the job runs for hours: memory, threads, file handles, checkpoint. ``make soak``.
 
-    python -m tests.bench.soak [--minutes 120] [--rate 2000] [--groups 10000] [--warm-up 5] [--results FILE]
+    python -m tests.bench.soak [--minutes 120] [--speed 1] [--rate 2000] [--groups 10000] [--warm-up 5] [--results FILE]
+
+With ``--speed 2`` the clock in the data runs twice as fast as ours, and gets in an hour as far as ours in two.
 
 Ends with status 1 if something grew since the warm-up; ``tests.bench.trend`` says what is growth.
 """
@@ -26,6 +28,7 @@ from tests.bench.usage import Usage
 
 SAMPLE_S = 10.0
 STRETCH_S = 60.0  # one command to the load
+MARGIN_MINUTES = 10  # a loaded machine takes its time
 
 
 def sample(bench: Bench) -> dict[str, float]:
@@ -50,12 +53,14 @@ def table(verdicts: list[Verdict], minutes: float) -> Table:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--speed", type=float, default=1.0, help="of the clock in the data")
     parser.add_argument("--rate", type=int, default=2000, help="frames a second")
     parser.add_argument("--warm-up", type=float, default=5, metavar="MINUTES", help="of the whole, not judged")
     add_common(parser)
     options = parser.parse_args()
     if options.minutes <= options.warm_up:
         parser.error("--minutes must exceed --warm-up")
+    options.behind_s = (options.speed - 1) * 60 * (options.minutes + MARGIN_MINUTES)  # so that it does not get ahead of ours
     samples: list[dict[str, float]] = []
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker())
