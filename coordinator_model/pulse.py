@@ -14,9 +14,9 @@ from coordinator_model.wire import decode
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
 HEARTBEAT: Final = 12
-CORRELATION_BEGINS: Final = 4  # in a request; in a response it stands first
-CORRELATION_ENDS: Final = 8
 CORRELATION_SIZE: Final = 4
+CORRELATION_BEGINS: Final = 4  # in a request; in a response it stands first
+CORRELATION_ENDS: Final = CORRELATION_BEGINS + CORRELATION_SIZE
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE
 _new, _int = tuple.__new__, int.from_bytes

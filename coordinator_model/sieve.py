@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Self, cast
 
-from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, HEARTBEAT
+from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, CORRELATION_SIZE, HEARTBEAT
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.reader import AT_ENDS, EXCHANGE, HEAD_ENDS, KNOWN_LIMIT, EnvelopeParts, RecordReader
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
@@ -61,7 +61,7 @@ class _Pattern(NamedTuple):
             answers[:HEAD_ENDS],
             frame[:CORRELATION_BEGINS],
             frame[CORRELATION_ENDS:],
-            success[CORRELATION_ENDS - CORRELATION_BEGINS :],
+            success[CORRELATION_SIZE:],
         )
 
 

@@ -229,6 +229,9 @@ class Quality(Section):
     docs_history: int = Field(default=20, ge=1, le=1000)
 
 
+SHORT_LIVED_JVM: Final = "-XX:TieredStopAtLevel=1"
+"""``job.jvm_options`` for who does not run long enough for more: a start takes less processor time, everything after it more."""
+
 _AT_LEAST_ONE: Final = frozenset({"zombie_refusals", "quiet_ms", "unbounded_join_ms", "silence_ms", "forget_group_ms"})
 
 

@@ -79,7 +79,8 @@ def start(
     :param checkpoint: folder of this query's checkpoint; the models' snapshots lie beside it, and seeds for them may.
     :param partitions: of the mirror topic.
     """
-    seeded = checkpoint.parent.resolve() / seeds.FOLDER
+    folder = checkpoint.parent.resolve()
+    seeded = folder / seeds.FOLDER
     begin = seeds.starting_offsets(seeded, config.topics.mirror, partitions) if seeded.is_dir() else None
     replay = Replay(
         topic=config.topics.mirror,
@@ -87,7 +88,7 @@ def start(
         model=model,
         settings=settings,
         run_id=uuid.uuid4().hex,
-        models=checkpoint.parent.resolve() / model_files.FOLDER,
+        models=folder / model_files.FOLDER,
         partitions=partitions,
         seeds=seeded if seeded.is_dir() else None,
     )

@@ -856,11 +856,9 @@ class ClassicGroup:
         :meth:`request` would give no happenings for it.
         """
         member = self.members.get(body.member_id)
-        if member is None or member.gone is not None or member.fenced_us is not None or self.changed:
+        if member is None or self.changed or (self.open and (record.connection, record.exchange) in self.open):
             return False
-        if body.generation_id != member.joined or body.group_instance_id != member.instance_id:
-            return False
-        if member.actor.connection != record.connection or (self.open and (record.connection, record.exchange) in self.open):
+        if not _may_ask(member, body.generation_id, body.group_instance_id, record.connection):
             return False
         timeout_ms = member.session_timeout_ms
         return not member.heartbeat_us or timeout_ms is None or record.at_us - member.heartbeat_us <= timeout_ms * 500
@@ -878,11 +876,8 @@ class ClassicGroup:
             return False
         if record.at_us - request.at_us > SLOW_US or self.identity.alert:
             return False
-        newest = self.rounds[-1] if self.rounds else None
-        if newest is None or newest.generation != ask.generation_id or newest.roster is None or request.broker != self.broker:
-            return False
         member = self.members[ask.member_id]
-        if ask.member_id not in newest.roster or member.rejoin_asked_us is not None or self.state in UNSERVED:
+        if self.state in UNSERVED or not self._is_served(member, ask.generation_id, request.broker):
             return False
         self._note_pace(member, request.at_us)
         self._beaten(member, request.connection, request.at_us, record.at_us)
@@ -893,8 +888,7 @@ class ClassicGroup:
 
         Each would pass :meth:`may_beat` and :meth:`beat`; those that overlap would leave the same the long way.
         """
-        newest = self.rounds[-1] if self.rounds else None
-        if self.changed or self.open or self.identity.alert or self.state in UNSERVED or newest is None or newest.roster is None:
+        if self.changed or self.open or self.identity.alert or self.state in UNSERVED:
             return False
         # Member → what it repeats, when it last did, and the longest pause that is plain.
         heard: dict[str, tuple[Repeated, int, float]] = {}
@@ -902,7 +896,9 @@ class ClassicGroup:
             known, before_us, longest_us = heard.get(told.member_id, (None, 0, 0.0))
             if known is not told:
                 member = self.members.get(told.member_id)
-                if member is None or not self._may_repeat(member, told, newest):
+                if member is None or not _may_ask(member, told.generation, told.instance_id, told.connection):
+                    return False
+                if not self._is_served(member, told.generation, told.broker):
                     return False
                 timeout_ms = member.session_timeout_ms
                 longest_us = inf if timeout_ms is None else timeout_ms * 500
@@ -912,17 +908,16 @@ class ClassicGroup:
             heard[told.member_id] = told, asked_us, longest_us
         return True
 
-    def _may_repeat(self, member: Member, told: Repeated, newest: Round) -> bool:
+    def _is_served(self, member: Member, generation: int, broker: str) -> bool:
+        """Whether a success from this broker is what this group's coordinator says to a member of this generation."""
+        newest = self.rounds[-1] if self.rounds else None
         return (
-            member.gone is None
-            and member.fenced_us is None
-            and member.rejoin_asked_us is None
-            and told.generation == newest.generation == member.joined
+            newest is not None
+            and newest.generation == generation
             and newest.roster is not None
-            and told.member_id in newest.roster
-            and told.instance_id == member.instance_id
-            and told.broker == self.broker
-            and told.connection == member.actor.connection
+            and member.id in newest.roster
+            and member.rejoin_asked_us is None
+            and broker == self.broker
         )
 
     def beat_on(self, beats: Sequence[PlainBeat]) -> None:
@@ -1115,6 +1110,17 @@ class ClassicGroup:
 
 
 # ---------------------------------------------------------------------------------------------------- reading requests
+
+
+def _may_ask(member: Member, generation: int, instance_id: str | None, connection: str) -> bool:
+    """Whether a member that says so of itself, and on this connection, is the one that was let in last."""
+    return (
+        member.gone is None
+        and member.fenced_us is None
+        and member.joined == generation
+        and member.instance_id == instance_id
+        and member.actor.connection == connection
+    )
 
 
 def _read_member(exchange: Exchange, body: Any) -> None:

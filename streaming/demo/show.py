@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.text import Text
 
-from streaming.config import Topics
+from streaming.config import SHORT_LIVED_JVM, Topics
 from streaming.demo import view
 from streaming.demo.board import Board, Watcher, now_us, settled
 from streaming.demo.broker import HOST, Broker, free_port
@@ -44,7 +44,6 @@ _READY_TIMEOUT_S: Final = 120.0
 _POLL_S: Final = 0.1
 _END_S: Final = 2.0
 _QUIET_MS: Final = 15_000  # so that the audience sees findings resolve
-_QUICK_START: Final = "-XX:TieredStopAtLevel=1"  # it does not run long enough for more
 
 Tell = Callable[[str], None]
 
@@ -169,7 +168,7 @@ bootstrap_servers = {quoted(bootstrap)}
 [job]
 checkpoint = {quoted(str(folder / "checkpoint"))}
 log_file = {quoted(str(folder / "logs" / "spark.log"))}
-jvm_options = {quoted(_QUICK_START)}
+jvm_options = {quoted(SHORT_LIVED_JVM)}
 
 [quality]
 docs = {quoted(str(folder / "data-docs"))}

@@ -70,7 +70,7 @@ def _plain(at: int, type_at: int) -> tuple[Callable[[bytes], tuple[Any, ...]], b
     return struct.Struct(f">{to_type}BxHxxHxBxx12sIIBB").unpack_from, _IPV4 if type_at >= 0 else b"", at, at + 20
 
 
-PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in LINKS.items()}
+_PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in LINKS.items()}
 
 
 def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
@@ -79,7 +79,7 @@ def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
     :param link: link type, one of :data:`LINK_TYPES`.
     :param original: the packet's length before the snap length cut it.
     """
-    unpack, ipv4, at, transport = PLAIN[link]
+    unpack, ipv4, at, transport = _PLAIN[link]
     try:
         kind, version, length, fragment, protocol, key, sequence, acknowledged, offset, flags = unpack(packet)
     except struct.error:

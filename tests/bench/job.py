@@ -39,7 +39,7 @@ from streaming.monitor import Monitor
 from streaming.sinks.findings import microseconds
 from streaming.sinks.topics import prepare
 from tests.bench.rows import RowPerGroup
-from tests.bench.usage import ROLES, Usage
+from tests.bench.usage import ROLES, Usage, loop_ns
 
 PARTITIONS = 4
 SETTLE_S = 10.0  # at each rate, before anything is measured
@@ -142,7 +142,7 @@ class Bench:
         """One measured step; gives what is known of it."""
         self.seen.clear()
         self.batches.clear()
-        loop_ns = bare_loop_ns()
+        turn_ns = loop_ns()
         before, read = Usage.now(), self.read
         answer = self.command(**command)
         if command["do"] == "backlog":
@@ -168,16 +168,8 @@ class Bench:
             "load_cpu_s": round(answer["cpu_s"], 2),
             "memory_mib": {role: round(after.by_role[role].rss_mib) for role in ("JVM", "worker", "driver")},
             "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
-            "loop_ns": loop_ns,
+            "loop_ns": round(turn_ns),
         }
-
-
-def bare_loop_ns() -> int:
-    """What the machine is worth just now: CPU time of one turn of a loop that does nothing but add."""
-    began, total = time.process_time_ns(), 0
-    for number in range(1_000_000):
-        total += number
-    return (time.process_time_ns() - began) // 1_000_000
 
 
 def _quantile(ordered: list[Any], share: float) -> Any:

@@ -25,6 +25,7 @@ from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
 from streaming.mirror.stretch import Stretch
+from tests.bench.usage import loop_ns
 from tests.coordinator_model.conversation import assignment, subscription
 from tests.streaming.mirror.wires import START_US, Connection, Segment, pcap
 
@@ -224,14 +225,6 @@ def replaying(path: Path, frames: int) -> Measured:
         if status or found.tell():
             raise SystemExit("replay found something in healthy traffic")
     return Measured(frames, time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
-
-
-def loop_ns() -> float:
-    """CPU time of one turn of a bare loop now."""
-    began, total = time.process_time_ns(), 0
-    for number in range(1_000_000):
-        total += number
-    return (time.process_time_ns() - began) / 1_000_000
 
 
 def main() -> None:

@@ -100,3 +100,11 @@ def _process(pid: int) -> Process:
 def _busy_s() -> float:
     user, nice, system, _idle, _wait, irq, soft, *_ = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:])
     return (user + nice + system + irq + soft) / _TICKS
+
+
+def loop_ns() -> float:
+    """What the machine is worth just now: CPU time of one turn of a bare loop."""
+    began, total = time.process_time_ns(), 0
+    for number in range(1_000_000):
+        total += number
+    return (time.process_time_ns() - began) / 1_000_000

@@ -17,8 +17,8 @@ from coordinator_model.findings import Finding
 from coordinator_model.groups.classic import ClassicGroup, PlainBeat
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.reference.history import History, Plan, plans
-from tests.coordinator_model.reference.unlawful import ACTS, Unlawful
+from tests.coordinator_model.reference.history import Plan, plans
+from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
 from tests.coordinator_model.test_rules import settled
 
 HEARTBEAT = 12
@@ -65,10 +65,8 @@ def disturbed(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]
 
 @given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1), whole=st.booleans())
 def test_the_short_way_leaves_what_the_long_one_leaves(plan: Plan, act: type[Unlawful] | None, seed: int, *, whole: bool) -> None:
-    history, random = History(plan), Random(seed)
-    if act is not None:
-        act(random.randrange(3)).commit_to(history)
-    history.run()
+    random = Random(seed)
+    history = lived(plan, act, random)
     records = history.records if whole else disturbed(history.records, random)
     short, long = Coordinator(topic="mirror", partition=0), Longwinded(topic="mirror", partition=0)
     for record in records:
@@ -143,10 +141,8 @@ def take_in(model: Coordinator, stretch: list[MirrorRecord]) -> tuple[list[Findi
 
 @given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1), whole=st.booleans())
 def test_stretches_leave_what_record_by_record_leaves(plan: Plan, act: type[Unlawful] | None, seed: int, *, whole: bool) -> None:
-    history, random = History(plan), Random(seed)
-    if act is not None:
-        act(random.randrange(3)).commit_to(history)
-    history.run()
+    random = Random(seed)
+    history = lived(plan, act, random)
     records = with_others(history.records, random)
     if not whole:
         records = disturbed(records, random)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_model.settings import Settings
+from streaming.config import SHORT_LIVED_JVM
 from tests.real.harness import raw_topic, wait_for
 
 START_UP_S = 900
@@ -45,7 +46,7 @@ class MonitorProcess:
                 "job": {
                     "checkpoint": str(self.folder / "checkpoint"),
                     "log_file": str(self.folder / "log"),
-                    "jvm_options": "-XX:TieredStopAtLevel=1",  # it does not live long enough for more
+                    "jvm_options": SHORT_LIVED_JVM,
                 },
                 "quality": {"trigger_s": 1, "docs": str(self.folder / "docs")},
                 "model": {"silence_ms": SETTINGS.silence_ms, "reorder_window_ms": SETTINGS.reorder_window_ms},

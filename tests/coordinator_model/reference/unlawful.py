@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
-from tests.coordinator_model.reference.history import History
+from tests.coordinator_model.reference.history import History, Plan
 from tests.coordinator_model.reference.world import SECOND, Asked, Connection
 
 
@@ -386,6 +387,15 @@ class JoinForgotten(Unlawful):
             and one.at_us > self.at_us
         ]
         return min([*closed, *again, records[-1].at_us]) > self.at_us + patience_us
+
+
+def lived(plan: Plan, act: type[Unlawful] | None, random: Random) -> History:
+    """A life by this plan that is over, with the act in it at one of the first occasions, if there is one."""
+    history = History(plan)
+    if act is not None:
+        act(random.randrange(3)).commit_to(history)
+    history.run()
+    return history
 
 
 ACTS: tuple[type[Unlawful], ...] = (

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.rules import TIMER_RULES, timers_for
-from tests.coordinator_model.reference.history import History, Plan, plans
-from tests.coordinator_model.reference.unlawful import ACTS, Unlawful
+from tests.coordinator_model.reference.history import Plan, plans
+from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
 
 
 @given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1))
 def test_a_rule_that_is_spared_has_nothing_to_say(plan: Plan, act: type[Unlawful] | None, seed: int) -> None:
-    history, random = History(plan), Random(seed)
-    if act is not None:
-        act(random.randrange(3)).commit_to(history)
-    history.run()
+    random = Random(seed)
+    history = lived(plan, act, random)
     model = Coordinator(topic="mirror", partition=0)
     for record in history.records:
         model.receive(record)

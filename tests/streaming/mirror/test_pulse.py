@@ -25,7 +25,7 @@ from streaming.mirror.captures import Portion, opened, packets
 from streaming.mirror.pcap import CaptureReader
 from streaming.offline import Offline
 from tests.coordinator_model.reference.history import History, Plan, Profile, plans
-from tests.coordinator_model.reference.unlawful import ACTS
+from tests.coordinator_model.reference.unlawful import ACTS, lived
 from tests.streaming.mirror.wires import Connection, Segment, pcap, pcapng, sized
 
 
@@ -177,10 +177,8 @@ def quiet(members: int = 2, seconds: int = 60) -> list[MirrorRecord]:
 def test_the_quick_way_leaves_what_the_long_one_leaves(  # noqa: PLR0917
     plan, act, seed, loss, link, write, snap, proxied
 ) -> None:
-    history, random = History(plan), Random(seed)
-    if act is not None:
-        act(random.randrange(3)).commit_to(history)
-    history.run()
+    random = Random(seed)
+    history = lived(plan, act, random)
     wires = wires_of(several(history.records, random), random, loss=loss)
     if proxied:
         wires = behind_a_proxy(wires, random)
