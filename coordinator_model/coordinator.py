@@ -16,10 +16,12 @@ from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
 from coordinator_model.findings import Finding
-from coordinator_model.groups.classic import HEARTBEAT, LOADING, MODELLED_API_KEYS, Beat, ClassicGroup, PlainBeat
+from coordinator_model.groups import plain
+from coordinator_model.groups.classic import LOADING, MODELLED_API_KEYS, ClassicGroup
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
+from coordinator_model.pulse import HEARTBEAT, OFFSET_COMMIT, Run
 from coordinator_model.rules import CATALOGUE, RULES_FOR, Breach, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
@@ -78,7 +80,7 @@ class _Tracked:
     def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
-        self.beat: Beat | None = None  #: a heartbeat under way that the group has not been shown yet
+        self.beat: plain.Beat | None = None  #: a heartbeat under way that the group has not been shown yet
         self.due_us: int | None = None
         self.shelf = shelf
         self.cold = b""  #: both parts as of the last snapshot
@@ -141,27 +143,27 @@ class Coordinator:
         self._in_hand = None
         return found
 
-    def beat_on(self, key: GroupKey, beats: Sequence[PlainBeat], until_us: int) -> bool:
-        """Take in heartbeats that are all that is heard of a group in a stretch of records, if they change nothing but times.
+    def go_on(self, key: GroupKey, runs: Sequence[Run], until_us: int) -> bool:
+        """Take in what repeats, if it is all that is heard of a group in a stretch of records and changes nothing but times and positions.
 
         It is for whoever has the records of a stretch at hand, and leaves what :meth:`receive` would leave, if all of them that are of
         no group taken in so are then handed in, each after :meth:`pass_over` of those before it, and none tells all groups of a gap.
 
-        :param beats: in the order of their answers, each with its plain success.
+        :param runs: in the order of their last answers.
         :param until_us: newest capture time of the stretch, microseconds.
         :return: False, and nothing is changed, if the records are to be handed in.
         """
         tracked = self._groups.get(key)
         if tracked is None or tracked.group is None or tracked.beat is not None:
             return False
-        if (tracked.due_us is not None and tracked.due_us <= until_us) or not tracked.group.may_beat_on(beats):
+        if (tracked.due_us is not None and tracked.due_us <= until_us) or not plain.may_go_on(tracked.group, runs):
             return False
-        tracked.group.beat_on(beats)
+        plain.go_on(tracked.group, runs, self.partition)
         self._dirty.add(key)
-        requests, responses = self.tally.requests[HEARTBEAT], self.tally.responses[HEARTBEAT]
-        for told, _, _ in beats:
-            requests[told.version] += 1
-            responses[told.version] += 1
+        for told, asked_us, _, commits in runs:
+            api_key = HEARTBEAT if commits is None else OFFSET_COMMIT
+            self.tally.requests[api_key][told.version] += len(asked_us)
+            self.tally.responses[api_key][told.version] += len(asked_us)
         return True
 
     def due_us(self, key: GroupKey) -> int | None:
@@ -451,11 +453,11 @@ class Coordinator:
         if tracked is None or tracked.group is None:
             return False
         if record.kind is _REQUEST:
-            if tracked.beat is None and tracked.group.may_beat(record, body):
+            if tracked.beat is None and plain.may_beat(tracked.group, record, body):
                 tracked.beat = record, body
                 self._dirty.add(key)
                 return True
-        elif tracked.beat is not None and tracked.group.beat(tracked.beat, record, body, correlation_id):
+        elif tracked.beat is not None and plain.beat(tracked.group, tracked.beat, record, body, correlation_id):
             tracked.beat = None
             self._dirty.add(key)
             return True

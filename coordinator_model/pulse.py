@@ -1,19 +1,25 @@
-"""A heartbeat that a connection repeats: nearly all that is captured of a quiet group, and always the same but for its times.
+"""What a connection repeats: heartbeats, always the same but for their times, and commits of the same partitions, but for the offsets.
 
-Who reads a capture knows such a frame and its success by their bytes; who replays it needs no more of them than the connection and the
-times. Between the two they go as that, and become records only where somebody wants to look at them as such.
+That is nearly all that is captured of a quiet group. Who reads a capture knows such a frame and its success by their bytes; who replays it
+needs no more of them than the connection, the times and the offsets. Between the two they go as that, and become records only where
+somebody wants to look at them as such.
 
 The trap: it is a shorter way to say the same. Whoever takes it must leave behind what the records would have left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
 
-from coordinator_model.wire import decode
+from coordinator_model.wire import decode, decode_request_header, encode_request
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
+OFFSET_COMMIT: Final = 8
 HEARTBEAT: Final = 12
+OFFSET_SIZE: Final = 8
+_UNMISTAKABLE: Final = 0x7BAD0FF5E7C0FFEE
 CORRELATION_SIZE: Final = 4
 CORRELATION_BEGINS: Final = 4  # in a request; in a response it stands first
 CORRELATION_ENDS: Final = CORRELATION_BEGINS + CORRELATION_SIZE
@@ -23,7 +29,7 @@ _new, _int = tuple.__new__, int.from_bytes
 
 
 class Repeated(Protocol):
-    """Who sends a heartbeat again and again, and what it says."""
+    """Who says something again and again, and what."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -49,6 +55,25 @@ class Repeated(Protocol):
     def instance_id(self) -> str | None: ...
 
 
+class Commits(NamedTuple):
+    """What is to be known of commits of the same partitions, one behind the other, beyond their times."""
+
+    pulse: Pulse
+    offsets: bytes  #: those of one commit behind those of the one before, as they stand in the frames
+    exchange: int  #: number of the last one on its connection
+    asked: int  #: number of its request's record, as offset in the mirror
+    answered: int
+
+
+class Run(NamedTuple):
+    """What one connection repeats in a stretch of records, each request with its plain success, in their order."""
+
+    told: Repeated
+    asked_us: Sequence[int]  #: capture times of the requests, microseconds
+    answered_us: Sequence[int]
+    commits: Commits | None = None  #: if it is no heartbeats
+
+
 class Constants(NamedTuple):
     """What is the same in all records of a pulse."""
 
@@ -62,14 +87,20 @@ class Constants(NamedTuple):
     client_software: str
     request: bytes  #: a whole frame
     response: bytes
+    places: tuple[int, ...] = ()  #: where in the request of a commit the offsets stand, see :func:`places_of`
 
 
 class Pulse:
-    """A heartbeat with its success."""
+    """A heartbeat or a commit, with its success.
+
+    :raises DecodeError: when the constants' frames cannot be read.
+    """
 
     __slots__ = (
         "_answer",
         "_asks",
+        "actor",
+        "api_key",
         "broker",
         "connection",
         "constants",
@@ -78,6 +109,7 @@ class Pulse:
         "key",
         "member_id",
         "number",
+        "partitions",
         "version",
     )
 
@@ -85,26 +117,46 @@ class Pulse:
         self.constants = constants
         self.number = -1  #: by which it is known elsewhere
         request, response, version = constants.request, constants.response, constants.api_version
-        asks: Any = decode(request, request=True, api_key=HEARTBEAT, api_version=version).body
+        self.api_key = _int(request[:2], "big")
+        asks: Any = decode(request, request=True, api_key=self.api_key, api_version=version).body
         self._asks = asks
-        self._answer: Any = decode(response, request=False, api_key=HEARTBEAT, api_version=version).body
+        self._answer: Any = decode(response, request=False, api_key=self.api_key, api_version=version).body
         self.key = (constants.cluster, constants.group)
         self.broker, self.connection, self.version = constants.broker, constants.connection, version
-        self.member_id, self.generation, self.instance_id = asks.member_id, asks.generation_id, asks.group_instance_id
+        self.member_id, self.instance_id = asks.member_id, asks.group_instance_id
+        #: who speaks: client id, address, software and connection
+        self.actor = (constants.client_id, constants.client_address, constants.client_software, constants.connection)
+        if self.api_key == HEARTBEAT:
+            self.generation: int = asks.generation_id
+            self.partitions: tuple[tuple[str, int], ...] = ()  #: topic, or its id from v10 on, and partition
+        else:
+            self.generation = asks.generation_id_or_member_epoch
+            self.partitions = tuple(
+                (topic.name or topic.topic_id, partition.partition_index) for topic in asks.topics for partition in topic.partitions
+            )
 
-    def request(self, offset: int, at_us: int, exchange: int, correlation_id: bytes) -> DecodedRecord:
+    def request(self, offset: int, at_us: int, exchange: int, correlation_id: bytes, offsets: bytes = b"") -> DecodedRecord:
         """The record of a request.
 
         :param exchange: its number on the connection.
         :param correlation_id: as it stands in the frame.
+        :param offsets: what is committed, likewise.
         """
-        group, cluster, broker, connection, version, client_id, address, software, request, _ = self.constants
-        opening = (0, offset, group, _REQUEST, at_us, cluster, broker, connection, exchange, HEARTBEAT, version)
+        group, cluster, broker, connection, version, client_id, address, software, request, _, _ = self.constants
+        opening = (0, offset, group, _REQUEST, at_us, cluster, broker, connection, exchange, self.api_key, version)
         frame = request[:CORRELATION_BEGINS] + correlation_id + request[CORRELATION_ENDS:]
         number = _int(correlation_id, "big", signed=True)
+        if offsets:
+            frame = self._spliced(frame, offsets)
         record = _new(DecodedRecord, (*opening, number, client_id, address, software, 0, 0, frame))
-        record.body = self._asks
+        record.body = None if offsets else self._asks
         return record
+
+    def _spliced(self, frame: bytes, offsets: bytes) -> bytes:
+        spliced = bytearray(frame)
+        for index, place in enumerate(self.constants.places):
+            spliced[place : place + OFFSET_SIZE] = offsets[index * OFFSET_SIZE : (index + 1) * OFFSET_SIZE]
+        return bytes(spliced)
 
     def response(self, request: MirrorRecord, offset: int, at_us: int) -> DecodedRecord:
         """The record of its success."""
@@ -113,3 +165,34 @@ class Pulse:
         record = _new(DecodedRecord, (*opening, *request[5:17], correlation_id + self.constants.response[CORRELATION_SIZE:]))
         record.body = self._answer
         return record
+
+
+def places_of(frame: bytes) -> tuple[int, ...]:
+    """Where in the frame of an OffsetCommit its offsets stand: where they would if each of them were an unmistakable one.
+
+    :return: nothing if that cannot be told, because the frame is not what we would have written.
+    :raises DecodeError: when the frame cannot be read.
+    """
+    header = decode_request_header(frame)
+    asks: Any = decode(frame, request=True, api_key=header.api_key, api_version=header.api_version).body
+    written = encode_request(
+        _with_offsets(asks, _UNMISTAKABLE), api_version=header.api_version, correlation_id=0, client_id=header.client_id
+    )
+    mark = _UNMISTAKABLE.to_bytes(OFFSET_SIZE, "big")
+    places, place = [], written.find(mark)
+    while place >= 0:
+        places.append(place)
+        place = written.find(mark, place + OFFSET_SIZE)
+    count = sum(len(topic.partitions) for topic in asks.topics)
+    return tuple(places) if len(places) == count and len(written) == len(frame) else ()
+
+
+def _with_offsets(asks: Any, offset: int) -> Any:
+    """The same commit of another offset throughout."""
+    return replace(
+        asks,
+        topics=tuple(
+            replace(topic, partitions=tuple(replace(partition, committed_offset=offset) for partition in topic.partitions))
+            for topic in asks.topics
+        ),
+    )

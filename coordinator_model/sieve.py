@@ -1,7 +1,7 @@
 """Tells the heartbeats that repeat, each with its plain success, from all other rows of a batch of the mirror topic, by their bytes alone.
 
 Nine rows in ten are that, and each is like the one before on its connection but for three numbers: capture time, exchange number and
-correlation id. Who knows the rest by heart need not make records of them: see :meth:`coordinator_model.coordinator.Coordinator.beat_on`.
+correlation id. Who knows the rest by heart need not make records of them: see :meth:`coordinator_model.coordinator.Coordinator.go_on`.
 
 The traps. *All or nothing*: a group is sifted out only if every row with its key is such a heartbeat or its success, and each pair is
 whole; whatever else is heard of it must meet it in order. *Some rows are everybody's*: a gap without a group ends what is known of all, so
@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Self, cast
 
-from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, CORRELATION_SIZE, HEARTBEAT
+from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, CORRELATION_SIZE, HEARTBEAT, Run
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.reader import AT_ENDS, EXCHANGE, HEAD_ENDS, KNOWN_LIMIT, EnvelopeParts, RecordReader
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
@@ -118,8 +118,21 @@ class Beaten:
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key  #: cluster and group
-        self.beats: list[tuple[Line, int, int]] = []  #: see :data:`coordinator_model.groups.classic.PlainBeat`
+        self.beats: list[tuple[Line, int, int]] = []  #: capture times of request and success, in the order of these
         self.places: list[int] = []  #: of the request and the success of each of these in the batch
+
+    def runs(self) -> list[Run]:
+        """As the model takes them in."""
+        if len(self.beats) == 1:  # as most do
+            line, asked_us, at_us = self.beats[0]
+            return [Run(line, (asked_us,), (at_us,))]
+        runs: dict[Line, Run] = {}
+        for line, asked_us, at_us in self.beats:
+            run = runs.pop(line, None) or Run(line, [], [])
+            run.asked_us.append(asked_us)  # type: ignore[attr-defined]
+            run.answered_us.append(at_us)  # type: ignore[attr-defined]
+            runs[line] = run  # the one that was answered last stays last
+        return list(runs.values())
 
 
 class Sifted(NamedTuple):
@@ -127,10 +140,10 @@ class Sifted(NamedTuple):
 
     groups: list[Beaten]
     read: dict[int, MirrorRecord | RecordError]  #: rows that were looked at more closely, by their places
-    newest_us: int  #: newest capture time of all rows
+    times_us: Sequence[int]  #: capture times of all rows, by their places
 
 
-NOTHING_SIFTED: Final = Sifted([], {}, 0)
+NOTHING_SIFTED: Final = Sifted([], {}, ())
 
 
 class Sieve:
@@ -151,7 +164,7 @@ class Sieve:
         asked: dict[Line, tuple[int, int, bytes, bytes]] = {}
         read: dict[int, MirrorRecord | RecordError] = {}
         mixed: set[bytes | None] = set()
-        times_us = [0]
+        times_us = [0] * len(rows)
         # In one piece, for it is most of the work; what is missing is found out by using it.
         for place, (_, _, _, key, value, envelope) in enumerate(cast("Sequence[_AnyRow]", rows)):
             try:
@@ -167,7 +180,7 @@ class Sieve:
                 asks = is_known and head == line.asks and line not in asked
                 if asks and value[CORRELATION_ENDS:] == line.frame_ends and value[:CORRELATION_BEGINS] == line.frame_begins:
                     asked[line] = place, at_us, exchange, correlation
-                    times_us.append(at_us)
+                    times_us[place] = at_us
                     continue
                 if is_known and head == line.answers and line.succeeds(value, correlation):
                     asked_place, asked_us, asked_exchange, asked_correlation = asked[line]
@@ -176,18 +189,17 @@ class Sieve:
                         beaten = groups.get(line.key) or groups.setdefault(line.key, Beaten(line.key))
                         beaten.beats.append((line, asked_us, at_us))
                         beaten.places += asked_place, place
-                        times_us.append(at_us)
+                        times_us[place] = at_us
                         continue
             except _NOT_AS_USUAL:
                 pass
             if _may_concern_all(rows[place]):
                 return NOTHING_SIFTED
             mixed.add(key)
-            read[place], at_us = self._read(rows[place])
-            times_us.append(at_us)
+            read[place], times_us[place] = self._read(rows[place])
         mixed.update(line.record_key for line in asked)
         whole = [beaten for beaten in groups.values() if beaten.beats[0][0].record_key not in mixed]
-        return Sifted(whole, read, max(times_us))
+        return Sifted(whole, read, times_us)
 
     def _read(self, row: MirrorRow) -> tuple[MirrorRecord | RecordError, int]:
         """What a row holds, and when it was captured, as far as anybody can tell."""

@@ -17,7 +17,7 @@ from coordinator_model.wire.record import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from coordinator_model.groups.classic import PlainBeat
+    from coordinator_model.pulse import Run
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
     from streaming.replay import GroupSnapshot
@@ -53,8 +53,8 @@ class EmptyModel:
         self.counters["records"] += 1
         return [_marked(record)] if record.client_id == MARK and record.kind is Kind.RESPONSE else []
 
-    def beat_on(self, key: tuple[str, str], beats: Sequence[PlainBeat], until_us: int) -> bool:
-        del key, beats, until_us
+    def go_on(self, key: tuple[str, str], runs: Sequence[Run], until_us: int) -> bool:
+        del key, runs, until_us
         return True
 
     def pass_over(self, times_us: Sequence[int]) -> list[Finding]:

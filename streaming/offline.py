@@ -9,33 +9,30 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from heapq import heapify, heappop, heappush
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.coordinator import Coordinator, raised_in_words
 from coordinator_model.wire.record import Kind, MirrorRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from coordinator_model.findings import Finding
     from coordinator_model.overview import GroupSnapshot
     from coordinator_model.settings import Settings
     from streaming.mirror.record_file import Unreadable
-    from streaming.mirror.stretch import Stretch
+    from streaming.mirror.stretch import Piece, Stretch
 
 LOOK_US: Final = 100_000
 """How often, in capture time, groups that have changed are looked at."""
 
 
-_answered_us: Final = itemgetter(2)
-
-
 class _Rest(NamedTuple):
-    """Heartbeats of a group that it has not taken in yet."""
+    """What a group repeats and has not taken in yet, with nothing else of it in between."""
 
     group: tuple[str, str]
-    indexes: Sequence[int]
+    pieces: Sequence[Piece]
+    patience: int = 1  #: so much of each is looked at record by record before it is asked again
 
 
 class Offline:
@@ -91,19 +88,23 @@ class Offline:
                 self._look(at_us)
 
     def stretch(self, stretch: Stretch) -> None:
-        """Take the next records of a capture, with heartbeats that repeat among them.
+        """Take the next records of a capture, with what repeats among them.
 
-        Those of calm groups go past the records; what this leaves, and what it tells in which order, is as if they had not.
+        What repeats of calm groups goes past the records; what this leaves, and what it tells in which order, is as if it had not.
         """
         model = self._models.get(0) or self._model(0)
-        agenda: list[tuple[int, MirrorRecord | _Rest]] = [(record.offset - stretch.offset, record) for record in stretch.records]
-        busy = {(record.cluster, record.group) for record in stretch.records}
+        agenda: list[_Item] = [(record.offset - stretch.offset, record) for record in stretch.records]
         is_whole = all(record.kind is not Kind.GAP for record in stretch.records)
-        for key, indexes in stretch.groups().items():
-            if not is_whole or key in busy:
-                agenda += stretch.records_of(indexes)
+        others: dict[tuple[str, str], list[int]] = {}
+        for record in stretch.records:
+            others.setdefault((record.cluster, record.group or ""), []).append(record.offset - stretch.offset)
+        for key, pieces in stretch.groups().items():
+            if not is_whole:
+                agenda += stretch.records_of(pieces)
+            elif key in others:
+                agenda += _between(stretch, key, pieces, others[key])
             else:
-                agenda += self._take_in(model, stretch, _Rest(key, indexes))
+                agenda += self._take_in(model, stretch, _Rest(key, pieces))
         heapify(agenda)
         passed = 0
         while agenda:
@@ -119,23 +120,19 @@ class Offline:
                 passed += 1
         self._pass_over(stretch.times_us[passed:])
 
-    def _take_in(self, model: Coordinator, stretch: Stretch, rest: _Rest) -> Iterable[tuple[int, MirrorRecord | _Rest]]:
-        """Let a group take in its heartbeats up to the time at which something falls due for it.
+    def _take_in(self, model: Coordinator, stretch: Stretch, rest: _Rest) -> Iterator[_Item]:
+        """Let a group take in what it repeats up to the time at which something falls due for it.
 
-        :return: what is left to be done, at which places: to look at its records one by one, or to go on once that time has come.
+        :return: what is left to be done, at which places: to look at some of its records one by one, or to go on once that time has come.
         """
-        key, indexes = rest
+        key, pieces, _ = rest
         due_us = model.due_us(key)
         if due_us is None or key in model.changes_untold:
-            return stretch.records_of(indexes)
-        beats = stretch.beats(indexes)
-        before = bisect_left(beats, due_us, key=_answered_us)
-        if any(asked_us < due_us for _, asked_us, _ in beats[before:]):
-            return stretch.records_of(indexes)
-        if before and not model.beat_on(key, beats[:before], beats[before - 1][2]):
-            return stretch.records_of(indexes)
-        later = indexes[before:]
-        return [(min(stretch.asked[index] for index in later), _Rest(key, later))] if later else ()
+            return _looked_at(stretch, rest)
+        before, amid, later = stretch.split_at_us(pieces, due_us)
+        if amid or (before and not model.go_on(key, stretch.runs(before), stretch.ends_us(before))):
+            return _looked_at(stretch, rest)
+        return _put_off(stretch, _Rest(key, later))
 
     def _pass_over(self, times_us: Sequence[int]) -> None:
         """Go past records that were taken in, and stop where it is time to look."""
@@ -187,3 +184,28 @@ class Offline:
             model.drain_set_aside()  # the file has them
             for group in model.changed_groups():
                 self._changed(group, at_us)
+
+
+_Item = tuple[int, MirrorRecord | _Rest]
+"""What is to be done at a place of a stretch."""
+
+
+def _put_off(stretch: Stretch, rest: _Rest) -> Iterator[_Item]:
+    if rest.pieces:
+        yield stretch.begins_at(rest.pieces), rest
+
+
+def _looked_at(stretch: Stretch, rest: _Rest) -> Iterator[_Item]:
+    """A group that is not calm is shown records, and asked again later, less and less often."""
+    before, later = stretch.split_behind(rest.pieces, rest.patience)
+    yield from stretch.records_of(before)
+    yield from _put_off(stretch, _Rest(rest.group, later, 2 * rest.patience))
+
+
+def _between(stretch: Stretch, key: tuple[str, str], pieces: Sequence[Piece], places: Iterable[int]) -> Iterator[_Item]:
+    """What a group repeats between other records of it, which stand at these places."""
+    for place in places:
+        before, amid, pieces = stretch.split_at_place(pieces, place)
+        yield from stretch.records_of(amid)
+        yield from _put_off(stretch, _Rest(key, before))
+    yield from _put_off(stretch, _Rest(key, pieces))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
     from coordinator_model.findings import Finding
-    from coordinator_model.groups.classic import PlainBeat
+    from coordinator_model.pulse import Run
     from coordinator_model.settings import Settings
     from coordinator_model.sieve import MirrorRow, Sifted
     from coordinator_model.wire.record import MirrorRecord
@@ -67,7 +67,7 @@ class Model(Protocol):
 
     def receive(self, record: MirrorRecord) -> list[Finding]: ...
 
-    def beat_on(self, key: tuple[str, str], beats: Sequence[PlainBeat], until_us: int) -> bool: ...
+    def go_on(self, key: tuple[str, str], runs: Sequence[Run], until_us: int) -> bool: ...
 
     def pass_over(self, times_us: Sequence[int]) -> list[Finding]: ...
 
@@ -229,11 +229,12 @@ def are_next(rows: Sequence[MirrorRow], next_offset: int | None) -> bool:
 def _taken_in(model: Model, sifted: Sifted, count: int) -> list[int | None]:
     """Give the model the heartbeats that were sifted out; gives the capture times of the rows that it has taken in so."""
     taken: list[int | None] = [None] * count
+    times_us = sifted.times_us
+    newest_us = max(times_us, default=0)
     for group in sifted.groups:
-        if model.beat_on(group.key, group.beats, sifted.newest_us):
-            asked, answered = group.places[::2], group.places[1::2]
-            for (_, asked_us, at_us), asked_place, place in zip(group.beats, asked, answered, strict=True):
-                taken[asked_place], taken[place] = asked_us, at_us
+        if model.go_on(group.key, group.runs(), newest_us):
+            for place in group.places:
+                taken[place] = times_us[place]
     return taken
 
 

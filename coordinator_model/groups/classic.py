@@ -15,9 +15,8 @@ The traps, in the order in which they bite:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import blake2s
-from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
@@ -53,6 +52,7 @@ from coordinator_model.groups.happenings import (
 )
 from coordinator_model.groups.identity import Identity
 from coordinator_model.groups.offsets import Offsets
+from coordinator_model.groups.plain import UNSERVED, note_pace
 from coordinator_model.groups.sessions import SLOW_US, Sessions, evicted_early, thin_margin
 from coordinator_model.groups.state import TRANSITIONS, Seen, State
 from coordinator_model.groups.timeline import Timeline
@@ -60,7 +60,6 @@ from coordinator_model.groups.watch import NOTHING, Happening, Watch
 from coordinator_model.groups.words import host_of
 from coordinator_model.groups.words import request_evidence as request_evidence  # noqa: PLC0414 - rules find them here
 from coordinator_model.groups.words import response_evidence as response_evidence  # noqa: PLC0414
-from coordinator_model.pulse import Repeated
 from coordinator_model.settings import Settings
 from coordinator_model.tally import JOIN, NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, SYNC, Tally
 from coordinator_model.wire import API_NAMES, error_name
@@ -95,17 +94,7 @@ HEARTBEAT_VALIDATES_SINCE: Final = 3  #: Heartbeat v3 exists since brokers 2.3, 
 # A commit's per-partition codes that the request layer gives without asking the coordinator.
 _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
 
-UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})  #: in these states no heartbeat succeeds
-
-_HEARTBEAT_NAME: Final = API_NAMES[HEARTBEAT]
-
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
-
-Beat = tuple[MirrorRecord, Any]
-"""A Heartbeat request and its decoded body."""
-
-PlainBeat = tuple[Repeated, int, int]
-"""A heartbeat that repeats, capture times of its request and of its plain success, in microseconds."""
 
 
 class Line:
@@ -286,10 +275,7 @@ class ClassicGroup:
     def request(self, record: MirrorRecord, body: Any) -> tuple[Happening, ...]:
         """A request of one of the :data:`MODELLED_API_KEYS` was captured."""
         api_key = record.api_key
-        line = self.lines.get(record.connection)
-        if line is None:
-            line = self.lines[record.connection] = Line()
-            self.cold_changed = True
+        line = self.line(record.connection)
         actor = line.actor
         if actor != (record.client_id, record.client_address, record.client_software, record.connection):
             actor = line.actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
@@ -374,6 +360,14 @@ class ClassicGroup:
         exchange.res_us, exchange.response_offset = record.at_us, record.offset
         self.lost_sight(record.at_us, "an answer does not belong to its request")
         return (Mismatched(exchange, correlation_id),)
+
+    def line(self, connection: str) -> Line:
+        """What is known of a connection, from now on if it was not."""
+        line = self.lines.get(connection)
+        if line is None:
+            line = self.lines[connection] = Line()
+            self.cold_changed = True
+        return line
 
     def watches(self, api_key: int) -> tuple[Watch, ...]:
         """The watches that are shown frames of this API."""
@@ -850,114 +844,12 @@ class ClassicGroup:
 
     # ------------------------------------------------------------------------------------------------ Heartbeat
 
-    def may_beat(self, record: MirrorRecord, body: Any) -> bool:
-        """Whether a Heartbeat request changes nothing but times, and no rule can have anything to say about it.
-
-        :meth:`request` would give no happenings for it.
-        """
-        member = self.members.get(body.member_id)
-        if member is None or self.changed or (self.open and (record.connection, record.exchange) in self.open):
-            return False
-        if not _may_ask(member, body.generation_id, body.group_instance_id, record.connection):
-            return False
-        timeout_ms = member.session_timeout_ms
-        return not member.heartbeat_us or timeout_ms is None or record.at_us - member.heartbeat_us <= timeout_ms * 500
-
-    def beat(self, asked: Beat, record: MirrorRecord, body: Any, correlation_id: int) -> bool:
-        """Take in at once a Heartbeat request that :meth:`may_beat` and its answer, if that too changes nothing but times.
-
-        What it leaves behind is what :meth:`request` and :meth:`response` would leave. If it is another answer, or not so plain, nothing
-        is changed.
-        """
-        request, ask = asked
-        if request.exchange != record.exchange or request.connection != record.connection:
-            return False
-        if correlation_id != request.correlation_id or body.error_code or body.throttle_time_ms:
-            return False
-        if record.at_us - request.at_us > SLOW_US or self.identity.alert:
-            return False
-        member = self.members[ask.member_id]
-        if self.state in UNSERVED or not self._is_served(member, ask.generation_id, request.broker):
-            return False
-        self._note_pace(member, request.at_us)
-        self._beaten(member, request.connection, request.at_us, record.at_us)
-        return True
-
-    def may_beat_on(self, beats: Iterable[PlainBeat]) -> bool:
-        """Whether heartbeats, given in the order of their answers, change nothing but times, if nothing else happens between them.
-
-        Each would pass :meth:`may_beat` and :meth:`beat`; those that overlap would leave the same the long way.
-        """
-        if self.changed or self.open or self.identity.alert or self.state in UNSERVED:
-            return False
-        # Member → what it repeats, when it last did, and the longest pause that is plain.
-        heard: dict[str, tuple[Repeated, int, float]] = {}
-        for told, asked_us, at_us in beats:
-            known, before_us, longest_us = heard.get(told.member_id, (None, 0, 0.0))
-            if known is not told:
-                member = self.members.get(told.member_id)
-                if member is None or not _may_ask(member, told.generation, told.instance_id, told.connection):
-                    return False
-                if not self._is_served(member, told.generation, told.broker):
-                    return False
-                timeout_ms = member.session_timeout_ms
-                longest_us = inf if timeout_ms is None else timeout_ms * 500
-                before_us = before_us or member.heartbeat_us
-            if at_us - asked_us > SLOW_US or (before_us and asked_us - before_us > longest_us):
-                return False
-            heard[told.member_id] = told, asked_us, longest_us
-        return True
-
-    def _is_served(self, member: Member, generation: int, broker: str) -> bool:
-        """Whether a success from this broker is what this group's coordinator says to a member of this generation."""
-        newest = self.rounds[-1] if self.rounds else None
-        return (
-            newest is not None
-            and newest.generation == generation
-            and newest.roster is not None
-            and member.id in newest.roster
-            and member.rejoin_asked_us is None
-            and broker == self.broker
-        )
-
-    def beat_on(self, beats: Sequence[PlainBeat]) -> None:
-        """Take in heartbeats that :meth:`may_beat_on`."""
-        last: dict[str, PlainBeat] = {}
-        for beat in beats:
-            member_id = beat[0].member_id
-            self._note_pace(self.members[member_id], beat[1])
-            last[member_id] = beat
-        for told, asked_us, at_us in last.values():
-            self._beaten(self.members[told.member_id], told.connection, asked_us, at_us)
-        self.last_record_us = beats[-1][2]
-
-    def _beaten(self, member: Member, connection: str, asked_us: int, at_us: int) -> None:
-        line = self.lines.get(connection)
-        if line is None:
-            line = self.lines[connection] = Line()
-            self.cold_changed = True
-        line.last_response_us = member.proven_us = self.last_record_us = at_us
-        member.last_frame_us = asked_us
-        member.last_frame = _HEARTBEAT_NAME
-
-    def _note_pace(self, member: Member, at_us: int) -> int:
-        """A heartbeat was sent; gives the microseconds since the one before, 0 if there was none."""
-        before_us, member.heartbeat_us = member.heartbeat_us, at_us
-        if not before_us:
-            return 0
-        pause_us, known, least = at_us - before_us, member.heartbeat_interval_us, member.least_interval_us
-        member.heartbeat_interval_us = pause_us if known == 0 else (3 * known + pause_us) // 4
-        if (pause_us < least - least // 8 or not least) and before_us > member.joined_us:
-            member.least_interval_us = pause_us
-            self.cold_changed = True
-        return pause_us
-
     def _heartbeat_asked(self, exchange: Exchange) -> tuple[Happening, ...]:
         member = self.members.get(exchange.member_id)
         if member is None:
             return NOTHING
         late: tuple[Happening, ...] = NOTHING
-        pause_us = self._note_pace(member, exchange.inv_us)
+        pause_us = note_pace(self, member, exchange.inv_us)
         if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 500:
             late = thin_margin(self, exchange, member)
         if exchange.key[0] != member.actor.connection:
@@ -1110,17 +1002,6 @@ class ClassicGroup:
 
 
 # ---------------------------------------------------------------------------------------------------- reading requests
-
-
-def _may_ask(member: Member, generation: int, instance_id: str | None, connection: str) -> bool:
-    """Whether a member that says so of itself, and on this connection, is the one that was let in last."""
-    return (
-        member.gone is None
-        and member.fenced_us is None
-        and member.joined == generation
-        and member.instance_id == instance_id
-        and member.actor.connection == connection
-    )
 
 
 def _read_member(exchange: Exchange, body: Any) -> None:

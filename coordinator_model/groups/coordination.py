@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 API_KEYS: Final = frozenset({8, 10, 11, 12, 13, 14, 28, 42})
 _FIND, _JOIN, _HEARTBEAT, _LEAVE, _SYNC, _DELETE = 10, 11, 12, 13, 14, 42
 _COMMITS: Final = frozenset({8, 28})
+TURNS: Final = 3  #: so often two brokers must have acted in turns to be worth a word
+_ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: spells
 _ACTS: Final = frozenset({8, 11, 13, 14, 28})  # a success of these changes the group
 
 UNKNOWN_ERROR, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, REBALANCE_IN_PROGRESS, GROUP_FULL = -1, 14, 15, 16, 27, 81
@@ -202,6 +204,22 @@ class Coordination:
             happenings.extend(self._survived(group, exchange, body, moved=moved))
         return tuple(happenings)
 
+    def is_served_by(self, broker: str, generation: int) -> bool:
+        """Whether it is nothing new that this broker acts for the group at this generation."""
+        return (
+            not self.moved
+            and self.acting == broker
+            and broker in self.tenures
+            and self.turns < TURNS
+            and (self.pointed is None or self.pointed.broker != broker)
+            and (self.persisted is None or self.persisted.generation <= generation)
+            and self.spells.keys().isdisjoint(_ENDED_BY_SUCCESS)
+        )
+
+    def go_on(self, group: ClassicGroup, exchange: Exchange) -> None:
+        """A broker has acted of which :meth:`is_served_by` holds."""
+        self._acted(group, exchange)
+
     def lost_sight(self, group: ClassicGroup) -> None:
         if group.incarnation != self.incarnation:
             self.incarnation = group.incarnation
@@ -321,7 +339,7 @@ class Coordination:
         return self._overlap(group, exchange, tenure)
 
     def _overlap(self, group: ClassicGroup, exchange: Exchange, tenure: Tenure) -> list[Happening]:
-        if self.turns < 3:
+        if self.turns < TURNS:
             return []
         for rival, other in self.tenures.items():
             overlap_us = min(tenure.last_us, other.last_us) - max(tenure.first_us, other.first_us)

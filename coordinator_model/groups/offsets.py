@@ -8,8 +8,10 @@ topics, authorization and size come from the request layer and say nothing of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import le
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.findings import Evidence
@@ -18,13 +20,14 @@ from coordinator_model.groups.facts import Actor, CommitAsk, Exchange, Member, R
 from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
+from coordinator_model.pulse import OFFSET_COMMIT, OFFSET_SIZE, Commits
 from coordinator_model.wire import DecodeError, decode_assignment
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
 API_KEYS: Final = frozenset({8, 11, 13, 14, 28})  # OffsetCommit, JoinGroup, LeaveGroup, SyncGroup, TxnOffsetCommit
-_COMMIT, _JOIN, _SYNC, _TXN_COMMIT = 8, 11, 14, 28
+_COMMIT, _JOIN, _SYNC, _TXN_COMMIT = OFFSET_COMMIT, 11, 14, 28
 _COMMITS: Final = frozenset({_COMMIT, _TXN_COMMIT})
 
 POSITIONS_KEPT: Final = 256
@@ -186,6 +189,32 @@ class Offsets:
         known = self.committed.get(topic, {}).get(partition)
         return None if known is None or known[1] < 0 else known[1]
 
+    # ------------------------------------------------------------------------------------------------ commits that repeat
+
+    def may_go_on(self, group: ClassicGroup, commits: Commits) -> bool:
+        """Whether successful commits of a member only bring forward what it committed before in this generation."""
+        pulse, who = commits.pulse, commits.pulse.member_id
+        if self.generation != pulse.generation or who in self.refused or who in self.rejected or who in self.set_back:
+            return False
+        committer = _identity(group, who, pulse.instance_id)
+        if committer not in self.committers or len(set(pulse.partitions)) < len(pulse.partitions):
+            return False
+        index, count = self.committers.index(committer), len(pulse.partitions)
+        offsets = _unpacked(commits.offsets)
+        before = [self.committed.get(topic, {}).get(partition) for topic, partition in pulse.partitions]
+        if any(known is None or known[0] != index or offset < max(known[1], 0) for known, offset in zip(before, offsets)):  # noqa: B905
+            return False
+        if not all(map(le, offsets, offsets[count:])):
+            return False
+        return not self._foreign(pulse.generation, OFFSET_COMMIT, pulse.version, pulse.partitions, committer)
+
+    def go_on(self, commits: Commits) -> None:
+        """Take in commits that :meth:`may_go_on`."""
+        partitions = commits.pulse.partitions
+        for (topic, partition), offset in zip(partitions, _unpacked(commits.offsets)[-len(partitions) :], strict=True):
+            known = self.committed[topic]
+            known[partition] = (known[partition][0], offset)
+
     # ------------------------------------------------------------------------------------------------ commits
 
     def _commit_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
@@ -261,8 +290,9 @@ class Offsets:
         completing = self._completing(group, exchange)
         if completing is not None and exchange.api_key == _COMMIT:
             happenings.append(CommittedEarly(exchange, completing))
-        committer = _identity(group, exchange)
-        foreign = self._foreign(exchange, ask, committer)
+        committer = _identity(group, exchange.member_id, exchange.instance_id)
+        named = [(topic, partition) for topic, partitions, _ in ask.topics for partition in partitions]
+        foreign = self._foreign(exchange.generation, exchange.api_key, exchange.api_version, named, committer)
         if foreign:
             happenings.append(CommittedForeign(exchange, foreign))
         happenings.extend(self._positions(exchange, ask, committer))
@@ -289,17 +319,18 @@ class Offsets:
             shortest_ms = min(shortest_ms, member.session_timeout_ms, member.rebalance_timeout_ms)
         return newest if exchange.res_us - newest.proven_us < shortest_ms * 500 else None
 
-    def _foreign(self, exchange: Exchange, ask: CommitAsk, committer: str) -> tuple[Partition, ...]:
+    def _foreign(
+        self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
+    ) -> tuple[Partition, ...]:
+        """Those of the partitions that are not the committer's."""
         holding = self.holdings.get(committer)
-        if holding is None or holding.lost is None or holding.generation != exchange.generation:
+        if holding is None or holding.lost is None or holding.generation != generation:
             return ()
-        if exchange.api_version >= _NAMED_ALIKE[exchange.api_key]:
+        if api_version >= _NAMED_ALIKE[api_key]:
             return ()
+        now, lost = holding.now, holding.lost
         return tuple(
-            (topic, partition)
-            for topic, partitions, _ in ask.topics
-            for partition in partitions
-            if not (_has(holding.now, topic, partition) or _has(holding.lost, topic, partition))
+            (topic, partition) for topic, partition in named if not (_has(now, topic, partition) or _has(lost, topic, partition))
         )
 
     def _positions(self, exchange: Exchange, ask: CommitAsk, committer: str) -> Iterator[Happening]:
@@ -364,7 +395,7 @@ class Offsets:
     # ------------------------------------------------------------------------------------------------ who holds what
 
     def _assigned(self, group: ClassicGroup, exchange: Exchange, body: Any) -> None:
-        member = _identity(group, exchange)
+        member = _identity(group, exchange.member_id, exchange.instance_id)
         newest = next(reversed(self.holdings.values()), None)
         if newest is not None and newest.generation < exchange.generation:
             self._forget_holdings(group, exchange.generation)
@@ -420,12 +451,16 @@ def committer_of(actor: Actor) -> str:
     return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
 
 
-def _identity(group: ClassicGroup, exchange: Exchange) -> str:
+def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> str:
     """A static member's instance id, else the member id: what stays the same when a static member is replaced."""
-    if exchange.instance_id is not None:
-        return exchange.instance_id
-    member = group.members.get(exchange.member_id)
-    return exchange.member_id if member is None or member.instance_id is None else member.instance_id
+    if instance_id is not None:
+        return instance_id
+    member = group.members.get(member_id)
+    return member_id if member is None or member.instance_id is None else member.instance_id
+
+
+def _unpacked(offsets: bytes) -> tuple[int, ...]:
+    return struct.unpack(f">{len(offsets) // OFFSET_SIZE}q", offsets)
 
 
 def _is_simple(exchange: Exchange) -> bool:

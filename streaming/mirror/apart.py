@@ -1,8 +1,8 @@
 """Reads captures in a process of its own, so that reading and replaying have a core each.
 
 The child inherits the opened captures and turns packets into records; the parent takes these in, batch by batch, in their order and with
-their numbers, exactly as if it had read the captures itself. Heartbeats that repeat cross over in columns, other records as what they are
-made of.
+their numbers, exactly as if it had read the captures itself. What repeats crosses over in columns, other records as what they are made
+of.
 
 The traps: whatever else the child has to tell (how far it is, that a file is damaged) must come in its place among the records. Ctrl-C
 goes to both processes: the child does not listen to it, and is asked to stop where a file is read on, so that neither stops half-way
@@ -21,6 +21,8 @@ from array import array
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from coordinator_model.pulse import Constants, Pulse
 from coordinator_model.wire.record import Kind, MirrorRecord
@@ -42,11 +44,12 @@ PULSES_KEPT: Final = 10_000
 """Known to both sides, half a kilobyte each. Beyond it they are told anew, as they come."""
 
 _KINDS: Final = {kind.value: kind for kind in Kind}
+_COLUMNS: Final = ("exchanges", "asked", "answered")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _new: Final = tuple.__new__
 
 # What an entry of a batch is, is told by its length; a record's is longer than any.
-_CALL, _STRETCH, _PULSE = 3, len(Stretch._fields), 1 + len(Constants._fields)
+_CALL, _STRETCH, _PULSE = 3, 10, 1 + len(Constants._fields)
 
 
 class ReaderEndedError(Exception):
@@ -210,13 +213,16 @@ class _Batches:
         self._add(_entry(record))
 
     def stretch(self, stretch: Stretch) -> None:
-        """Take a stretch of heartbeats that repeat, and of what lies between."""
+        """Take a stretch of what repeats, and of what lies between."""
         for pulse in stretch.pulses:
             if pulse.number < self._known_from:
                 self._tell(pulse)
-        times_us = stretch.times_us.tobytes()
+        numbers = [pulse.number for pulse in stretch.pulses]
+        columns = [
+            np.asarray(column, np.int64).tobytes() for column in (stretch.times_us, *map(stretch.__getattribute__, _COLUMNS))
+        ]
         records = [_entry(record) for record in stretch.records]
-        self._add((stretch.offset, times_us, records, [pulse.number for pulse in stretch.pulses], *stretch[4:]))
+        self._add((stretch.offset, records, numbers, stretch.sizes, stretch.offsets, stretch.correlation_ids, *columns))
         self.flush()
 
     def call(self, number: int, argument: Any) -> None:
@@ -259,8 +265,20 @@ def _entry(record: MirrorRecord) -> tuple[Any, ...]:
 
 
 def _stretch(entry: tuple[Any, ...], pulses: Mapping[int, Pulse]) -> Stretch:
-    offset, times_us, records, numbers, *columns = entry
-    return Stretch(offset, array("q", times_us), [_record(record) for record in records], [pulses[n] for n in numbers], *columns)
+    offset, records, numbers, sizes, offsets, correlation_ids, times_us, *columns = entry
+    exchanges, asked, answered = (np.frombuffer(column, np.int64) for column in columns)
+    return Stretch(
+        offset=offset,
+        times_us=array("q", times_us),
+        records=[_record(record) for record in records],
+        pulses=[pulses[number] for number in numbers],
+        sizes=sizes,
+        offsets=offsets,
+        exchanges=exchanges,
+        asked=asked,
+        answered=answered,
+        correlation_ids=correlation_ids,
+    )
 
 
 def _record(entry: tuple[Any, ...]) -> MirrorRecord:

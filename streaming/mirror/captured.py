@@ -12,11 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from coordinator_model.pulse import Constants, Pulse
-from coordinator_model.wire import DecodeError, decode
+from coordinator_model.pulse import (
+    CORRELATION_BEGINS,
+    CORRELATION_SIZE,
+    HEARTBEAT,
+    OFFSET_COMMIT,
+    OFFSET_SIZE,
+    Constants,
+    Pulse,
+    places_of,
+)
+from coordinator_model.wire import DecodeError, OffsetCommitResponse, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX, FrameReader, UnreadableError
+from streaming.mirror.reassembly import Repeat
 from streaming.mirror.resync import Awaited, RequestSearch, ResponseSearch, may_begin
 
 if TYPE_CHECKING:
@@ -32,11 +42,13 @@ _FAILURES: Final = 3
 
 _TELL_EVERY_US: Final = 1_000_000
 
+_API_SIZE: Final = 2
+_COMMITS: Final = OFFSET_COMMIT.to_bytes(_API_SIZE, "big")
+
 _UNSEEN: Final = _Exchange(-1, -1, 0)
 
-_HEARTBEAT: Final = 12
 _API_VERSIONS: Final = 18
-_ANSWERED_ALIKE: Final = frozenset({8, _HEARTBEAT})  # OffsetCommit: no answer names a position
+_ANSWERED_ALIKE: Final = frozenset({OFFSET_COMMIT, HEARTBEAT})  # no answer to a commit names a position
 _REST_OF_REQUEST: Final = 8  # what follows the correlation id
 _REST_OF_RESPONSE: Final = 4
 
@@ -166,7 +178,10 @@ class CapturedConversation(Conversation):
         self._told_us = 0
         self._first = b""
         self._usual: _Usual | None = None
-        self._heartbeat: _Heartbeat | None = None
+        self._heartbeat: Repeat | None = None
+        self._commit: Repeat | None = None
+        self._commit_size = 0  #: of the last one
+        self._repeats: _Repeats | None = None
         self._answers: dict[int, _Answer] = {}  # by API key
         self._is_opening = not midway
         self._may_be_unseen = midway  # answers to requests that were not captured may come
@@ -366,9 +381,12 @@ class CapturedConversation(Conversation):
         mirrored = super()._mirror_request(exchange, size, frame)
         if mirrored.groups and mirrored.groups[0]:
             self._prove()
-            if mirrored.api_key == _HEARTBEAT and len(frame) == size:
+            if mirrored.api_key == HEARTBEAT and len(frame) == size:
                 self._learn_request(mirrored, frame)
+            elif mirrored.api_key == OFFSET_COMMIT and len(frame) == size:
+                self._learn_commit(mirrored, frame)
         if mirrored.api_key == _API_VERSIONS and self._heartbeat is not None:
+            self._commit = None
             self._take_pulse()  # its records name the client's software
         return mirrored
 
@@ -397,7 +415,7 @@ class CapturedConversation(Conversation):
                 self._broker,
                 self._connection,
                 number,
-                _HEARTBEAT,
+                HEARTBEAT,
                 usual.version,
                 correlation_id,
                 usual.client_id,
@@ -456,7 +474,7 @@ class CapturedConversation(Conversation):
 
     def _learn_request(self, asked: _Exchange, frame: bytes) -> None:
         try:
-            body: Any = decode(frame, request=True, api_key=_HEARTBEAT, api_version=asked.api_version).body
+            body: Any = decode(frame, request=True, api_key=HEARTBEAT, api_version=asked.api_version).body
         except DecodeError:
             return
         if (body.group_id,) == asked.groups:
@@ -471,23 +489,59 @@ class CapturedConversation(Conversation):
         except DecodeError:
             return
         self._answers[asked.api_key] = _Answer(asked.api_version, frame, frame[_REST_OF_RESPONSE:], body)
-        if asked.api_key == _HEARTBEAT:
+        if asked.api_key == HEARTBEAT:
             self._take_pulse()
 
-    # --- what repeats, and changes nothing but times ----------------------------------------------------------------------
+    # --- what repeats, and changes nothing but times and positions --------------------------------------------------------
 
     def _take_pulse(self) -> None:
         """Know the heartbeat and its usual answer as one thing, if that is plain success."""
-        usual, answer = self._usual, self._answers.get(_HEARTBEAT)
+        usual, answer = self._usual, self._answers.get(HEARTBEAT)
         self._heartbeat = None
         if usual is not None and answer is not None and answer.version == usual.version and answer.is_success:
-            who = (usual.group, self._cluster, self._broker, self._connection, usual.version, usual.client_id)
-            pulse = Pulse(Constants(*who, self._client_address, self._software, usual.frame, answer.frame))
-            self._heartbeat = _Heartbeat(self, pulse, self._client_side)
+            self._heartbeat = self._repeat((usual.group, usual.version, usual.client_id), usual.frame, answer.frame)
+        self._begin_anew()
+
+    def _learn_commit(self, asked: _Exchange, frame: bytes) -> None:
+        """Likewise the commit, if the one before was as long: what is committed once is not worth the trouble."""
+        known, answer = self._commit, self._answers.get(OFFSET_COMMIT)
+        before, self._commit_size = self._commit_size, len(frame)
+        if known is not None and answer is not None and _is_said(known, frame, answer.frame):
+            return
+        self._commit = None
+        is_again = before == len(frame) and len(asked.groups) == 1
+        if is_again and answer is not None and answer.version == asked.api_version and answer.is_success:
+            self._commit = self._repeat((asked.groups[0], asked.api_version, asked.client_id), frame, answer.frame)
+        self._begin_anew()
+
+    def _repeat(self, asked: tuple[str, int, str | None], request: bytes, response: bytes) -> Repeat | None:
+        """:param asked: group, version and client id."""
+        group, version, client_id = asked
+        who = (group, self._cluster, self._broker, self._connection, version, client_id, self._client_address, self._software)
+        try:
+            places = places_of(request) if request[:_API_SIZE] == _COMMITS else ()
+            pulse = Pulse(Constants(*who, request, response, places))
+        except DecodeError:
+            return None
+        if len(places) != len(pulse.partitions):
+            return None
+        asks, answers = (_with_size(frame) for frame in (request, response))
+        said = says(request)
+        opening = said[: places[0] - CORRELATION_SIZE] if places else said
+        return Repeat(pulse, asks, answers, tuple(SIZE_PREFIX + place for place in places), opening)
+
+    def _begin_anew(self) -> None:
+        """Something else than before is said again and again."""
+        beats, commits = self._heartbeat, self._commit
+        self._repeats = None
+        if beats is not None:
+            tells_apart = commits is not None and not set(beats.sizes) & set(commits.sizes)
+            kinds = (beats, commits) if commits is not None and tells_apart else (beats,)
+            self._repeats = _Repeats(self, kinds, self._client_side)
         self._settle()
 
     def _settle(self) -> None:
-        """Say what the stream may hand over in columns: the heartbeat, while nothing else goes on.
+        """Say what the stream may hand over in columns: what repeats, while nothing else goes on.
 
         It hangs on what only other frames of this connection can change, so it is looked at behind each of these.
         """
@@ -503,20 +557,18 @@ class CapturedConversation(Conversation):
             and not self._responses.is_amid
             and self._leg.is_itself
         )
-        self._stream.repeats = self._heartbeat if is_quiet else None
+        self._stream.repeats = self._repeats if is_quiet else None
 
 
-class _Heartbeat:
-    """The heartbeat of a connection, and the plain success that answers it: see :class:`streaming.mirror.reassembly.Repeats`."""
+class _Repeats:
+    """What a connection repeats: see :class:`streaming.mirror.reassembly.Repeats`."""
 
-    __slots__ = ("_talk", "answers", "asks", "client_side", "pulse", "says")
+    __slots__ = ("_talk", "client_side", "kinds")
 
-    def __init__(self, talk: CapturedConversation, pulse: Pulse, client_side: int) -> None:
+    def __init__(self, talk: CapturedConversation, kinds: tuple[Repeat, ...], client_side: int) -> None:
         self._talk = talk
-        self.pulse = pulse
+        self.kinds = kinds
         self.client_side = client_side
-        self.says = says(pulse.constants.request)
-        self.asks, self.answers = (_with_size(frame) for frame in pulse.constants[-2:])
 
     @property
     def exchange(self) -> int:
@@ -524,6 +576,17 @@ class _Heartbeat:
 
     def passed(self, count: int) -> None:
         self._talk._next_number += count  # noqa: SLF001
+
+
+def _is_said(known: Repeat, request: bytes, response: bytes) -> bool:
+    """Whether that is such a request and such an answer; that of another request may stand for it."""
+    asks = bytearray(_with_size(request))
+    if len(asks) != len(known.asks) or response[CORRELATION_SIZE:] != known.answers[SIZE_PREFIX + CORRELATION_SIZE :]:
+        return False
+    for place in (*known.free, SIZE_PREFIX + CORRELATION_BEGINS):
+        size = OFFSET_SIZE if place in known.free else CORRELATION_SIZE
+        asks[place : place + size] = known.asks[place : place + size]
+    return asks == known.asks
 
 
 def _with_size(frame: bytes) -> bytes:
@@ -545,8 +608,13 @@ class _Answer(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether a heartbeat was simply served."""
-        return not (self.body.error_code or self.body.throttle_time_ms)
+        """Whether a heartbeat, or a commit, was simply served."""
+        body = self.body
+        if isinstance(body, OffsetCommitResponse):
+            failed = not body.topics or any(partition.error_code for topic in body.topics for partition in topic.partitions)
+        else:
+            failed = bool(body.error_code)
+        return not (failed or body.throttle_time_ms)
 
 
 class _Usual:
@@ -569,7 +637,7 @@ class _Usual:
 
     def exchange(self, number: int, correlation_id: int) -> _Exchange:
         """What is to be known of such a request until it is answered."""
-        return _new(_Exchange, (_HEARTBEAT, self.version, correlation_id, number, self.groups, False, self.client_id))
+        return _new(_Exchange, (HEARTBEAT, self.version, correlation_id, number, self.groups, False, self.client_id))
 
 
 _ENOUGH: Final = 14

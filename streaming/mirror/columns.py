@@ -1,11 +1,11 @@
-"""Finds the heartbeats that repeat among many packets at once: their headers as columns, so that no packet is looked at by itself.
+"""Finds what repeats among many packets at once: their headers as columns, so that no packet is looked at by itself.
 
-Most packets of a capture of quiet groups are a heartbeat like the one before on its connection, plain success in answer to it, or a bare
-acknowledgement. Whatever follows the order of the stream and is byte for byte one of these is *taken*; the rest is for the layers
-to look at, packet by packet.
+Most packets of a capture of quiet groups are a heartbeat like the one before on its connection, a commit of the same partitions, plain
+success in answer to it, or a bare acknowledgement. Whatever follows the order of the stream and is byte for byte one of these, but for
+what is new each time, is *taken*; the rest is for the layers to look at, packet by packet.
 
 The traps: from the first packet of a connection that is anything else, all that follows on it is left to the layers, for they know the
-connection as it is then; and a heartbeat is taken whole or not at all, the acknowledgement between request and answer with it. A packet
+connection as it is then; and an exchange is taken whole or not at all, the acknowledgement between request and answer with it. A packet
 whose headers do not lie where everyday ones do may belong to any connection, so whose it is, is asked of those who can read it.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from coordinator_model.pulse import CORRELATION_SIZE
+from coordinator_model.pulse import CORRELATION_SIZE, OFFSET_SIZE
 from streaming.mirror.captures import laid_over
 from streaming.mirror.reassembly import HALF, MODULUS, SPECIAL
 from streaming.mirror.segments import LINKS, TCP, UNFRAGMENTED, WITHOUT_OPTIONS, reverse, segment_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streaming.mirror.captures import Portion
-    from streaming.mirror.reassembly import Half, Repeats
+    from streaming.mirror.reassembly import Half, Repeat, Repeats
 
     Numbers = NDArray[np.int64]
     Truths = NDArray[np.bool_]
@@ -40,7 +40,8 @@ _ASK_ID: Final = slice(8, 8 + CORRELATION_SIZE)  # the correlation id, behind th
 _ANSWER_ID: Final = slice(4, 4 + CORRELATION_SIZE)
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _FRESH_US: Final = 60_000_000  # connections that were silent for longer are left to those who sweep
-_SIZES: Final = slice(4, 6)  # where they stand in the numbers of a connection
+KINDS: Final = 2  # that a connection can repeat: heartbeats and commits
+_SIZES: Final = slice(4, 4 + 2 * KINDS)  # where they stand in the numbers of a connection
 _NEVER: Final = -1  # no segment is of that size
 
 
@@ -130,14 +131,16 @@ def _rows(texts: Sequence[bytes]) -> NDArray[np.uint8]:
     return np.frombuffer(b"".join(texts), np.uint8).reshape(len(texts), -1)
 
 
-class Beats(NamedTuple):
-    """Heartbeats that were taken, each with its success: columns."""
+class Found(NamedTuple):
+    """What was taken: columns of exchanges, run by run. A run is one kind of what a connection repeats."""
 
-    line: list[int]  #: which connection
-    asked: list[int]  #: which packet
-    answered: list[int]
-    exchange: list[int]  #: number on the connection
-    correlation_ids: list[bytes]
+    repeats: list[Repeat]  #: by run
+    sizes: Numbers  #: of the runs
+    asked: Numbers  #: which packet
+    answered: Numbers
+    exchange: Numbers  #: number on the connection
+    correlation_ids: bytes
+    offsets: list[bytes]  #: by run: what is committed, one behind the other
 
 
 class Taken:
@@ -165,7 +168,7 @@ class Taken:
         self._leave_others()
         self._passed_us = [half.stream.passed_us if half is not None else 0 for half in self._lines.halves]
         self._exchanges = [repeats.exchange if repeats is not None else 0 for repeats in self._lines.repeats]
-        self._counts = [0] * len(self._lines.halves)
+        self._counts = [[0] * KINDS for _ in self._lines.halves]
         self._lead_on(range(len(self._counts)))
 
     @property
@@ -180,39 +183,44 @@ class Taken:
         is_taken[self.index] = True
         return is_taken
 
-    def beats(self) -> Beats:
-        """The heartbeats among them, connection by connection."""
-        runs, data = self._runs, self._data
-        asked, answered = runs.beats()
-        line = runs.line[asked]
+    def found(self) -> Found:
+        """The exchanges that they are."""
+        runs, data = self._runs, np.frombuffer(self._data, np.uint8)
+        asked, answered = runs.exchanges()
+        line, kind = runs.line[asked], runs.kind[asked] - 1
         begins_line = np.flatnonzero(np.diff(line, prepend=-1))
         exchange = np.array(self._exchanges, np.int64)[line] + np.arange(len(line))
         exchange -= np.repeat(begins_line, np.diff(begins_line, append=len(line)))
-        return Beats(
-            line=line.tolist(),
-            asked=runs.packet[asked].tolist(),
-            answered=runs.packet[answered].tolist(),
-            exchange=exchange.tolist(),
-            correlation_ids=[data[at : at + CORRELATION_SIZE] for at in (runs.begins[asked] + _ASK_ID.start).tolist()],
+        order = np.argsort(line * KINDS + kind, kind="stable")
+        asked, answered, exchange, line, kind = asked[order], answered[order], exchange[order], line[order], kind[order]
+        begins_run = np.flatnonzero(np.diff(line * KINDS + kind, prepend=-1))
+        repeats = [self._lines.kinds(number)[which] for number, which in zip(line[begins_run], kind[begins_run], strict=True)]
+        begins = runs.begins[asked]
+        sizes = np.diff(begins_run, append=len(line))
+        return Found(
+            repeats=repeats,
+            sizes=sizes,
+            asked=runs.packet[asked],
+            answered=runs.packet[answered],
+            exchange=exchange,
+            correlation_ids=_gathered(data, begins, _ASK_ID.start, CORRELATION_SIZE),
+            offsets=[
+                b"" if not repeat.free else _gathered(data, begins[at : at + size], np.array(repeat.free), OFFSET_SIZE)
+                for repeat, at, size in zip(repeats, begins_run.tolist(), sizes.tolist(), strict=True)
+            ],
         )
 
     def frames(self) -> tuple[Numbers, Numbers]:
         """The packets that hold them, and their answers."""
-        asked, answered = self._runs.beats()
+        asked, answered = self._runs.exchanges()
         return self._runs.packet[asked], self._runs.packet[answered]
-
-    def repeats(self, line: int) -> Repeats:
-        """What a connection repeats of which there are heartbeats."""
-        found = self._lines.repeats[line]
-        assert found is not None
-        return found
 
     def give_back(self, says: bytes, index: int) -> list[int]:
         """Take nothing from this packet on of the connection that says this; gives the packets that are taken no more, in their order.
 
-        A heartbeat that is under way then is given back whole.
+        What is under way then is given back whole.
         """
-        line = self._lines.speaking.get(says)
+        line = self._lines.speaker(says)
         if line is None or self._newest[line] < index:
             return []
         runs, before = self._runs, self.index
@@ -222,37 +230,43 @@ class Taken:
         return np.setdiff1d(before, self.index, assume_unique=True).tolist()  # type: ignore[no-any-return]
 
     def _leave_others(self) -> None:
-        """Take no heartbeat that only looks like one by its size."""
+        """Take nothing that only looks like what repeats by its size."""
         runs = self._runs
-        asked, answered = runs.beats()
-        line = runs.line[asked]
-        sizes = self._lines.numbers[_SIZES, :][:, line]
+        asked, answered = runs.exchanges()
+        line, kind = runs.line[asked], runs.kind[asked] - 1
+        sizes = self._lines.numbers[_SIZES].reshape(KINDS, 2, -1)[kind, :, line].T
         wrong = np.zeros(len(line), bool)
         for asked_size, answered_size in np.unique(sizes, axis=1).T.tolist():
             here = np.flatnonzero((sizes[0] == asked_size) & (sizes[1] == answered_size))
             asks = _bytes_at(self._data, runs.begins[asked[here]], asked_size)
             answers = _bytes_at(self._data, runs.begins[answered[here]], answered_size)
-            wrong[here] = ~self._are_beats(line[here], asks, answers)
+            wrong[here] = ~self._are_said(line[here] * KINDS + kind[here], asks, answers)
         if wrong.any():
             runs.fits[asked[wrong]] = False
             runs.settle()
 
-    def _are_beats(self, line: Numbers, asks: NDArray[np.uint8], answers: NDArray[np.uint8]) -> Truths:
-        """Whether requests and answers, one in each row, are what their connections repeat, and belong together."""
-        lines, which = np.unique(line, return_inverse=True)
-        usual = [self.repeats(number) for number in lines.tolist()]
-        is_ask = asks == _rows([repeats.asks for repeats in usual])[which]
-        is_answer = answers == _rows([repeats.answers for repeats in usual])[which]
+    def _are_said(self, said: Numbers, asks: NDArray[np.uint8], answers: NDArray[np.uint8]) -> Truths:
+        """Whether requests and answers, one in each row, are what their connections repeat, and belong together.
+
+        :param said: which connection and kind it is by their sizes.
+        """
+        different, which = np.unique(said, return_inverse=True)
+        usual = [self._lines.kinds(number // KINDS)[number % KINDS] for number in different.tolist()]
+        is_ask = asks == _rows([repeat.asks for repeat in usual])[which]
+        is_answer = answers == _rows([repeat.answers for repeat in usual])[which]
         is_ask[:, _ASK_ID] = True
         is_answer[:, _ANSWER_ID] = answers[:, _ANSWER_ID] == asks[:, _ASK_ID]
+        if any(repeat.free for repeat in usual):
+            is_ask |= _free_rows(usual, asks.shape[1])[which]
         return is_ask.all(axis=1) & is_answer.all(axis=1)  # type: ignore[no-any-return]
 
     def _lead_on(self, lines: Iterable[int]) -> None:
         """Put streams where they are behind what is taken of them."""
         runs, known = self._runs, self._lines
-        asked, answered = runs.beats()
-        counts = np.bincount(runs.line[asked], minlength=len(self._counts)).tolist()
-        last = np.full(len(self._counts), -1)
+        asked, answered = runs.exchanges()
+        counted = np.bincount(runs.line[asked] * KINDS + runs.kind[asked] - 1, minlength=KINDS * len(known.halves))
+        counts = counted.reshape(-1, KINDS).tolist()
+        last = np.full(len(counts), -1)
         last[runs.line[answered]] = runs.packet[answered]  # the last one stays
         self._newest: list[int] = runs.newest().tolist()
         newest, answers = self._newest, last.tolist()
@@ -260,15 +274,16 @@ class Taken:
             half, repeats = known.halves[line], known.repeats[line]
             if half is None:
                 continue
-            stream, more = half.stream, counts[line] - self._counts[line]
+            stream = half.stream
             if newest[line] >= 0:
                 stream.last_us = self._times_us[newest[line]]
-            if repeats is not None and more:
+            if repeats is not None and counts[line] != self._counts[line]:
                 asks = stream.halves[repeats.client_side]
-                asks.next += more * len(repeats.asks)
-                asks.other.next += more * len(repeats.answers)
-                stream.passed_us = self._times_us[answers[line]] if counts[line] else self._passed_us[line]
-                repeats.passed(more)
+                for repeat, count, before in zip(repeats.kinds, counts[line], self._counts[line], strict=False):
+                    asks.next += (count - before) * len(repeat.asks)
+                    asks.other.next += (count - before) * len(repeat.answers)
+                stream.passed_us = self._times_us[answers[line]] if any(counts[line]) else self._passed_us[line]
+                repeats.passed(sum(counts[line]) - sum(self._counts[line]))
                 self._counts[line] = counts[line]
 
 
@@ -282,7 +297,7 @@ class _Lines:
         self.is_forth = headers.upwards == headers.upwards[first][of]  #: in the direction of the connection's first packet
         self.halves: list[Half | None] = []  #: that direction; none if nothing can be taken
         self.repeats: list[Repeats | None] = []
-        self.speaking: dict[bytes, int] = {}  #: who says what
+        self._speaking: dict[bytes, int] = {}  # who says what
         key_at = portion.begin[headers.packet[first]] + _LAYOUTS[int(portion.link[0])][1] + _KEY
         self._keys = [portion.data[at : at + _KEY_SIZE] for at in key_at.tolist()]
         begun_us = int(portion.at_us[0])
@@ -290,7 +305,12 @@ class _Lines:
             half = halves.get(key)
             if half is not None and (not half.stream.plain or begun_us - half.stream.last_us > _FRESH_US):
                 half = None
-            self._add(half, busy)
+            self._add(half)
+        self._openings = {len(said) for said in self._speaking}
+        for said in busy:
+            line = self.speaker(said)
+            if line is not None:
+                self.repeats[line] = None
         self.numbers = np.array([_numbers(*line) for line in zip(self.halves, self.repeats, strict=True)], np.int64).T
 
     def first_odd(self, portion: Portion, headers: Headers) -> Numbers:
@@ -310,29 +330,58 @@ class _Lines:
                 firsts[line] = min(firsts[line], index)
         return firsts
 
-    def _add(self, half: Half | None, busy: Collection[bytes]) -> None:
+    def kinds(self, line: int) -> Sequence[Repeat]:
+        """What a connection repeats of which something is taken."""
+        found = self.repeats[line]
+        assert found is not None
+        return found.kinds
+
+    def speaker(self, says: bytes) -> int | None:
+        """The connection that may say this again and again; of what is new each time nothing is compared."""
+        for size in self._openings:
+            line = self._speaking.get(says[:size])
+            if line is not None:
+                return line
+        return None
+
+    def _add(self, half: Half | None) -> None:
         repeats = half.stream.repeats if half is not None else None
-        if repeats is not None:
-            line = len(self.repeats)
-            twin = self.speaking.setdefault(repeats.says, line)
+        line = len(self.repeats)
+        for repeat in repeats.kinds if repeats is not None else ():
+            twin = self._speaking.setdefault(repeat.says, line)
             if twin != line:
-                self.repeats[twin] = None
-            if twin != line or repeats.says in busy:
-                repeats = None
+                self.repeats[twin] = repeats = None
+                break
         self.halves.append(half)
         self.repeats.append(repeats)
 
 
-def _numbers(half: Half | None, repeats: Repeats | None) -> tuple[int, int, int, int, int, int]:
+def _numbers(half: Half | None, repeats: Repeats | None) -> tuple[int, ...]:
     """What is to be known of a connection in columns: whether it is known; of both directions, the first packet's and the other, where they
-    are; whether the first is the client's; the sizes of its heartbeats and their answers.
+    are; whether the first is the client's; by kind, the sizes of its requests and their answers.
     """
+    sizes = [size for repeat in (repeats.kinds if repeats is not None else ()) for size in repeat.sizes]
+    sizes += [_NEVER] * (2 * KINDS - len(sizes))
     if half is None:
-        return 0, 0, 0, 0, _NEVER, _NEVER
-    where = half.next & MODULUS, half.other.next & MODULUS
-    if repeats is None:
-        return 1, *where, 0, _NEVER, _NEVER
-    return 1, *where, half.side == repeats.client_side, len(repeats.asks), len(repeats.answers)
+        return 0, 0, 0, 0, *sizes
+    is_client = repeats is not None and half.side == repeats.client_side
+    return 1, half.next & MODULUS, half.other.next & MODULUS, is_client, *sizes
+
+
+def _gathered(data: NDArray[np.uint8], begins: Numbers, at: Any, size: int) -> bytes:
+    """So many bytes from one or several places behind each beginning."""
+    places = np.add.outer(np.atleast_1d(at), np.arange(size)).ravel()
+    found: NDArray[np.uint8] = data[np.add.outer(begins, places)]
+    return found.tobytes()
+
+
+def _free_rows(usual: Sequence[Repeat], size: int) -> Truths:
+    """Which bytes of a request are not the same each time: a row for each kind of request."""
+    rows = np.zeros((len(usual), size), bool)
+    for row, repeat in zip(rows, usual, strict=True):
+        for place in repeat.free:
+            row[place : place + OFFSET_SIZE] = True
+    return rows
 
 
 class _Runs:
@@ -349,21 +398,25 @@ class _Runs:
 
     def _judge(self, headers: Headers, lines: _Lines, order: Numbers) -> None:
         """Which of them follow what comes before them, if that is taken."""
-        is_known, forth_next, back_next, is_client_forth, asked_size, answered_size = lines.numbers[:, self.line]
+        is_known, forth_next, back_next, is_client_forth, *sizes = lines.numbers[:, self.line]
         is_forth, size = lines.is_forth[order], headers.size[order]
         is_client = is_forth == (is_client_forth != 0)
-        self._asks = is_client & (size == asked_size)
-        self._answers = ~is_client & (size == answered_size)
+        self.kind = np.zeros(len(size), np.int64)  #: of a request, from 1 on
+        answered = np.zeros(len(size), np.int64)
+        for kind, (asked_size, answered_size) in enumerate(zip(sizes[::2], sizes[1::2], strict=True), 1):
+            self.kind[is_client & (size == asked_size)] = kind
+            answered[~is_client & (size == answered_size)] = kind
+        self._asks, self._answers = self.kind > 0, answered > 0
         forth_next += self._before(np.where(is_forth, size, 0))
         back_next += self._before(np.where(is_forth, 0, size))
         own_next, other_next = np.where(is_forth, forth_next, back_next), np.where(is_forth, back_next, forth_next)
         is_next = (headers.sequence[order] - own_next) & MODULUS == 0
         has_seen = (other_next - headers.acknowledges[order]) & MODULUS < HALF
-        change = self._asks.astype(np.int64) - self._answers
-        self._under_way = self._before(change) + change
+        change = self.kind - answered
+        self._under_way = self._before(change) + change  # at most one at a time, and which
         is_plain = (is_known != 0) & lines.is_same[order] & ~headers.special[order] & has_seen
-        is_beat = (self._asks & (self._under_way == 1)) | (self._answers & (self._under_way == 0))
-        self.fits = is_plain & ((size == 0) | (is_beat & is_next))
+        is_said = (self._asks & (self._under_way == self.kind)) | (self._answers & (self._under_way == 0))
+        self.fits = is_plain & ((size == 0) | (is_said & is_next))
 
     def leave(self, firsts: Numbers) -> None:
         """Take nothing of a connection from a packet on."""
@@ -377,7 +430,7 @@ class _Runs:
         ends = np.maximum.reduceat(np.where(is_led_up_to & (self._under_way == 0), place, -1), self._starts)
         self.taken = place <= ends[self.line]
 
-    def beats(self) -> tuple[Numbers, Numbers]:
+    def exchanges(self) -> tuple[Numbers, Numbers]:
         """The places of requests, and of their answers."""
         return np.flatnonzero(self.taken & self._asks), np.flatnonzero(self.taken & self._answers)
 

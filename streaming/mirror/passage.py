@@ -1,6 +1,6 @@
 """One way through many packets, of which most are passed over: what is left is looked at in its place, and numbered accordingly.
 
-The trap: it may turn out late that a heartbeat should not have been passed over, because the same request shows up on another connection
+The trap: it may turn out late that an exchange should not have been passed over, because the same request shows up on another connection
 meanwhile. Then what is behind that point on its connection is given back; so is the request that is under way there, whose record gets the
 number that was kept for it, below those of records that were made before.
 """
@@ -83,22 +83,22 @@ class Passage:
 
     def finish(self) -> Stretch:
         """All that it was."""
-        beats = self._taken.beats()
+        found = self._taken.found()
         frames, made_at = np.array(self._frames, np.int64), np.array(self._made_at, np.int64)
         places = np.arange(len(frames)) + np.searchsorted(made_at, frames, "right")
         times_us = np.zeros(len(frames) + len(made_at), np.int64)
         times_us[places] = np.array(self._times_us, np.int64)[frames]
-        order = np.argsort(beats.answered)
-        ordered = order.tolist()
         return Stretch(
             offset=self._offset,
             times_us=array("q", times_us.tobytes()),
             records=sorted(self._records, key=lambda record: record.offset),
-            pulses=[self._taken.repeats(beats.line[index]).pulse for index in ordered],
-            exchanges=[beats.exchange[index] for index in ordered],
-            correlation_ids=b"".join([beats.correlation_ids[index] for index in ordered]),
-            asked=places[np.searchsorted(frames, np.array(beats.asked)[order])].tolist(),
-            answered=places[np.searchsorted(frames, np.array(beats.answered)[order])].tolist(),
+            pulses=[repeat.pulse for repeat in found.repeats],
+            sizes=found.sizes.tolist(),
+            offsets=found.offsets,
+            exchanges=found.exchange,
+            asked=places[np.searchsorted(frames, found.asked)],
+            answered=places[np.searchsorted(frames, found.answered)],
+            correlation_ids=found.correlation_ids,
         )
 
     def _frames_taken(self) -> list[int]:

@@ -4,7 +4,7 @@ Packets become TCP segments, segments the byte streams of connections, and those
 time, since the model's clock is in the data. Which side is the broker's is told by ``ports``, else by who opened the connection, else
 by who sends requests.
 
-Where somebody takes them, heartbeats that repeat are told from the rest in columns, many packets at once, and go past all these layers.
+Where somebody takes it, what repeats is told from the rest in columns, many packets at once, and goes past all these layers.
 
 The trap: a capture is not made for us. It holds other traffic, begins and ends in the middle of things, and lacks packets. None of
 that is told of a client or a broker: it is counted here (:class:`Findings` never hear of it) or written as a gap.
@@ -46,7 +46,7 @@ _LONGEST_PAUSE_US: Final = 86_400_000_000  # a longer one is two captures in one
 # What came in so long a time is looked at in columns at once: the longer, the less it costs, but the more of it belongs to connections and
 # groups that something else happens to meanwhile. So it is longer where most can be passed over, and shorter where it cannot.
 SHORTEST_AT_ONCE_US: Final = 500_000
-LONGEST_AT_ONCE_US: Final = 15_000_000
+LONGEST_AT_ONCE_US: Final = 30_000_000
 _FEW, _MOST = 0.6, 0.8
 WORTH_COLUMNS: Final = 32
 
@@ -103,7 +103,7 @@ class CaptureReader:
     """Takes packets in the order of the capture and writes mirror records.
 
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
-    :param pass_on: takes stretches of heartbeats that repeat, with the records in between, if anybody wants it so.
+    :param pass_on: takes stretches of what repeats, with the records in between, if anybody wants it so.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
     """
@@ -215,7 +215,7 @@ class CaptureReader:
         passed = len(taken.index)
         self.stats.packets += passed
         self.stats.segments += passed
-        self.stats.frames += 2 * len(stretch.pulses)
+        self.stats.frames += stretch.frames
         pass_on(stretch)
 
     def _about_to_look(self, request: bytes) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from streaming.mirror.segments import ACK, FIN, RST, SYN, Segment, reverse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from coordinator_model.pulse import Pulse
 
@@ -42,16 +42,29 @@ HALF: Final = 0x80000000
 SPECIAL: Final = FIN | SYN | RST
 
 
+class Repeat(NamedTuple):
+    """A request that is said again and again on a connection, and its answer: of constant size, and the same but for correlation ids."""
+
+    pulse: Pulse  #: as what it is known to those who make something of it
+    asks: bytes
+    answers: bytes
+    free: tuple[int, ...]  #: where in the request eight bytes begin that are not the same each time
+    says: bytes  #: the request without correlation id, up to the first of these
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of request and answer."""
+        return len(self.asks), len(self.answers)
+
+
 class Repeats(Protocol):
-    """What is said again and again on a connection: a request and its answer, of constant size. Listeners that know what that is may set
-    it on their stream, to be spared it.
-    """
+    """What is said again and again on a connection. Listeners that know what that is may set it on their stream, to be spared it."""
 
     client_side: int
-    asks: bytes  #: the request, and the answer; their correlation ids are not the same each time
-    answers: bytes
-    says: bytes  #: the request without that
-    pulse: Pulse  #: as what it is known to those who make something of it
+
+    @property
+    def kinds(self) -> Sequence[Repeat]:
+        """Heartbeats, and perhaps commits; neither request nor answer is of the same size in both."""
 
     @property
     def exchange(self) -> int:

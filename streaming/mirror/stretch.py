@@ -1,56 +1,160 @@
-"""A stretch of a capture in which heartbeats that repeat go past the records: what crosses from whoever reads to whoever replays.
+"""A stretch of a capture in which what repeats goes past the records: what crosses from whoever reads to whoever replays.
 
-Of such a heartbeat and its plain success nothing is new but their times and the correlation id. So many of them are handed over at once, in
-columns, with the records of all else that the stretch holds.
+Of a heartbeat that repeats and its plain success nothing is new but their times and the correlation id; of a commit, the offsets too. So
+many of them are handed over at once, in columns, with the records of all else that the stretch holds.
 
 The trap: each of them has its place among the records and takes a number, as if a record had been made of it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator_model.pulse import CORRELATION_SIZE
+from coordinator_model.pulse import CORRELATION_SIZE, Commits, Run
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Iterable, Iterator, Sequence
 
-    from coordinator_model.groups.classic import PlainBeat
+    import numpy as np
+    from numpy.typing import NDArray
+
     from coordinator_model.pulse import Pulse
     from coordinator_model.wire.record import MirrorRecord
 
+    Numbers = NDArray[np.int64]
 
-class Stretch(NamedTuple):
+
+class Piece(NamedTuple):
+    """Some exchanges of a run, one behind the other."""
+
+    run: int
+    begin: int  #: in the columns of the stretch
+    end: int
+
+
+@dataclass(frozen=True)
+class Stretch:
     """What a number of packets hold. Places are counted from the first record of the stretch."""
 
     offset: int  #: number of the first record
-    times_us: array[int]  #: capture times by place; of those in ``records`` it may be another
-    records: Sequence[MirrorRecord]  #: all that are no heartbeats that repeat, numbered and in their order
-    # Of the heartbeats, in the order of their answers:
+    times_us: Sequence[int]  #: capture times by place; of those in ``records`` it may be another
+    records: Sequence[MirrorRecord]  #: all that do not repeat, numbered and in their order
+    # What repeats, in runs:
     pulses: Sequence[Pulse]
-    exchanges: Sequence[int]  #: numbers on their connections
+    sizes: Sequence[int]  #: of the runs, in exchanges
+    offsets: Sequence[bytes]  #: that are committed, one commit behind the other
+    # Its exchanges, run by run:
+    exchanges: Numbers  #: numbers on their connections
+    asked: Numbers  #: place of the request
+    answered: Numbers  #: place of the plain success
     correlation_ids: bytes  #: as they stand in the frames
-    asked: Sequence[int]  #: place of the request
-    answered: Sequence[int]  #: place of the plain success
 
-    def groups(self) -> dict[tuple[str, str], list[int]]:
-        """Of which groups there are heartbeats, and which."""
-        groups: dict[tuple[str, str], list[int]] = {}
-        for index, pulse in enumerate(self.pulses):
-            groups.setdefault(pulse.key, []).append(index)
+    @property
+    def frames(self) -> int:
+        """That go past the records."""
+        return 2 * len(self.exchanges)
+
+    def groups(self) -> dict[tuple[str, str], list[Piece]]:
+        """Of which groups something repeats, and what."""
+        groups: dict[tuple[str, str], list[Piece]] = {}
+        for run, (pulse, begin, size) in enumerate(zip(self.pulses, self._begins, self.sizes, strict=True)):
+            groups.setdefault(pulse.key, []).append(Piece(run, begin, begin + size))
         return groups
 
-    def beats(self, indexes: Iterable[int]) -> list[PlainBeat]:
-        """Some of the heartbeats, as the model takes them in."""
-        pulses, times_us, asked, answered = self.pulses, self.times_us, self.asked, self.answered
-        return [(pulses[index], times_us[asked[index]], times_us[answered[index]]) for index in indexes]
+    def begins_at(self, pieces: Iterable[Piece]) -> int:
+        """The place of their first request."""
+        asked = self._columns[0]
+        return min(asked[piece.begin] for piece in pieces)
 
-    def records_of(self, indexes: Iterable[int]) -> Iterator[tuple[int, MirrorRecord]]:
-        """The records of some of them, with their places."""
-        for index in indexes:
-            correlation_id = self.correlation_ids[index * CORRELATION_SIZE : (index + 1) * CORRELATION_SIZE]
-            pulse, asked, answered = self.pulses[index], self.asked[index], self.answered[index]
-            request = pulse.request(self.offset + asked, self.times_us[asked], self.exchanges[index], correlation_id)
-            yield asked, request
-            yield answered, pulse.response(request, self.offset + answered, self.times_us[answered])
+    def ends_us(self, pieces: Iterable[Piece]) -> int:
+        """Capture time of their last answer."""
+        answered_us = self._times[1]
+        return max(answered_us[piece.end - 1] for piece in pieces)
+
+    def split_at_place(self, pieces: Iterable[Piece], place: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
+        """What is over before a place, what is under way there, and what comes behind it."""
+        return _split(pieces, *self._columns, place)
+
+    def split_at_us(self, pieces: Iterable[Piece], at_us: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
+        """What is over before a time, what is under way then, and what comes then or later."""
+        return _split(pieces, *self._times, at_us)
+
+    def split_behind(self, pieces: Sequence[Piece], count: int) -> tuple[list[Piece], list[Piece]]:
+        """The first so many exchanges of each piece and what is under way together with them, and all that comes behind these."""
+        answered = self._columns[1]
+        place = max(answered[min(piece.begin + count, piece.end) - 1] for piece in pieces)
+        while True:
+            before, amid, later = self.split_at_place(pieces, place + 1)
+            if not amid:
+                return before, later
+            place = max(answered[piece.end - 1] for piece in amid)
+
+    def runs(self, pieces: Iterable[Piece]) -> list[Run]:
+        """Pieces as the model takes them in."""
+        answered, (asked_us, answered_us) = self._columns[1], self._times
+        return [
+            Run(self.pulses[run], asked_us[begin:end], answered_us[begin:end], self._commits(Piece(run, begin, end)))
+            for run, begin, end in sorted(pieces, key=lambda piece: answered[piece.end - 1])
+        ]
+
+    def records_of(self, pieces: Iterable[Piece]) -> Iterator[tuple[int, MirrorRecord]]:
+        """Their records, with the places of these."""
+        for run, begin, end in pieces:
+            pulse = self.pulses[run]
+            for index in range(begin, end):
+                correlation_id = self.correlation_ids[index * CORRELATION_SIZE : (index + 1) * CORRELATION_SIZE]
+                asked, answered, exchange = int(self.asked[index]), int(self.answered[index]), int(self.exchanges[index])
+                offsets = self._offsets(Piece(run, index, index + 1))
+                request = pulse.request(self.offset + asked, self.times_us[asked], exchange, correlation_id, offsets)
+                yield asked, request
+                yield answered, pulse.response(request, self.offset + answered, self.times_us[answered])
+
+    def _commits(self, piece: Piece) -> Commits | None:
+        offsets, last = self._offsets(piece), piece.end - 1
+        if not offsets:
+            return None
+        asked, answered = self._columns
+        return Commits(
+            self.pulses[piece.run], offsets, int(self.exchanges[last]), self.offset + asked[last], self.offset + answered[last]
+        )
+
+    def _offsets(self, piece: Piece) -> bytes:
+        run, begin, end = piece
+        offsets, first = self.offsets[run], self._begins[run]
+        size = len(offsets) // self.sizes[run]
+        return offsets[(begin - first) * size : (end - first) * size]
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        begins, begin = [], 0
+        for size in self.sizes:
+            begins.append(begin)
+            begin += size
+        return begins
+
+    @cached_property
+    def _columns(self) -> tuple[list[int], list[int]]:
+        return self.asked.tolist(), self.answered.tolist()
+
+    @cached_property
+    def _times(self) -> tuple[list[int], list[int]]:
+        times_us, (asked, answered) = self.times_us, self._columns
+        return [times_us[place] for place in asked], [times_us[place] for place in answered]
+
+
+def _split(pieces: Iterable[Piece], asked: Any, answered: Any, at: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
+    """Those that end before, those that begin before and do not end before, and the others."""
+    before, amid, later = [], [], []
+    for run, begin, end in pieces:
+        over = bisect_left(answered, at, begin, end)
+        begun = bisect_left(asked, at, over, end)
+        if over > begin:
+            before.append(Piece(run, begin, over))
+        if begun > over:
+            amid.append(Piece(run, over, begun))
+        if end > begun:
+            later.append(Piece(run, begun, end))
+    return before, amid, later

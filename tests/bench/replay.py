@@ -199,7 +199,7 @@ class Taken:
         self.frames += record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE
 
     def stretch(self, stretch: Stretch) -> None:
-        self.frames += 2 * len(stretch.pulses)
+        self.frames += stretch.frames
         for record in stretch.records:
             self.record(record)
 

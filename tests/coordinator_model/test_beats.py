@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -14,14 +14,14 @@ from coordinator_model import coordinator as module
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Finding
-from coordinator_model.groups.classic import ClassicGroup, PlainBeat
+from coordinator_model.groups import plain
+from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.pulse import HEARTBEAT, OFFSET_COMMIT, Commits, Constants, Pulse, Run, places_of
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
 from tests.coordinator_model.test_rules import settled
-
-HEARTBEAT = 12
 
 
 class Longwinded(Coordinator):
@@ -82,41 +82,63 @@ def test_the_short_way_leaves_what_the_long_one_leaves(plan: Plan, act: type[Unl
     assert short.snapshot() == long.snapshot()
 
 
-class Line(NamedTuple):
-    """What a connection says again and again."""
-
-    key: tuple[str, str]
-    broker: str
-    connection: str
-    version: int
-    member_id: str
-    generation: int
-    instance_id: str | None
-
-
-def beats_of(records: list[MirrorRecord]) -> list[PlainBeat] | None:
-    """A group's heartbeats in the order of their answers; None if there is anything else among the records."""
-    beats: list[PlainBeat] = []
+def runs_of(records: list[MirrorRecord]) -> list[Run] | None:
+    """A group's heartbeats and commits by connection, in the order of their last answers; None if there is anything else among the records,
+    or what a connection says is not the same throughout.
+    """
     waiting: dict[str, MirrorRecord] = {}
+    runs: dict[tuple[str, int], Run] = {}
     for record in records:
-        if record.api_key != HEARTBEAT or record.cut_bytes or record.queued_behind:
+        if record.api_key not in {HEARTBEAT, OFFSET_COMMIT} or record.cut_bytes or record.queued_behind:
             return None
-        frame = wire.decode(record.frame, request=record.kind is Kind.REQUEST, api_key=HEARTBEAT, api_version=record.api_version)
-        body: Any = frame.body
         if record.kind is Kind.REQUEST:
             if waiting.setdefault(record.connection, record) is not record:
                 return None
             continue
         asked = waiting.pop(record.connection, None)
-        if asked is None or asked.exchange != record.exchange or body.error_code or body.throttle_time_ms:
+        if asked is None or asked.exchange != record.exchange or not is_plain_success(asked, record):
             return None
-        if not asked.correlation_id == record.correlation_id == frame.correlation_id:
+        who = record.connection, record.api_key
+        run = runs.pop(who, None)
+        if (run := further(run, asked, record)) is None:
             return None
-        ask: Any = wire.decode(asked.frame, request=True, api_key=HEARTBEAT, api_version=asked.api_version).body
-        who = ask.member_id, ask.generation_id, ask.group_instance_id
-        line = Line((asked.cluster, asked.group or ""), asked.broker, asked.connection, asked.api_version, *who)
-        beats.append((line, asked.at_us, record.at_us))
-    return None if waiting else beats
+        runs[who] = run
+    return None if waiting else list(runs.values())
+
+
+def is_plain_success(asked: MirrorRecord, answered: MirrorRecord) -> bool:
+    if asked.group == "" or asked.api_version != answered.api_version:
+        return False
+    frame = wire.decode(answered.frame, request=False, api_key=answered.api_key, api_version=answered.api_version)
+    body: Any = frame.body
+    if not asked.correlation_id == answered.correlation_id == frame.correlation_id or body.throttle_time_ms:
+        return False
+    if answered.api_key == HEARTBEAT:
+        return not body.error_code
+    return bool(body.topics) and not any(partition.error_code for topic in body.topics for partition in topic.partitions)
+
+
+def further(run: Run | None, asked: MirrorRecord, answered: MirrorRecord) -> Run | None:
+    """The run with one exchange more; None if that is another."""
+    opening = asked.group or "", asked.cluster, asked.broker, asked.connection, asked.api_version
+    who = asked.client_id, asked.client_address, asked.client_software
+    places = places_of(asked.frame) if asked.api_key == OFFSET_COMMIT else ()
+    pulse = Pulse(Constants(*opening, *who, asked.frame, answered.frame, places))
+    if run is None:
+        run = Run(pulse, [], [])
+    told = cast("Pulse", run.told)
+    if told.constants._replace(request=b"", response=b"") != pulse.constants._replace(request=b"", response=b""):
+        return None
+    committed, offsets = None, b"".join(asked.frame[place : place + 8] for place in places)
+    if asked.api_key == OFFSET_COMMIT:
+        before = run.commits.offsets if run.commits else b""
+        committed = Commits(told, before + offsets, asked.exchange, asked.offset, answered.offset)
+        if not places:
+            return None
+    said = told.request(0, 0, 0, asked.frame[4:8], offsets)
+    if said.frame != asked.frame or told.response(said, 0, 0).frame != answered.frame:
+        return None
+    return Run(told, [*run.asked_us, asked.at_us], [*run.answered_us, answered.at_us], committed)
 
 
 def take_in(model: Coordinator, stretch: list[MirrorRecord]) -> tuple[list[Finding], int]:
@@ -125,7 +147,7 @@ def take_in(model: Coordinator, stretch: list[MirrorRecord]) -> tuple[list[Findi
     for record in stretch:
         groups.setdefault((record.cluster, record.group or ""), []).append(record)
     until_us = max(record.at_us for record in stretch)
-    taken = {key for key, held in groups.items() if (beats := beats_of(held)) and model.beat_on(key, beats, until_us)}
+    taken = {key for key, held in groups.items() if (runs := runs_of(held)) and model.go_on(key, runs, until_us)}
     found: list[Finding] = []
     passed: list[int] = []
     for record in stretch:
@@ -181,7 +203,7 @@ def test_of_a_stretch_only_the_records_of_busy_groups_are_handed_in(monkeypatch)
     model = Coordinator(topic="mirror", partition=0)
     for record in talk.records[:behind]:
         model.receive(record)
-    monkeypatch.setattr(ClassicGroup, "beat", lambda *_: pytest.fail("a heartbeat was handed in"))
+    monkeypatch.setattr(plain, "beat", lambda *_: pytest.fail("a heartbeat was handed in"))
     assert take_in(model, talk.records[behind:]) == ([], 20)
     assert model.snapshot() == talk.model.snapshot()
 
@@ -193,17 +215,17 @@ def test_a_stretch_in_which_a_group_falls_due_is_not_taken_in():
     talk.heartbeat(b)
     before = talk.model.snapshot()
     key, due_us = ("c1", talk.group), talk.model.next_deadline()
-    line = Line(key, "1", a.connection, 4, a.member_id, a.generation, None)
-    beat = line, talk.now_us + 1_000, talk.now_us + 2_000
-    assert not talk.model.beat_on(key, [beat], due_us)
+    at_us = talk.now_us
+    runs = [run._replace(asked_us=(at_us + 1_000,), answered_us=(at_us + 2_000,)) for run in runs_of(talk.records[-2:]) or ()]
+    assert not talk.model.go_on(key, runs, due_us)
     assert talk.model.snapshot() == before
-    assert talk.model.beat_on(key, [beat], due_us - 1)
+    assert talk.model.go_on(key, runs, due_us - 1)
 
 
 def test_quiet_groups_take_the_short_way(monkeypatch):
     ways: Counter[str] = Counter()
-    beat, request = ClassicGroup.beat, ClassicGroup.request
-    monkeypatch.setattr(ClassicGroup, "beat", lambda *given: beat(*given) and not ways.update(["short"]))
+    beat, request = plain.beat, ClassicGroup.request
+    monkeypatch.setattr(plain, "beat", lambda *given: beat(*given) and not ways.update(["short"]))
     monkeypatch.setattr(ClassicGroup, "request", lambda *given: ways.update(["long"]) or request(*given))
     talk = Conversation()
     a, b = settled(talk)

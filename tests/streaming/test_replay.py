@@ -128,7 +128,7 @@ def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts)
 class HandedIn(Coordinator):
     """Takes no heartbeats but in records."""
 
-    def beat_on(self, *_given):
+    def go_on(self, *_given):
         return False
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.pulse import OFFSET_COMMIT
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror import apart
@@ -204,13 +205,20 @@ def test_pulses_that_were_forgotten_are_told_anew(kept, monkeypatch):
     assert replayed(capture, by_another) == replayed(capture, plain)
 
 
-def test_quiet_groups_go_the_quick_way(monkeypatch):
+@pytest.mark.parametrize("left_out", [(), (OFFSET_COMMIT,)], ids=["with commits", "heartbeats alone"])
+def test_quiet_groups_go_the_quick_way(left_out, monkeypatch):
     monkeypatch.setattr(reading, "WORTH_COLUMNS", 2)
     ways: Counter[str] = Counter()
-    beat_on, receive = Coordinator.beat_on, Coordinator.receive
-    monkeypatch.setattr(Coordinator, "beat_on", lambda *given: beat_on(*given) and not ways.update({"quick": 2 * len(given[2])}))
+    go_on, receive = Coordinator.go_on, Coordinator.receive
+
+    def counted(model, key, runs, until_us):
+        taken = go_on(model, key, runs, until_us)
+        ways["quick"] += sum(2 * len(run.asked_us) for run in runs) if taken else 0
+        return taken
+
+    monkeypatch.setattr(Coordinator, "go_on", counted)
     monkeypatch.setattr(Coordinator, "receive", lambda *given: ways.update([given[1].kind]) or receive(*given))
-    records = [record for record in quiet(seconds=120) if record.api_key not in (8, 9)]
+    records = [record for record in quiet(seconds=120) if record.api_key not in (*left_out, 9)]
     replayed(capture_of(records, Random(1)), quick)
     assert ways["quick"] > 2 * (ways[Kind.REQUEST] + ways[Kind.RESPONSE])
 
