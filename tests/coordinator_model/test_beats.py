@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from coordinator_model.groups import plain
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.pulse import HEARTBEAT, OFFSET_COMMIT, Commits, Constants, Pulse, Run, places_of
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
+from tests.coordinator_model import conversation
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
@@ -220,6 +222,86 @@ def test_a_stretch_in_which_a_group_falls_due_is_not_taken_in():
     assert not talk.model.go_on(key, runs, due_us)
     assert talk.model.snapshot() == before
     assert talk.model.go_on(key, runs, due_us - 1)
+
+
+def committing(offsets: list[dict[int, int]], **named: Any) -> tuple[Conversation, int]:
+    """A member commits these, after it and another have committed some; gives how many records that was."""
+    talk = Conversation()
+    with patch.object(conversation, "ASSIGNED", conversation.assignment(t=(0, 1, 2, 3))):
+        a, b = settled(talk)
+    for at in (100, 110):
+        talk.commit_offsets(a, {0: at, 1: at})
+        talk.commit_offsets(b, {2: at})
+    talk.settle()
+    behind = len(talk.records)
+    for committed in offsets:
+        talk.heartbeat(a)
+        talk.commit_offsets(a, committed, **named)
+        talk.wait(1_000)
+    return talk, behind
+
+
+def test_of_commits_that_go_forward_no_record_is_handed_in(monkeypatch):
+    talk, behind = committing([{0: at, 1: at} for at in (110, 120, 120, 130)])
+    model = Coordinator(topic="mirror", partition=0)
+    for record in talk.records[:behind]:
+        model.receive(record)
+    monkeypatch.setattr(ClassicGroup, "request", lambda *_: pytest.fail("a commit was handed in"))
+    assert take_in(model, talk.records[behind:]) == ([], 16)
+    assert model.snapshot() == talk.model.snapshot()
+
+
+@pytest.mark.parametrize(
+    "committed",
+    [
+        [{0: 120, 1: 109}],
+        [{0: 120, 1: 120}, {0: 120, 1: 119}],
+        [{0: -1, 1: 120}],
+        [{0: 120, 1: 120, 3: 1}],
+        [{2: 120}],
+        [{0: 2**40, 1: 2**40}, {0: 2**41, 1: 0}],
+    ],
+    ids=["back", "back later", "nothing", "another partition", "the partition of another", "far back"],
+)
+def test_other_commits_are_handed_in(committed):
+    talk, behind = committing(committed)
+    model = Coordinator(topic="mirror", partition=0)
+    for record in talk.records[:behind]:
+        model.receive(record)
+    _, taken = take_in(model, talk.records[behind:])
+    assert not taken
+    assert model.snapshot() == talk.model.snapshot()
+
+
+OFFSETS = st.dictionaries(st.integers(0, 3), st.integers(-1, 40), min_size=1, max_size=3)
+
+
+@given(
+    told=st.lists(
+        st.tuples(st.sampled_from("ab"), st.booleans(), OFFSETS, st.sampled_from([0] * 9 + [16, 22, 25, 27, 28])), min_size=5
+    ),
+    grows=st.booleans(),
+    sizes=st.lists(st.sampled_from([2, 4, 10, 30]), min_size=1),
+)
+def test_stretches_of_commits_leave_what_record_by_record_leaves(told, grows, sizes):
+    talk = Conversation()
+    with patch.object(conversation, "ASSIGNED", conversation.assignment(t=(0, 1, 2))):
+        clients = dict(zip("ab", settled(talk), strict=True))
+    for number, (who, beats, offsets, error) in enumerate(told):
+        talk.wait(700)
+        if beats:
+            talk.heartbeat(clients[who])
+            continue
+        further = {partition + 2 * (who == "b"): number for partition in range(2)}  # each what it has committed before
+        committed = further if grows else offsets
+        talk.commit_offsets(clients[who], committed, dict.fromkeys(committed, error))
+    one, other = Coordinator(topic="mirror", partition=0), Coordinator(topic="mirror", partition=0)
+    records, turn = talk.records, 0
+    while records:
+        stretch, records = records[: sizes[turn % len(sizes)]], records[sizes[turn % len(sizes)] :]
+        turn += 1
+        assert take_in(one, stretch)[0] == [finding for record in stretch for finding in other.receive(record)]
+        assert one.snapshot() == other.snapshot()
 
 
 def test_quiet_groups_take_the_short_way(monkeypatch):
