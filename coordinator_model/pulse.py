@@ -19,7 +19,9 @@ from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 OFFSET_COMMIT: Final = 8
 HEARTBEAT: Final = 12
 OFFSET_SIZE: Final = 8
-_UNMISTAKABLE: Final = 0x7BAD0FF5E7C0FFEE
+GENERATION_SIZE: Final = 4
+_OFFSET: Final = 0x7BAD0FF5E7C0FFEE
+_GENERATION: Final = 0x6E9E0A71
 CORRELATION_SIZE: Final = 4
 CORRELATION_BEGINS: Final = 4  # in a request; in a response it stands first
 CORRELATION_ENDS: Final = CORRELATION_BEGINS + CORRELATION_SIZE
@@ -87,7 +89,7 @@ class Constants(NamedTuple):
     client_software: str
     request: bytes  #: a whole frame
     response: bytes
-    places: tuple[int, ...] = ()  #: where in the request of a commit the offsets stand, see :func:`places_of`
+    places: tuple[int, ...] = ()  #: where in the request of a commit the offsets stand
 
 
 class Pulse:
@@ -106,6 +108,7 @@ class Pulse:
         "constants",
         "generation",
         "instance_id",
+        "is_plain",
         "key",
         "member_id",
         "number",
@@ -113,14 +116,17 @@ class Pulse:
         "version",
     )
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: Constants, asks: Any = None, answer: Any = None) -> None:
+        """:param asks: the decoded request, and the answer, of whoever has them."""
         self.constants = constants
         self.number = -1  #: by which it is known elsewhere
         request, response, version = constants.request, constants.response, constants.api_version
         self.api_key = _int(request[:2], "big")
-        asks: Any = decode(request, request=True, api_key=self.api_key, api_version=version).body
-        self._asks = asks
-        self._answer: Any = decode(response, request=False, api_key=self.api_key, api_version=version).body
+        if asks is None:
+            asks = decode(request, request=True, api_key=self.api_key, api_version=version).body
+        if answer is None:
+            answer = decode(response, request=False, api_key=self.api_key, api_version=version).body
+        self._asks, self._answer = asks, answer
         self.key = (constants.cluster, constants.group)
         self.broker, self.connection, self.version = constants.broker, constants.connection, version
         self.member_id, self.instance_id = asks.member_id, asks.group_instance_id
@@ -134,6 +140,7 @@ class Pulse:
             self.partitions = tuple(
                 (topic.name or topic.topic_id, partition.partition_index) for topic in asks.topics for partition in topic.partitions
             )
+        self.is_plain = len(set(self.partitions)) == len(self.partitions)  #: whether no partition is named twice
 
     def request(self, offset: int, at_us: int, exchange: int, correlation_id: bytes, offsets: bytes = b"") -> DecodedRecord:
         """The record of a request.
@@ -167,24 +174,41 @@ class Pulse:
         return record
 
 
-def places_of(frame: bytes) -> tuple[int, ...]:
-    """Where in the frame of an OffsetCommit its offsets stand: where they would if each of them were an unmistakable one.
+class Places(NamedTuple):
+    """Where in the frame of an OffsetCommit stands what is not the same each time."""
 
-    :return: nothing if that cannot be told, because the frame is not what we would have written.
-    :raises DecodeError: when the frame cannot be read.
+    generation: int
+    offsets: tuple[int, ...]
+
+
+def places_of(frame: bytes, asks: Any) -> Places | None:
+    """Found by writing the request with numbers that cannot be mistaken for anything else.
+
+    :param asks: the decoded request.
+    :return: None if it cannot be told, because the frame is not what we would have written.
     """
     header = decode_request_header(frame)
-    asks: Any = decode(frame, request=True, api_key=header.api_key, api_version=header.api_version).body
-    written = encode_request(
-        _with_offsets(asks, _UNMISTAKABLE), api_version=header.api_version, correlation_id=0, client_id=header.client_id
+    marked = replace(_with_offsets(asks, _OFFSET), generation_id_or_member_epoch=_GENERATION)
+    try:
+        written = encode_request(marked, api_version=header.api_version, correlation_id=0, client_id=header.client_id)
+    except ValueError:  # the first version has no generation
+        return None
+    generations, offsets = (
+        _found(written, _GENERATION.to_bytes(GENERATION_SIZE, "big")),
+        _found(written, _OFFSET.to_bytes(OFFSET_SIZE, "big")),
     )
-    mark = _UNMISTAKABLE.to_bytes(OFFSET_SIZE, "big")
+    count = sum(len(topic.partitions) for topic in asks.topics)
+    if len(written) != len(frame) or len(generations) != 1 or len(offsets) != count:
+        return None
+    return Places(generations[0], offsets)
+
+
+def _found(written: bytes, mark: bytes) -> tuple[int, ...]:
     places, place = [], written.find(mark)
     while place >= 0:
         places.append(place)
-        place = written.find(mark, place + OFFSET_SIZE)
-    count = sum(len(topic.partitions) for topic in asks.topics)
-    return tuple(places) if len(places) == count and len(written) == len(frame) else ()
+        place = written.find(mark, place + len(mark))
+    return tuple(places)
 
 
 def _with_offsets(asks: Any, offset: int) -> Any:

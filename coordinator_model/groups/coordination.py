@@ -8,7 +8,7 @@ generation is persisted when the leader's assignment is*, not when it is handed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
@@ -216,9 +216,21 @@ class Coordination:
             and self.spells.keys().isdisjoint(_ENDED_BY_SUCCESS)
         )
 
-    def go_on(self, group: ClassicGroup, exchange: Exchange) -> None:
-        """A broker has acted of which :meth:`is_served_by` holds."""
-        self._acted(group, exchange)
+    def go_on(self, exchange: Exchange, connections: Iterable[str]) -> None:
+        """A broker has acted of which :meth:`is_served_by` holds.
+
+        :param exchange: the last one.
+        :param connections: on which it did, the last one last.
+        """
+        tenure = self.tenures.pop(exchange.broker)
+        acted = list(tenure.connections)
+        for connection in connections:
+            checksum = crc32(connection.encode())
+            if checksum in acted:
+                acted.remove(checksum)
+            acted.append(checksum)
+        kept, frame = tuple(acted[-CONNECTIONS_KEPT:]), response_evidence(exchange, 0)
+        self.tenures[exchange.broker] = Tenure(tenure.first_us, exchange.res_us, kept, frame)
 
     def lost_sight(self, group: ClassicGroup) -> None:
         if group.incarnation != self.incarnation:

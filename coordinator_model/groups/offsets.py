@@ -42,6 +42,9 @@ REFUSALS: Final = (22, 25, 82, 113)
 #: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for what it asks
 REJECTIONS: Final = (12, 28, 29, 30)
 
+_NOTHING: Final[dict[int, tuple[int, int]]] = {}
+_BY_NOBODY: Final = (-1, 0)
+
 Topics = dict[str, bytes]
 """Topic → its partitions as a bitmap, lowest first."""
 Partition = tuple[str, int]
@@ -197,16 +200,18 @@ class Offsets:
         if self.generation != pulse.generation or who in self.refused or who in self.rejected or who in self.set_back:
             return False
         committer = _identity(group, who, pulse.instance_id)
-        if committer not in self.committers or len(set(pulse.partitions)) < len(pulse.partitions):
+        if committer not in self.committers:
             return False
-        index, count = self.committers.index(committer), len(pulse.partitions)
-        offsets = _unpacked(commits.offsets)
-        before = [self.committed.get(topic, {}).get(partition) for topic, partition in pulse.partitions]
-        if any(known is None or known[0] != index or offset < max(known[1], 0) for known, offset in zip(before, offsets)):  # noqa: B905
-            return False
-        if not all(map(le, offsets, offsets[count:])):
-            return False
-        return not self._foreign(pulse.generation, OFFSET_COMMIT, pulse.version, pulse.partitions, committer)
+        index, partitions, offsets = self.committers.index(committer), pulse.partitions, _unpacked(commits.offsets)
+        for (topic, partition), offset in zip(partitions, offsets, strict=False):
+            before, offset_before = self.committed.get(topic, _NOTHING).get(partition, _BY_NOBODY)
+            if before != index or offset < offset_before or offset < 0:
+                return False
+        return (
+            pulse.is_plain
+            and all(map(le, offsets, offsets[len(partitions) :]))
+            and not self._foreign(pulse.generation, OFFSET_COMMIT, pulse.version, partitions, committer)
+        )
 
     def go_on(self, commits: Commits) -> None:
         """Take in commits that :meth:`may_go_on`."""

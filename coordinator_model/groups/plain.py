@@ -107,6 +107,7 @@ def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
     :param runs: in the order of their last answers.
     :param partition: of the mirror, for evidence.
     """
+    committed: list[Run] = []
     for run in runs:
         told, asked_us, answered_us, commits = run
         member = group.members[told.member_id]
@@ -115,7 +116,15 @@ def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
                 note_pace(group, member, at_us)
             _beaten(group, member, told.connection, asked_us[-1], answered_us[-1])
         else:
-            _committed(group, member, run, commits, partition)
+            group.offsets.go_on(commits)
+            group.line(told.connection).last_response_us = group.last_record_us = answered_us[-1]
+            member.last_frame_us = asked_us[-1]
+            member.last_frame = _COMMIT_NAME
+            committed.append(run)
+    if committed:
+        exchange = _last_exchange(group, committed[-1], partition)
+        group.coordination.go_on(exchange, [run.told.connection for run in committed])
+        group.cold_changed = True
 
 
 def _is_in_time(member: Member, run: Run) -> bool:
@@ -143,10 +152,10 @@ def _may_commit(group: ClassicGroup, commits: Commits) -> bool:
     )
 
 
-def _committed(group: ClassicGroup, member: Member, run: Run, commits: Commits, partition: int) -> None:
-    told, asked_us, at_us = run.told, run.asked_us[-1], run.answered_us[-1]
-    line = group.lines[told.connection]
-    exchange = Exchange(
+def _last_exchange(group: ClassicGroup, run: Run, partition: int) -> Exchange:
+    told, commits = run.told, run.commits
+    assert commits is not None
+    return Exchange(
         (told.connection, commits.exchange),
         OFFSET_COMMIT,
         told.version,
@@ -154,22 +163,16 @@ def _committed(group: ClassicGroup, member: Member, run: Run, commits: Commits, 
         told.generation,
         told.instance_id,
         None,
-        line.actor,
+        group.lines[told.connection].actor,
         told.broker,
         partition,
         commits.asked,
-        asked_us,
+        run.asked_us[-1],
         0,
         response_offset=commits.answered,
-        effective_us=asked_us,
-        res_us=at_us,
+        effective_us=run.asked_us[-1],
+        res_us=run.answered_us[-1],
     )
-    group.offsets.go_on(commits)
-    group.coordination.go_on(group, exchange)
-    line.last_response_us = group.last_record_us = at_us
-    member.last_frame_us = asked_us
-    member.last_frame = _COMMIT_NAME
-    group.cold_changed = True
 
 
 # ---------------------------------------------------------------------------------------------------- both

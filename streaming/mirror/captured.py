@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from coordinator_model.pulse import (
     CORRELATION_BEGINS,
+    CORRELATION_ENDS,
     CORRELATION_SIZE,
+    GENERATION_SIZE,
     HEARTBEAT,
     OFFSET_COMMIT,
     OFFSET_SIZE,
     Constants,
+    Places,
     Pulse,
     places_of,
 )
@@ -41,9 +44,6 @@ _FAILURES: Final = 3
 """So often an unproven connection may turn out not to be readable from where it seemed to be."""
 
 _TELL_EVERY_US: Final = 1_000_000
-
-_API_SIZE: Final = 2
-_COMMITS: Final = OFFSET_COMMIT.to_bytes(_API_SIZE, "big")
 
 _UNSEEN: Final = _Exchange(-1, -1, 0)
 
@@ -180,7 +180,8 @@ class CapturedConversation(Conversation):
         self._usual: _Usual | None = None
         self._heartbeat: Repeat | None = None
         self._commit: Repeat | None = None
-        self._commit_size = 0  #: of the last one
+        self._commit_size = 0  # of the last one
+        self._commit_layout: _Layout | None = None
         self._repeats: _Repeats | None = None
         self._answers: dict[int, _Answer] = {}  # by API key
         self._is_opening = not midway
@@ -473,12 +474,8 @@ class CapturedConversation(Conversation):
         return True
 
     def _learn_request(self, asked: _Exchange, frame: bytes) -> None:
-        try:
-            body: Any = decode(frame, request=True, api_key=HEARTBEAT, api_version=asked.api_version).body
-        except DecodeError:
-            return
-        if (body.group_id,) == asked.groups:
-            self._usual = _Usual(asked, frame, body)
+        if self._asks is not None and (self._asks.group_id,) == asked.groups:
+            self._usual = _Usual(asked, frame, self._asks)
             self._take_pulse()
 
     def _learn_response(self, asked: _Exchange, frame: bytes) -> None:
@@ -499,7 +496,8 @@ class CapturedConversation(Conversation):
         usual, answer = self._usual, self._answers.get(HEARTBEAT)
         self._heartbeat = None
         if usual is not None and answer is not None and answer.version == usual.version and answer.is_success:
-            self._heartbeat = self._repeat((usual.group, usual.version, usual.client_id), usual.frame, answer.frame)
+            pulse = self._pulse((usual.group, usual.version, usual.client_id), usual.frame, answer, usual.asked)
+            self._heartbeat = _repeat(pulse)
         self._begin_anew()
 
     def _learn_commit(self, asked: _Exchange, frame: bytes) -> None:
@@ -509,26 +507,23 @@ class CapturedConversation(Conversation):
         if known is not None and answer is not None and _is_said(known, frame, answer.frame):
             return
         self._commit = None
-        is_again = before == len(frame) and len(asked.groups) == 1
+        is_again = before == len(frame) and len(asked.groups) == 1 and self._asks is not None
         if is_again and answer is not None and answer.version == asked.api_version and answer.is_success:
-            self._commit = self._repeat((asked.groups[0], asked.api_version, asked.client_id), frame, answer.frame)
+            if self._commit_layout is None or not self._commit_layout.fits(frame):
+                places = places_of(frame, self._asks)
+                self._commit_layout = None if places is None else _Layout(frame, places)
+            if self._commit_layout is not None:
+                who = asked.groups[0], asked.api_version, asked.client_id
+                self._commit = _repeat(self._pulse(who, frame, answer, self._asks, self._commit_layout.places.offsets))
         self._begin_anew()
 
-    def _repeat(self, asked: tuple[str, int, str | None], request: bytes, response: bytes) -> Repeat | None:
+    def _pulse(
+        self, asked: tuple[str, int, str | None], request: bytes, answer: _Answer, asks: Any, places: tuple[int, ...] = ()
+    ) -> Pulse:
         """:param asked: group, version and client id."""
         group, version, client_id = asked
         who = (group, self._cluster, self._broker, self._connection, version, client_id, self._client_address, self._software)
-        try:
-            places = places_of(request) if request[:_API_SIZE] == _COMMITS else ()
-            pulse = Pulse(Constants(*who, request, response, places))
-        except DecodeError:
-            return None
-        if len(places) != len(pulse.partitions):
-            return None
-        asks, answers = (_with_size(frame) for frame in (request, response))
-        said = says(request)
-        opening = said[: places[0] - CORRELATION_SIZE] if places else said
-        return Repeat(pulse, asks, answers, tuple(SIZE_PREFIX + place for place in places), opening)
+        return Pulse(Constants(*who, request, answer.frame, places), asks, answer.body)
 
     def _begin_anew(self) -> None:
         """Something else than before is said again and again."""
@@ -576,6 +571,36 @@ class _Repeats:
 
     def passed(self, count: int) -> None:
         self._talk._next_number += count  # noqa: SLF001
+
+
+def _repeat(pulse: Pulse) -> Repeat:
+    request, response, places = pulse.constants.request, pulse.constants.response, pulse.constants.places
+    said = says(request)
+    opening = said[: places[0] - CORRELATION_SIZE] if places else said
+    return Repeat(pulse, _with_size(request), _with_size(response), tuple(SIZE_PREFIX + place for place in places), opening)
+
+
+class _Layout:
+    """How a commit is laid out."""
+
+    __slots__ = ("_same", "places")
+
+    def __init__(self, frame: bytes, places: Places) -> None:
+        self.places = places
+        self._same = self._without_news(frame)
+
+    def fits(self, frame: bytes) -> bool:
+        """Whether the commit differs from that one in correlation id, generation and offsets only."""
+        return len(frame) == len(self._same) and self._without_news(frame) == self._same
+
+    def _without_news(self, frame: bytes) -> bytearray:
+        blank = bytearray(frame)
+        blank[CORRELATION_BEGINS:CORRELATION_ENDS] = bytes(CORRELATION_SIZE)
+        generation, offsets = self.places
+        blank[generation : generation + GENERATION_SIZE] = bytes(GENERATION_SIZE)
+        for place in offsets:
+            blank[place : place + OFFSET_SIZE] = bytes(OFFSET_SIZE)
+        return blank
 
 
 def _is_said(known: Repeat, request: bytes, response: bytes) -> bool:

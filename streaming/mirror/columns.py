@@ -236,8 +236,10 @@ class Taken:
         line, kind = runs.line[asked], runs.kind[asked] - 1
         sizes = self._lines.numbers[_SIZES].reshape(KINDS, 2, -1)[kind, :, line].T
         wrong = np.zeros(len(line), bool)
-        for asked_size, answered_size in np.unique(sizes, axis=1).T.tolist():
-            here = np.flatnonzero((sizes[0] == asked_size) & (sizes[1] == answered_size))
+        both = sizes[0] << 32 | sizes[1]
+        for these in np.unique(both).tolist():
+            here = np.flatnonzero(both == these)
+            asked_size, answered_size = these >> 32, these & MODULUS
             asks = _bytes_at(self._data, runs.begins[asked[here]], asked_size)
             answers = _bytes_at(self._data, runs.begins[answered[here]], answered_size)
             wrong[here] = ~self._are_said(line[here] * KINDS + kind[here], asks, answers)
@@ -291,10 +293,14 @@ class _Lines:
     """The connections that packets belong to, each with what its streams expect next."""
 
     def __init__(self, portion: Portion, headers: Headers, halves: Mapping[bytes, Half], busy: Collection[bytes]) -> None:
-        _, first, of = np.unique(headers.low * _MIX + headers.high, return_index=True, return_inverse=True)
-        self.of: Numbers = of  #: by packet
-        self.is_same = (headers.low == headers.low[first][of]) & (headers.high == headers.high[first][of])  #: and none by chance
-        self.is_forth = headers.upwards == headers.upwards[first][of]  #: in the direction of the connection's first packet
+        mixed = headers.low * _MIX + headers.high
+        order = self.order = np.argsort(mixed, kind="stable")  #: of the packets, connection by connection
+        starts = self.starts = np.flatnonzero(np.diff(mixed[order], prepend=~mixed[order[:1]]))  #: where connections begin in it
+        self.of: Numbers = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))  #: in that order
+        first = order[starts]
+        low, high, upwards = headers.low[order], headers.high[order], headers.upwards[order]
+        self.is_same = (low == low[starts][self.of]) & (high == high[starts][self.of])  #: and none by chance
+        self.is_forth = upwards == upwards[starts][self.of]  #: in the direction of the connection's first packet
         self.halves: list[Half | None] = []  #: that direction; none if nothing can be taken
         self.repeats: list[Repeats | None] = []
         self._speaking: dict[bytes, int] = {}  # who says what
@@ -388,18 +394,18 @@ class _Runs:
     """The packets in columns, connection by connection, and which of them are taken."""
 
     def __init__(self, headers: Headers, lines: _Lines) -> None:
-        order = np.argsort(lines.of, kind="stable")
-        self.line = lines.of[order]
+        order = lines.order
+        self.line = lines.of
         self.packet = headers.packet[order]
         self.begins = headers.begins[order]
-        self._starts = np.flatnonzero(np.diff(self.line, prepend=-1))
+        self._starts = lines.starts
         self._judge(headers, lines, order)
         self.settle()
 
     def _judge(self, headers: Headers, lines: _Lines, order: Numbers) -> None:
         """Which of them follow what comes before them, if that is taken."""
         is_known, forth_next, back_next, is_client_forth, *sizes = lines.numbers[:, self.line]
-        is_forth, size = lines.is_forth[order], headers.size[order]
+        is_forth, size = lines.is_forth, headers.size[order]
         is_client = is_forth == (is_client_forth != 0)
         self.kind = np.zeros(len(size), np.int64)  #: of a request, from 1 on
         answered = np.zeros(len(size), np.int64)
@@ -414,7 +420,7 @@ class _Runs:
         has_seen = (other_next - headers.acknowledges[order]) & MODULUS < HALF
         change = self.kind - answered
         self._under_way = self._before(change) + change  # at most one at a time, and which
-        is_plain = (is_known != 0) & lines.is_same[order] & ~headers.special[order] & has_seen
+        is_plain = (is_known != 0) & lines.is_same & ~headers.special[order] & has_seen
         is_said = (self._asks & (self._under_way == self.kind)) | (self._answers & (self._under_way == 0))
         self.fits = is_plain & ((size == 0) | (is_said & is_next))
 

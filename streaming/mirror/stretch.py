@@ -94,11 +94,21 @@ class Stretch:
 
     def runs(self, pieces: Iterable[Piece]) -> list[Run]:
         """Pieces as the model takes them in."""
-        answered, (asked_us, answered_us) = self._columns[1], self._times
-        return [
-            Run(self.pulses[run], asked_us[begin:end], answered_us[begin:end], self._commits(Piece(run, begin, end)))
-            for run, begin, end in sorted(pieces, key=lambda piece: answered[piece.end - 1])
+        pulses, answered, (asked_us, answered_us), offsets = self.pulses, self._columns[1], self._times, self.offsets
+        runs = [
+            (
+                answered[end - 1],
+                Run(
+                    pulses[run],
+                    asked_us[begin:end],
+                    answered_us[begin:end],
+                    self._commits(run, begin, end) if offsets[run] else None,
+                ),
+            )
+            for run, begin, end in pieces
         ]
+        runs.sort()  # no two have the same place
+        return [run for _, run in runs]
 
     def records_of(self, pieces: Iterable[Piece]) -> Iterator[tuple[int, MirrorRecord]]:
         """Their records, with the places of these."""
@@ -107,22 +117,17 @@ class Stretch:
             for index in range(begin, end):
                 correlation_id = self.correlation_ids[index * CORRELATION_SIZE : (index + 1) * CORRELATION_SIZE]
                 asked, answered, exchange = int(self.asked[index]), int(self.answered[index]), int(self.exchanges[index])
-                offsets = self._offsets(Piece(run, index, index + 1))
+                offsets = self._offsets(run, index, index + 1)
                 request = pulse.request(self.offset + asked, self.times_us[asked], exchange, correlation_id, offsets)
                 yield asked, request
                 yield answered, pulse.response(request, self.offset + answered, self.times_us[answered])
 
-    def _commits(self, piece: Piece) -> Commits | None:
-        offsets, last = self._offsets(piece), piece.end - 1
-        if not offsets:
-            return None
-        asked, answered = self._columns
-        return Commits(
-            self.pulses[piece.run], offsets, int(self.exchanges[last]), self.offset + asked[last], self.offset + answered[last]
-        )
+    def _commits(self, run: int, begin: int, end: int) -> Commits:
+        (asked, answered), last = self._columns, end - 1
+        where = int(self.exchanges[last]), self.offset + asked[last], self.offset + answered[last]
+        return Commits(self.pulses[run], self._offsets(run, begin, end), *where)
 
-    def _offsets(self, piece: Piece) -> bytes:
-        run, begin, end = piece
+    def _offsets(self, run: int, begin: int, end: int) -> bytes:
         offsets, first = self.offsets[run], self._begins[run]
         size = len(offsets) // self.sizes[run]
         return offsets[(begin - first) * size : (end - first) * size]

@@ -124,7 +124,9 @@ def further(run: Run | None, asked: MirrorRecord, answered: MirrorRecord) -> Run
     """The run with one exchange more; None if that is another."""
     opening = asked.group or "", asked.cluster, asked.broker, asked.connection, asked.api_version
     who = asked.client_id, asked.client_address, asked.client_software
-    places = places_of(asked.frame) if asked.api_key == OFFSET_COMMIT else ()
+    ask = wire.decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
+    found = places_of(asked.frame, ask) if asked.api_key == OFFSET_COMMIT else None
+    places = found.offsets if found else ()
     pulse = Pulse(Constants(*opening, *who, asked.frame, answered.frame, places))
     if run is None:
         run = Run(pulse, [], [])
