@@ -19,6 +19,7 @@ import signal
 import threading
 from array import array
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from multiprocessing import Pipe
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,7 +50,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _new: Final = tuple.__new__
 
 # What an entry of a batch is, is told by its length; a record's is longer than any.
-_CALL, _STRETCH, _PULSE = 3, 10, 1 + len(Constants._fields)
+_CALL, _STRETCH, _PULSE = 3, len(fields(Stretch)), 1 + len(Constants._fields)
 
 
 class ReaderEndedError(Exception):
