@@ -84,6 +84,12 @@ class Headers(NamedTuple):
     size: Numbers  #: of the payload; negative if the headers contradict each other
     special: Truths  #: begins or ends the connection
 
+    def only(self, wanted: Truths) -> Headers:
+        """Of some packets."""
+        here = wanted[self.packet]
+        columns: dict[str, Any] = {name: column[here] for name, column in self._asdict().items() if name != "odd"}
+        return Headers(odd=[index for index in self.odd if wanted[index]], **columns)
+
 
 def headers_of(portion: Portion) -> Headers | None:
     """The headers of packets, or None if they are not all of one link type, or most are not of the everyday kind."""
@@ -148,21 +154,24 @@ class Taken:
 
     :param portion: the packets, in the order of the capture.
     :param times_us: when each of them counts as captured.
+    :param headers: of those packets that may be taken; what follows one of them on its connection is among them.
     :param halves: the directions of all connections, by key.
     :param busy: what requests say that are under way the long way: one that is under way on two connections is an echo.
+    :param spoken: what connections say of which packets have been taken before, and which connections these are.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         portion: Portion,
         times_us: Sequence[int],
         headers: Headers,
         halves: Mapping[bytes, Half],
         busy: Collection[bytes],
+        spoken: Mapping[bytes, bytes],
     ) -> None:
         self._data = portion.data
         self._times_us = times_us
-        self._lines = _Lines(portion, headers, halves, busy)
+        self._lines = _Lines(portion, headers, halves, busy, spoken)
         self._runs = _Runs(headers, self._lines)
         self._runs.leave(self._lines.first_odd(portion, headers))
         self._leave_others()
@@ -170,6 +179,11 @@ class Taken:
         self._exchanges = [repeats.exchange if repeats is not None else 0 for repeats in self._lines.repeats]
         self._counts = [[0] * KINDS for _ in self._lines.halves]
         self._lead_on(range(len(self._counts)))
+
+    @property
+    def spoken(self) -> dict[bytes, bytes]:
+        """What connections say again and again, and which these are."""
+        return self._lines.spoken()
 
     @property
     def index(self) -> Numbers:
@@ -292,7 +306,14 @@ class Taken:
 class _Lines:
     """The connections that packets belong to, each with what its streams expect next."""
 
-    def __init__(self, portion: Portion, headers: Headers, halves: Mapping[bytes, Half], busy: Collection[bytes]) -> None:
+    def __init__(
+        self,
+        portion: Portion,
+        headers: Headers,
+        halves: Mapping[bytes, Half],
+        busy: Collection[bytes],
+        spoken: Mapping[bytes, bytes],
+    ) -> None:
         mixed = headers.low * _MIX + headers.high
         order = self.order = np.argsort(mixed, kind="stable")  #: of the packets, connection by connection
         starts = self.starts = np.flatnonzero(np.diff(mixed[order], prepend=~mixed[order[:1]]))  #: where connections begin in it
@@ -312,11 +333,14 @@ class _Lines:
             if half is not None and (not half.stream.plain or begun_us - half.stream.last_us > _FRESH_US):
                 half = None
             self._add(half)
+        for said, line in self._speaking.items():
+            if spoken.get(said, self._keys[line]) not in {self._keys[line], reverse(self._keys[line])}:
+                self.repeats[line] = None
         self._openings = {len(said) for said in self._speaking}
         for said in busy:
-            line = self.speaker(said)
-            if line is not None:
-                self.repeats[line] = None
+            speaker = self.speaker(said)
+            if speaker is not None:
+                self.repeats[speaker] = None
         self.numbers = np.array([_numbers(*line) for line in zip(self.halves, self.repeats, strict=True)], np.int64).T
 
     def first_odd(self, portion: Portion, headers: Headers) -> Numbers:
@@ -341,6 +365,10 @@ class _Lines:
         found = self.repeats[line]
         assert found is not None
         return found.kinds
+
+    def spoken(self) -> dict[bytes, bytes]:
+        """What connections say again and again, and which these are."""
+        return {said: self._keys[line] for said, line in self._speaking.items()}
 
     def speaker(self, says: bytes) -> int | None:
         """The connection that may say this again and again; of what is new each time nothing is compared."""

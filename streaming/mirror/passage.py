@@ -3,6 +3,8 @@
 The trap: it may turn out late that an exchange should not have been passed over, because the same request shows up on another connection
 meanwhile. Then what is behind that point on its connection is given back; so is the request that is under way there, whose record gets the
 number that was kept for it, below those of records that were made before.
+And what was left of a connection at the first packet that is anything else may be quiet again a moment later; so every few seconds what is
+left is tried anew.
 """
 
 from __future__ import annotations
@@ -10,49 +12,92 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from streaming.mirror.stretch import Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.captures import Packet, Portion
-    from streaming.mirror.columns import Taken
+    from streaming.mirror.columns import Headers, Taken
+
+
+AGAIN_US: Final = 4_000_000
+"""So long after a connection was left, at most, it is looked at again as a whole."""
+
+WORTH_TAKING: Final = 64
 
 
 class Passage:
     """From the first of some packets to the last.
 
     :param times_us: when each packet counts as captured.
-    :param taken: which of them are passed over.
+    :param headers: of the packets.
+    :param take: says which of some packets are passed over, given what was said on connections that were passed over before.
     :param offset: number of the next record.
     :param stops: packets to stop at even if they are passed over.
     """
 
-    def __init__(self, portion: Portion, times_us: Sequence[int], taken: Taken, offset: int, stops: Collection[int]) -> None:
+    def __init__(  # noqa: PLR0917
+        self,
+        portion: Portion,
+        times_us: Sequence[int],
+        headers: Headers,
+        take: Callable[[Headers, dict[bytes, bytes]], Taken],
+        offset: int,
+        stops: Collection[int],
+    ) -> None:
         self._portion = portion
         self._times_us = times_us
-        self._taken = taken
+        self._headers = headers
+        self._take = take
         self._offset = offset
         self._stops = frozenset(stops)
-        is_taken = taken.is_taken
-        self._is_taken = bytearray(is_taken.tobytes())
-        self._frames = self._frames_taken()
-        is_taken[list(stops)] = False
-        self._queue: list[int] = np.flatnonzero(~is_taken).tolist()
+        self._taken: list[Taken] = []
+        self._is_taken = np.zeros(len(times_us), bool)
+        self._frames: list[int] = []
+        self._queue: list[int] = list(range(len(times_us)))
         self._at = -1
         self._records: list[MirrorRecord] = []
         self._made_at: list[int] = []  # by which packets, in their order
+        self._take_from(0)
+        self._again_us = times_us[0] + AGAIN_US
+
+    @property
+    def passed(self) -> int:
+        """How many packets are passed over."""
+        return int(self._is_taken.sum())
 
     def __iter__(self) -> Iterator[tuple[Packet | None, int]]:
         """Where to stop: a packet that is not passed over, if it is that, and the time."""
         while self._queue:
+            at_us = self._times_us[self._queue[0]]
+            if at_us >= self._again_us:
+                self._again_us = at_us + AGAIN_US
+                self._take_from(self._queue[0])
+                continue
             self._at = heappop(self._queue)
-            yield None if self._is_taken[self._at] else self._portion.packet(self._at), self._times_us[self._at]
+            yield None if self._is_taken[self._at] else self._portion.packet(self._at), at_us
+
+    def _take_from(self, begin: int) -> None:
+        """Pass over what can be, from this packet on: connections that were left may be quiet again."""
+        left = ~self._is_taken
+        left[:begin] = False
+        these = self._headers.only(left)
+        if self._taken and len(these.packet) < WORTH_TAKING:
+            return
+        spoken = {said: line for taken in self._taken for said, line in taken.spoken.items()}
+        taken = self._take(these, spoken)
+        self._taken.append(taken)
+        self._is_taken |= taken.is_taken
+        self._frames = self._frames_taken()
+        left &= ~self._is_taken
+        left[[index for index in self._stops if index >= begin]] = True
+        self._queue = np.flatnonzero(left).tolist()
 
     def next_offset(self) -> int:
         """Number of the record that is made next."""
@@ -68,7 +113,7 @@ class Passage:
 
         Gives those of its packets that should have been looked at before; until the next one is asked for, it is that time.
         """
-        back = self._taken.give_back(says, self._at)
+        back = [index for taken in self._taken for index in taken.give_back(says, self._at)]
         if not back:
             return
         self._frames = self._frames_taken()
@@ -83,7 +128,11 @@ class Passage:
 
     def finish(self) -> Stretch:
         """All that it was."""
-        found = self._taken.found()
+        found = [taken.found() for taken in self._taken]
+        exchanges, asked, answered, sizes = (
+            np.concatenate([np.zeros(0, np.int64), *columns])
+            for columns in ([getattr(one, name) for one in found] for name in ("exchange", "asked", "answered", "sizes"))
+        )
         frames, made_at = np.array(self._frames, np.int64), np.array(self._made_at, np.int64)
         places = np.arange(len(frames)) + np.searchsorted(made_at, frames, "right")
         times_us = np.zeros(len(frames) + len(made_at), np.int64)
@@ -92,16 +141,16 @@ class Passage:
             offset=self._offset,
             times_us=array("q", times_us.tobytes()),
             records=sorted(self._records, key=lambda record: record.offset),
-            pulses=[repeat.pulse for repeat in found.repeats],
-            sizes=found.sizes.tolist(),
-            offsets=found.offsets,
-            exchanges=found.exchange,
-            asked=places[np.searchsorted(frames, found.asked)],
-            answered=places[np.searchsorted(frames, found.answered)],
-            correlation_ids=found.correlation_ids,
+            pulses=[repeat.pulse for one in found for repeat in one.repeats],
+            sizes=sizes.tolist(),
+            offsets=[offsets for one in found for offsets in one.offsets],
+            exchanges=exchanges,
+            asked=places[np.searchsorted(frames, asked)],
+            answered=places[np.searchsorted(frames, answered)],
+            correlation_ids=b"".join([one.correlation_ids for one in found]),
         )
 
     def _frames_taken(self) -> list[int]:
         """The packets that hold frames, among those that are passed over."""
-        asked, answered = self._taken.frames()
-        return np.sort(np.concatenate((asked, answered))).tolist()  # type: ignore[no-any-return]
+        frames = [column for taken in self._taken for column in taken.frames()]
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *frames])).tolist()  # type: ignore[no-any-return]

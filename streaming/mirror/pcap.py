@@ -23,7 +23,7 @@ import numpy as np
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from streaming.mirror.captured import CapturedConversation, Endpoint, Stranger, says
 from streaming.mirror.captures import Portion
-from streaming.mirror.columns import Taken, headers_of
+from streaming.mirror.columns import Headers, Taken, headers_of
 from streaming.mirror.legs import Legs
 from streaming.mirror.passage import Passage
 from streaming.mirror.reassembly import Listener, Reassembler, Stream
@@ -181,10 +181,7 @@ class CaptureReader:
             if headers is None:
                 self._read_each(part.packets())
             else:
-                busy = {says(frame) for frame in self._legs.under_way}
-                taken = Taken(part, part_times.tolist(), headers, self._tcp.halves, busy)
-                self._choose_how_long(len(taken.index) / len(part_times))
-                self._pass(part, part_times, taken, pass_on)
+                self._pass(part, part_times, headers, pass_on)
             begin = end
 
     def _choose_how_long(self, share: float) -> None:
@@ -194,10 +191,17 @@ class CaptureReader:
         elif share < _FEW:
             self._at_once_us = max(self._at_once_us // 2, SHORTEST_AT_ONCE_US)
 
-    def _pass(self, portion: Portion, times: NDArray[np.int64], taken: Taken, pass_on: Callable[[Stretch], None]) -> None:
-        """Look at those of the packets that are not taken, and hand over all that they hold together."""
+    def _pass(self, portion: Portion, times: NDArray[np.int64], headers: Headers, pass_on: Callable[[Stretch], None]) -> None:
+        """Look at those of the packets that cannot be passed over, and hand over all that they hold together."""
+        times_us = times.tolist()
+
+        def take(these: Headers, spoken: dict[bytes, bytes]) -> Taken:
+            busy = {says(frame) for frame in self._legs.under_way}
+            return Taken(portion, times_us, these, self._tcp.halves, busy, spoken)
+
         seconds = np.diff(times // TICK_US, prepend=self._next_tick_us // TICK_US - 1)
-        passage = self._passage = Passage(portion, times.tolist(), taken, self.next_offset, np.flatnonzero(seconds).tolist())
+        passage = self._passage = Passage(portion, times_us, headers, take, self.next_offset, np.flatnonzero(seconds).tolist())
+        self._choose_how_long(passage.passed / len(times_us))
         write, self._write = self._write, passage.add
         try:
             for packet, at_us in passage:
@@ -212,9 +216,8 @@ class CaptureReader:
         stretch = passage.finish()
         self.next_offset = stretch.offset + len(stretch.times_us)
         self.now_us = int(times[-1])
-        passed = len(taken.index)
-        self.stats.packets += passed
-        self.stats.segments += passed
+        self.stats.packets += passage.passed
+        self.stats.segments += passage.passed
         self.stats.frames += stretch.frames
         pass_on(stretch)
 

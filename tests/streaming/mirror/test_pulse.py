@@ -19,7 +19,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.pulse import OFFSET_COMMIT
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
-from streaming.mirror import apart
+from streaming.mirror import apart, passage
 from streaming.mirror import pcap as reading
 from streaming.mirror.apart import ReaderApart, ReaderEndedError
 from streaming.mirror.captures import Portion, opened, packets
@@ -185,7 +185,13 @@ def test_the_quick_way_leaves_what_the_long_one_leaves(  # noqa: PLR0917
         wires = behind_a_proxy(wires, random)
     capture = pcap(wires, link=link, snap=snap) if write is pcap else pcapng(wires, link=link)
     at_once_us = random.choice([100_000, 1_000_000, 5_000_000, 15_000_000])
-    with patch.object(reading, "WORTH_COLUMNS", 2), patch.object(reading, "SHORTEST_AT_ONCE_US", at_once_us):
+    again_us = random.choice([1, 500_000, 4_000_000])
+    with (
+        patch.object(reading, "WORTH_COLUMNS", 2),
+        patch.object(reading, "SHORTEST_AT_ONCE_US", at_once_us),
+        patch.object(passage, "WORTH_TAKING", 2),
+        patch.object(passage, "AGAIN_US", again_us),
+    ):
         assert replayed(capture, quick, in_pieces(random)) == replayed(capture, plain)
 
 
