@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
-_CHUNK: Final = 1 << 22
+_CHUNK: Final = 1 << 23
 
 LARGEST_PACKET: Final = 16 * 2**20
 """Bytes. A longer packet or block is taken for damage: snap lengths are 256 KiB at most, blocks carry little beside a packet."""

@@ -46,7 +46,7 @@ _LONGEST_PAUSE_US: Final = 86_400_000_000  # a longer one is two captures in one
 # What came in so long a time is looked at in columns at once: the longer, the less it costs, but the more of it belongs to connections and
 # groups that something else happens to meanwhile. So it is longer where most can be passed over, and shorter where it cannot.
 SHORTEST_AT_ONCE_US: Final = 500_000
-LONGEST_AT_ONCE_US: Final = 30_000_000
+LONGEST_AT_ONCE_US: Final = 60_000_000
 _FEW, _MOST = 0.6, 0.8
 WORTH_COLUMNS: Final = 32
 

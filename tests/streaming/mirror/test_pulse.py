@@ -211,8 +211,9 @@ def test_pulses_that_were_forgotten_are_told_anew(kept, monkeypatch):
     assert replayed(capture, by_another) == replayed(capture, plain)
 
 
-@pytest.mark.parametrize("left_out", [(), (OFFSET_COMMIT,)], ids=["with commits", "heartbeats alone"])
-def test_quiet_groups_go_the_quick_way(left_out, monkeypatch):
+@pytest.fixture
+def ways(monkeypatch) -> Counter[str]:
+    """How many frames went the quick way, and how many records the long one."""
     monkeypatch.setattr(reading, "WORTH_COLUMNS", 2)
     ways: Counter[str] = Counter()
     go_on, receive = Coordinator.go_on, Coordinator.receive
@@ -224,9 +225,25 @@ def test_quiet_groups_go_the_quick_way(left_out, monkeypatch):
 
     monkeypatch.setattr(Coordinator, "go_on", counted)
     monkeypatch.setattr(Coordinator, "receive", lambda *given: ways.update([given[1].kind]) or receive(*given))
+    return ways
+
+
+@pytest.mark.parametrize("left_out", [(), (OFFSET_COMMIT,)], ids=["with commits", "heartbeats alone"])
+def test_quiet_groups_go_the_quick_way(left_out, ways):
     records = [record for record in quiet(seconds=120) if record.api_key not in (*left_out, 9)]
     replayed(capture_of(records, Random(1)), quick)
     assert ways["quick"] > 2 * (ways[Kind.REQUEST] + ways[Kind.RESPONSE])
+
+
+def test_a_connection_that_was_left_is_taken_up_again_once_it_is_quiet(ways, monkeypatch):
+    monkeypatch.setattr(reading, "SHORTEST_AT_ONCE_US", 300_000_000)  # at its beginning nothing is known of any connection
+    monkeypatch.setattr(passage, "WORTH_TAKING", 2)
+    capture = capture_of(quiet(seconds=120), Random(1))
+    replayed(capture, quick)
+    again = ways["quick"]
+    monkeypatch.setattr(passage, "AGAIN_US", 300_000_000)
+    replayed(capture, quick)
+    assert again > 100 > ways["quick"] - again
 
 
 def test_a_reader_that_is_ended_is_one_sentence(monkeypatch):
