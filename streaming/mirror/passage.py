@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from streaming.mirror.captures import Packet, Portion
     from streaming.mirror.columns import Headers, Taken
 
-
 AGAIN_US: Final = 4_000_000
 """So long after a connection was left, at most, it is looked at again as a whole."""
 
 WORTH_TAKING: Final = 64
+"""Packets; trying fewer anew costs more than it spares."""
 
 
 class Passage:
