@@ -223,14 +223,10 @@ class Coordination:
         :param connections: on which it did, the last one last.
         """
         tenure = self.tenures.pop(exchange.broker)
-        acted = list(tenure.connections)
+        acted = tenure.connections
         for connection in connections:
-            checksum = crc32(connection.encode())
-            if checksum in acted:
-                acted.remove(checksum)
-            acted.append(checksum)
-        kept, frame = tuple(acted[-CONNECTIONS_KEPT:]), response_evidence(exchange, 0)
-        self.tenures[exchange.broker] = Tenure(tenure.first_us, exchange.res_us, kept, frame)
+            acted = _with_newest(acted, crc32(connection.encode()))
+        self.tenures[exchange.broker] = Tenure(tenure.first_us, exchange.res_us, acted, response_evidence(exchange, 0))
 
     def lost_sight(self, group: ClassicGroup) -> None:
         if group.incarnation != self.incarnation:
@@ -342,8 +338,7 @@ class Coordination:
         if known is None:
             tenure = Tenure(exchange.effective_us, exchange.res_us, (connection,), frame)
         else:
-            others = tuple(other for other in known.connections if other != connection)
-            tenure = Tenure(known.first_us, exchange.res_us, (*others[1 - CONNECTIONS_KEPT :], connection), frame)
+            tenure = Tenure(known.first_us, exchange.res_us, _with_newest(known.connections, connection), frame)
         self.tenures.pop(broker, None)
         self.tenures[broker] = tenure
         if len(self.tenures) > TENURES_KEPT:
@@ -382,6 +377,12 @@ class Coordination:
             frame = response_evidence(exchange, 0)
             self.persisted = Persisted(generation, exchange.res_us, exchange.broker, group.incarnation, members, frame)
         return lost
+
+
+def _with_newest(connections: tuple[int, ...], connection: int) -> tuple[int, ...]:
+    """The connections that were acted on last, the newest last."""
+    others = tuple(other for other in connections if other != connection)
+    return (*others[1 - CONNECTIONS_KEPT :], connection)
 
 
 def _same_life(group: ClassicGroup, exchange: Exchange, persisted: Persisted) -> bool:

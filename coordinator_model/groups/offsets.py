@@ -42,7 +42,7 @@ REFUSALS: Final = (22, 25, 82, 113)
 #: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for what it asks
 REJECTIONS: Final = (12, 28, 29, 30)
 
-_NOTHING: Final[dict[int, tuple[int, int]]] = {}
+_NO_POSITIONS: Final[dict[int, tuple[int, int]]] = {}
 _BY_NOBODY: Final = (-1, 0)
 
 Topics = dict[str, bytes]
@@ -204,7 +204,7 @@ class Offsets:
             return False
         index, partitions, offsets = self.committers.index(committer), pulse.partitions, _unpacked(commits.offsets)
         for (topic, partition), offset in zip(partitions, offsets, strict=False):
-            before, offset_before = self.committed.get(topic, _NOTHING).get(partition, _BY_NOBODY)
+            before, offset_before = self.committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)
             if before != index or offset < offset_before or offset < 0:
                 return False
         return (
@@ -216,7 +216,8 @@ class Offsets:
     def go_on(self, commits: Commits) -> None:
         """Take in commits that :meth:`may_go_on`."""
         partitions = commits.pulse.partitions
-        for (topic, partition), offset in zip(partitions, _unpacked(commits.offsets)[-len(partitions) :], strict=True):
+        newest = _unpacked(commits.offsets[-len(partitions) * OFFSET_SIZE :])
+        for (topic, partition), offset in zip(partitions, newest, strict=True):
             known = self.committed[topic]
             known[partition] = (known[partition][0], offset)
 
@@ -296,7 +297,7 @@ class Offsets:
         if completing is not None and exchange.api_key == _COMMIT:
             happenings.append(CommittedEarly(exchange, completing))
         committer = _identity(group, exchange.member_id, exchange.instance_id)
-        named = [(topic, partition) for topic, partitions, _ in ask.topics for partition in partitions]
+        named = ((topic, partition) for topic, partitions, _ in ask.topics for partition in partitions)
         foreign = self._foreign(exchange.generation, exchange.api_key, exchange.api_version, named, committer)
         if foreign:
             happenings.append(CommittedForeign(exchange, foreign))

@@ -117,8 +117,7 @@ def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
             _beaten(group, member, told.connection, asked_us[-1], answered_us[-1])
         else:
             group.offsets.go_on(commits)
-            group.line(told.connection).last_response_us = group.last_record_us = answered_us[-1]
-            member.last_frame_us = asked_us[-1]
+            _answered(group, member, told.connection, asked_us[-1], answered_us[-1])
             member.last_frame = _COMMIT_NAME
             committed.append(run)
     if committed:
@@ -216,6 +215,11 @@ def _is_served(group: ClassicGroup, member: Member, generation: int, broker: str
 
 
 def _beaten(group: ClassicGroup, member: Member, connection: str, asked_us: int, at_us: int) -> None:
-    group.line(connection).last_response_us = member.proven_us = group.last_record_us = at_us
-    member.last_frame_us = asked_us
+    _answered(group, member, connection, asked_us, at_us)
+    member.proven_us = at_us
     member.last_frame = _HEARTBEAT_NAME
+
+
+def _answered(group: ClassicGroup, member: Member, connection: str, asked_us: int, at_us: int) -> None:
+    group.line(connection).last_response_us = group.last_record_us = at_us
+    member.last_frame_us = asked_us

@@ -45,7 +45,6 @@ PULSES_KEPT: Final = 10_000
 """Known to both sides, half a kilobyte each. Beyond it they are told anew, as they come."""
 
 _KINDS: Final = {kind.value: kind for kind in Kind}
-_COLUMNS: Final = ("exchanges", "asked", "answered")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _new: Final = tuple.__new__
 
@@ -219,11 +218,10 @@ class _Batches:
             if pulse.number < self._known_from:
                 self._tell(pulse)
         numbers = [pulse.number for pulse in stretch.pulses]
-        columns = [
-            np.asarray(column, np.int64).tobytes() for column in (stretch.times_us, *map(stretch.__getattribute__, _COLUMNS))
-        ]
+        columns = (stretch.times_us, stretch.exchanges, stretch.asked, stretch.answered)
+        written = [np.asarray(column, np.int64).tobytes() for column in columns]
         records = [_entry(record) for record in stretch.records]
-        self._add((stretch.offset, records, numbers, stretch.sizes, stretch.offsets, stretch.correlation_ids, *columns))
+        self._add((stretch.offset, records, numbers, stretch.sizes, stretch.offsets, stretch.correlation_ids, *written))
         self.flush()
 
     def call(self, number: int, argument: Any) -> None:

@@ -504,17 +504,22 @@ class CapturedConversation(Conversation):
         """Likewise the commit, if the one before was as long: what is committed once is not worth the trouble."""
         known, answer = self._commit, self._answers.get(OFFSET_COMMIT)
         before, self._commit_size = self._commit_size, len(frame)
-        if known is not None and answer is not None and _is_said(known, frame, answer.frame):
-            return
+        layout = self._commit_layout
+        if layout is not None and not layout.fits(frame):
+            layout = None
+        if known is not None and layout is not None and answer is not None and self._asks is not None:
+            generation = self._asks.generation_id_or_member_epoch
+            if generation == known.pulse.generation and answer.rest == known.pulse.constants.response[_REST_OF_RESPONSE:]:
+                return
         self._commit = None
         is_again = before == len(frame) and len(asked.groups) == 1 and self._asks is not None
         if is_again and answer is not None and answer.version == asked.api_version and answer.is_success:
-            if self._commit_layout is None or not self._commit_layout.fits(frame):
+            if layout is None:
                 places = places_of(frame, self._asks)
-                self._commit_layout = None if places is None else _Layout(frame, places)
-            if self._commit_layout is not None:
+                layout = self._commit_layout = None if places is None else _Layout(frame, places)
+            if layout is not None:
                 who = asked.groups[0], asked.api_version, asked.client_id
-                self._commit = _repeat(self._pulse(who, frame, answer, self._asks, self._commit_layout.places.offsets))
+                self._commit = _repeat(self._pulse(who, frame, answer, self._asks, layout.places.offsets))
         self._begin_anew()
 
     def _pulse(
@@ -601,17 +606,6 @@ class _Layout:
         for place in offsets:
             blank[place : place + OFFSET_SIZE] = bytes(OFFSET_SIZE)
         return blank
-
-
-def _is_said(known: Repeat, request: bytes, response: bytes) -> bool:
-    """Whether that is such a request and such an answer; that of another request may stand for it."""
-    asks = bytearray(_with_size(request))
-    if len(asks) != len(known.asks) or response[CORRELATION_SIZE:] != known.answers[SIZE_PREFIX + CORRELATION_SIZE :]:
-        return False
-    for place in (*known.free, SIZE_PREFIX + CORRELATION_BEGINS):
-        size = OFFSET_SIZE if place in known.free else CORRELATION_SIZE
-        asks[place : place + size] = known.asks[place : place + size]
-    return asks == known.asks
 
 
 def _with_size(frame: bytes) -> bytes:

@@ -87,7 +87,7 @@ class Passage:
         """Pass over what can be, from this packet on: connections that were left may be quiet again."""
         left = ~self._is_taken
         left[:begin] = False
-        these = self._headers.only(left)
+        these = self._headers.only(left) if begin else self._headers
         if self._taken and len(these.packet) < WORTH_TAKING:
             return
         spoken = {said: line for taken in self._taken for said, line in taken.spoken.items()}
