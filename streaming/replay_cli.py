@@ -22,6 +22,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from coordinator_model.findings import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
+from streaming.garbage import collected_seldom
 from streaming.mirror import apart
 from streaming.mirror.apart import ReaderApart, ReaderEndedError
 from streaming.mirror.captures import CaptureError, Source, is_capture, opened, packets
@@ -159,6 +160,7 @@ class _Session:
     def read(self, files: Sequence[str], ports: Sequence[int], cluster: str) -> None:
         self._names, self._ports = files, ports
         with ExitStack() as stack:
+            stack.enter_context(collected_seldom())
             progress = stack.enter_context(progress_of(files, self._complain))
             offline = self._model("capture")
             reader: CaptureReader | ReaderApart

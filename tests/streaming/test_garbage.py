@@ -81,3 +81,10 @@ def test_it_is_there_once() -> None:
 def test_pyspark_collects_garbage_after_each_task() -> None:
     """That is what all this is for; once it does not, this can go."""
     assert "gc.collect()" in (Path(pyspark.__file__).parent / "daemon.py").read_text(encoding="utf-8")
+
+
+def test_what_is_collected_seldom_is_collected_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with garbage.collected_seldom():
+        assert gc.get_threshold()[0] > 100 * before[0]
+    assert gc.get_threshold() == before
