@@ -1,7 +1,7 @@
 """The checkpoint folder: whose it is, whether it can be used, and that only one monitor uses it (``checkpoints/README.md``).
 
-The trap: Spark fails late and obscurely on a checkpoint that belongs to something else. Another number of shuffle
-partitions, another mirror topic, or the same name deleted and made anew each leave state that looks right and is wrong. So what it
+The trap: Spark fails late and obscurely on a checkpoint that belongs to something else. Another number of lanes,
+another mirror topic, or the same name deleted and made anew each leave state that looks right and is wrong. So what it
 belongs to is written beside it and compared before Spark starts.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from streaming.sinks.topics import Mirror
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
 
 RESET: Final = "rebalance-monitor checkpoint reset"
@@ -76,7 +76,7 @@ def _lock(descriptor: int, folder: Path) -> None:
             return
 
 
-def check(folder: Path, mirror: Mirror, *, shuffle_partitions: int) -> list[str]:
+def check(folder: Path, mirror: Mirror, *, lanes: int) -> list[str]:
     """Compare the checkpoint with what the job is about to do, and write down in it what that is.
 
     :return: sentences about what has changed since and does no harm.
@@ -84,7 +84,7 @@ def check(folder: Path, mirror: Mirror, *, shuffle_partitions: int) -> list[str]
     """
     if (trouble := disk_trouble(folder)) is not None:
         raise SetupError(trouble)
-    wanted = about_now(mirror, shuffle_partitions=shuffle_partitions)
+    wanted = about_now(mirror, lanes=lanes)
     found = about(folder)
     notes = []
     if found is not None:
@@ -92,14 +92,17 @@ def check(folder: Path, mirror: Mirror, *, shuffle_partitions: int) -> list[str]
         before = found.get("partitions", mirror.partitions)
         if before != mirror.partitions:
             notes.append(f"the mirror topic {mirror.topic} {repartitioned(before, mirror.partitions)}")
-    for query in (FINDINGS, QUALITY):
-        _check_query(folder, folder / query)
+    for query in (*lanes_in(folder), folder / QUALITY):
+        _check_query(folder, query)
+    for partition in model_files.partitions_in(folder / model_files.FOLDER):
+        if not (needed := of_lane(folder, partition % lanes)).is_dir():
+            raise _corrupt(folder, needed, "is missing")
     if found != wanted:
         note(folder, **wanted)
     return notes
 
 
-def about_now(mirror: Mirror, *, shuffle_partitions: int) -> dict[str, Any]:
+def about_now(mirror: Mirror, *, lanes: int) -> dict[str, Any]:
     """What a checkpoint that is written now has in its ``monitor.json``."""
     return {
         "format": FORMAT,
@@ -110,7 +113,7 @@ def about_now(mirror: Mirror, *, shuffle_partitions: int) -> dict[str, Any]:
         "topic_id": mirror.topic_id,
         "cluster_id": mirror.cluster_id,
         "partitions": mirror.partitions,
-        "shuffle_partitions": shuffle_partitions,
+        "lanes": lanes,
     }
 
 
@@ -180,11 +183,8 @@ def must_migrate(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
         return f"was written in format {found.get('format')}, not {wanted['format']}: install release {found.get('release')} again"
     if not same_spark(found, wanted):
         return f"was written by Spark {found['spark']}, not {wanted['spark']}: install release {found.get('release')} again"
-    if found.get("shuffle_partitions") != wanted["shuffle_partitions"]:
-        return (
-            f"was written for shuffle_partitions {found.get('shuffle_partitions')}, not {wanted['shuffle_partitions']}: "
-            "set job.shuffle_partitions back"
-        )
+    if found.get("lanes") != wanted["lanes"]:
+        return f"was written with {found.get('lanes')} lanes, not {wanted['lanes']}: set job.lanes back"
     return None
 
 
@@ -193,15 +193,31 @@ def same_spark(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return bool(found.get("spark", _FIRST_SPARK).split(".")[:2] == wanted["spark"].split(".")[:2])
 
 
+def of_lane(folder: Path, lane: int) -> Path:
+    """Where the query of a lane has its checkpoint."""
+    return folder / FINDINGS / str(lane)
+
+
+def lanes_in(folder: Path) -> list[Path]:
+    """Where the queries that ran have their checkpoints. Before format 4 there was one, without a folder of its own."""
+    findings = folder / FINDINGS
+    lanes = sorted((lane for lane in findings.glob("*") if lane.name.isdigit()), key=lambda lane: int(lane.name))
+    return lanes or ([findings] if findings.exists() else [])
+
+
 def read_to(folder: Path) -> dict[int, int]:
-    """The next offset of each partition, as of the newest batch that is committed; empty before the first.
+    """The next offset of each partition, as of the newest batch of its lane that is committed; empty before the first.
 
     :raises SetupError: when a file of it is damaged.
     """
-    commit = _newest(folder / FINDINGS / "commits")
+    return {partition: offset for lane in lanes_in(folder) for partition, offset in _read_to(folder, lane).items()}
+
+
+def _read_to(folder: Path, lane: Path) -> dict[int, int]:
+    commit = _newest(lane / "commits")
     if commit is None:
         return {}
-    file = folder / FINDINGS / "offsets" / commit.name
+    file = lane / "offsets" / commit.name
     lines = _read(folder, file).splitlines()
     topics = _parse(folder, file, lines[-1]) if lines else {}
     return {int(partition): offset for offsets in topics.values() for partition, offset in offsets.items()}
@@ -226,7 +242,7 @@ def _check_query(folder: Path, query: Path) -> None:
     for archive in sorted(query.glob("state/*/*/*.zip")):
         if not zipfile.is_zipfile(archive):
             raise _corrupt(folder, archive, "is not a whole RocksDB snapshot")
-    if commits and query.name == FINDINGS:
+    if commits and query.name != QUALITY:
         for needed in (query / "state" / "0", folder / model_files.FOLDER):
             if not needed.is_dir():
                 raise _corrupt(folder, needed, "is missing")

@@ -61,7 +61,7 @@ def inspect(config: ConfigFile) -> None:
 
 @app.command()
 def migrate(config: ConfigFile) -> None:
-    """Carry the models over into a checkpoint of this release and of this number of shuffle partitions. The monitor must be stopped.
+    """Carry the models over into a checkpoint of this release and of this number of lanes. The monitor must be stopped.
 
     The old checkpoint stays beside the new one until you delete it.
 
@@ -72,7 +72,7 @@ def migrate(config: ConfigFile) -> None:
         folder = settings.job.checkpoint
         mirror = prepare(settings)
         with checkpoint.locked(folder) as lock:
-            wanted = checkpoint.about_now(mirror, shuffle_partitions=settings.job.shuffle_partitions)
+            wanted = checkpoint.about_now(mirror, lanes=settings.job.lanes)
             found = checkpoint.about(folder)
             if found is None or not checkpoint.read_to(folder):
                 raise SetupError(f"there is nothing to migrate in {folder}: start the monitor")
@@ -134,7 +134,7 @@ def _description(folder: Path, about: dict[str, Any]) -> Table:
         ("mirror topic", f"{about.get('mirror_topic')} ({about.get('topic_id')}) of cluster {about.get('cluster_id')}"),
         ("written by", f"release {about.get('release')}, Spark {about.get('spark', 'not told')}"),
         ("formats", f"checkpoint {about.get('format')}, snapshots {about.get('snapshot_format', 1)}"),
-        ("partitions", f"{about.get('partitions', 'not told')} of the mirror, {about.get('shuffle_partitions')} of the state"),
+        ("partitions", f"{about.get('partitions', 'not told')} of the mirror, in {about.get('lanes', 1)} lanes"),
         (
             "read to",
             ", ".join(f"{partition}: {offset:,}" for partition, offset in sorted(checkpoint.read_to(folder).items())) or "-",
@@ -149,7 +149,7 @@ def _sizes(folder: Path) -> Table:
     for column in table.columns[1:]:
         column.justify = "right"
     parts = [
-        *(f"{checkpoint.FINDINGS}/{log}" for log in ("offsets", "commits", "state")),
+        *(str(lane.relative_to(folder)) for lane in checkpoint.lanes_in(folder)),
         model_files.FOLDER,
         checkpoint.QUALITY,
         seeds.FOLDER,
@@ -179,7 +179,7 @@ def _snapshots(job: Job, lock: int) -> dict[int, bytes]:
     _say("starting Spark to read the old state")
     session = spark.open_session(job, inherited=(lock,))
     try:
-        return spark.snapshots(session, job.checkpoint / checkpoint.FINDINGS)
+        return spark.snapshots(session, job.checkpoint)
     finally:
         spark.close_session(session)
 

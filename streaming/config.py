@@ -198,7 +198,7 @@ class Job(Section):
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     trigger_ms: int = Field(default=250, ge=0, le=60_000)
     max_records_per_batch: int = Field(default=100_000, ge=100)
-    shuffle_partitions: int = Field(default=1, ge=1, le=64)
+    lanes: int = Field(default=2, ge=1, le=64)
     cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
     driver_memory: Annotated[str, AfterValidator(_enough_for_spark)] = Field(default="1g", pattern=r"^\d+[mg]$")
     jvm_options: str = "-XX:+UseSerialGC"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coordinator_model.pulse import Run
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
-    from streaming.replay import GroupSnapshot
+    from streaming.intake import GroupSnapshot
 
 MARK: Final = "breach"
 """Client id by which the empty model knows an answer that makes a finding."""

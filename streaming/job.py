@@ -1,18 +1,23 @@
-"""The Spark query: rows of the mirror topic → one Coordinator per partition → rows of the result topics, and nothing else.
+"""The Spark queries: rows of the mirror topic → one Coordinator per partition → rows of the result topics, and nothing else.
 
 State is keyed by mirror partition: ``applyInPandasWithState`` costs wall time per key and batch, whatever the rows, and offsets of
 one partition are contiguous, so that the model itself sees a repeat or a hole (``docs/decisions.md``). What is done with the rows
 of a partition is in ``streaming.replay``.
 
-The trap: the checkpoint pins the number of shuffle partitions and, through it, where each key's state lies. Whatever changes the
-grouping value of a mirror partition orphans its state in silence.
+The partitions are dealt out to *lanes*, each a query of its own. Within a batch Spark and Python take turns: all rows of a task are sorted
+before the first goes to Python. So one lane leaves half of two cores idle, and a second one uses them.
 
-There is no timeout in the query. A processing-time timeout fires only together with data, or else spins empty batches for ever; so it
+The traps. *Models live in Python workers*, and Spark hands a task to whichever worker is idle. It keeps a pool of workers for each
+environment, though, so each lane names itself in its own: in a pool of one, the worker is always the one that has the model.
+*The checkpoint pins the number of lanes*: under another, a partition would find the offsets and the state of others.
+
+There is no timeout in the queries. A processing-time timeout fires only together with data, or else spins empty batches for ever; so it
 would be late in the one case that it is for, a mirror that is dead altogether. ``streaming.silence`` watches for that.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING, Final
 
@@ -20,20 +25,21 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from coordinator_model.wire.record import HEADER_NAME
-from streaming import model_files, seeds
-from streaming.config import MAX_PARTITIONS
-from streaming.replay import OUTPUT_SCHEMA, STATE_SCHEMA, Model, Outputs, Replay
+from streaming import checkpoint, model_files, seeds
+from streaming.replay import OUTPUT_SCHEMA, STATE_SCHEMA, Outputs, Replay
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from coordinator_model.settings import Settings
     from streaming.config import MonitorConfig
+    from streaming.intake import Model
 
-QUERY_NAME: Final = "findings"
+_LANE: Final = "REBALANCE_LANE"
+"""Environment variable of a lane's Python workers; nobody reads it, see the module's docstring."""
 
 _FILE_MANAGER: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
@@ -45,6 +51,7 @@ SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     (f"{_STATE_STORE}.maintenanceInterval", "10s", "old versions go soon: a batch may leave megabytes behind"),
     ("spark.sql.streaming.minBatchesToRetain", "10", "the default of 100 batches is gigabytes at 10,000 groups"),
     ("spark.sql.streaming.checkpointFileManagerClass", _FILE_MANAGER, "the default forks a process at each rename on a local disk"),
+    ("spark.sql.shuffle.partitions", "1", "a lane is one task; more would only be asked for rows that they never get"),
     ("spark.sql.streaming.noDataProgressEventInterval", "1s", "how often a query without data says so; silence is seen by it"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "50000", "few Arrow batches per key; the record limit bounds memory"),
     ("spark.sql.session.timeZone", "UTC", "times are microseconds since the epoch everywhere"),
@@ -69,19 +76,27 @@ _SOURCE_OPTIONS: Final[tuple[tuple[str, str, str], ...]] = (
 )
 
 
+def lanes_of(config: MonitorConfig, partitions: int) -> int:
+    """How many lanes have a mirror partition to read."""
+    return min(config.job.lanes, partitions)
+
+
+def partitions_of(lane: int, config: MonitorConfig, partitions: int) -> list[int]:
+    """The mirror partitions of a lane. One that has been dealt out stays where it is when the topic gains others."""
+    return list(range(lane, partitions, config.job.lanes))
+
+
 def start(
-    spark: SparkSession, config: MonitorConfig, *, model: type[Model], settings: Settings, checkpoint: Path, partitions: int
+    spark: SparkSession, config: MonitorConfig, lane: int, *, model: type[Model], settings: Settings, partitions: int
 ) -> StreamingQuery:
-    """Start the findings query.
+    """Start the findings query of a lane.
 
     :param model: class of the coordinator model, importable by the workers.
     :param settings: handed to the model as it is.
-    :param checkpoint: folder of this query's checkpoint; the models' snapshots lie beside it, and seeds for them may.
     :param partitions: of the mirror topic.
     """
-    folder = checkpoint.parent.resolve()
+    folder = config.job.checkpoint.resolve()
     seeded = folder / seeds.FOLDER
-    begin = seeds.starting_offsets(seeded, config.topics.mirror, partitions) if seeded.is_dir() else None
     replay = Replay(
         topic=config.topics.mirror,
         outputs=Outputs(config.topics.findings, config.topics.groups, config.topics.status, config.topics.dead_letters),
@@ -92,47 +107,61 @@ def start(
         partitions=partitions,
         seeds=seeded if seeded.is_dir() else None,
     )
-    shuffle_partitions = config.job.shuffle_partitions
-    rows = records(spark, config, max_records=config.job.max_records_per_batch, starting_offsets=begin)
-    if shuffle_partitions == 1:
-        rows = rows.coalesce(1)  # already where the state is: no shuffle at all
+    spark.sparkContext.environment[_LANE] = str(lane)
     results = (
-        rows.withColumn("slot", _slot(shuffle_partitions))
-        .groupBy("slot")
+        records_of(spark, config, lane, partitions)
+        .coalesce(1)  # already where the state is: no shuffle at all
+        .groupBy("partition")
         .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
     )
-    return write(results, config, checkpoint)
+    return write(results, config, lane)
 
 
-def write(results: DataFrame, config: MonitorConfig, checkpoint: Path) -> StreamingQuery:
+def write(results: DataFrame, config: MonitorConfig, lane: int) -> StreamingQuery:
     """Start a query that writes rows of :data:`streaming.replay.OUTPUT_SCHEMA` to their topics."""
     return (
-        results.writeStream.queryName(QUERY_NAME)
+        results.writeStream.queryName(f"{checkpoint.FINDINGS}-{lane}")
         .format("kafka")
         .options(**config.kafka.for_spark())
         .outputMode("update")
         .trigger(processingTime=f"{config.job.trigger_ms} milliseconds")
-        .option("checkpointLocation", str(checkpoint.resolve()))
+        .option("checkpointLocation", str(checkpoint.of_lane(config.job.checkpoint.resolve(), lane)))
         .start()
     )
 
 
-def records(spark: SparkSession, config: MonitorConfig, *, max_records: int, starting_offsets: str | None = None) -> DataFrame:
-    """The mirror topic as a stream with the columns :data:`streaming.replay.INPUT_COLUMNS`.
+def records_of(spark: SparkSession, config: MonitorConfig, lane: int, partitions: int) -> DataFrame:
+    """A lane's share of the mirror topic, see :func:`records`."""
+    topic, mine = config.topics.mirror, partitions_of(lane, config, partitions)
+    seeded = config.job.checkpoint.resolve() / seeds.FOLDER
+    return records(
+        spark,
+        config,
+        {"assign": json.dumps({topic: mine})},
+        max_records=-(-config.job.max_records_per_batch // lanes_of(config, partitions)),
+        starting_offsets=seeds.starting_offsets(seeded, topic, mine) if seeded.is_dir() else None,
+    )
 
+
+def records(
+    spark: SparkSession, config: MonitorConfig, source: Mapping[str, str], *, max_records: int, starting_offsets: str | None = None
+) -> DataFrame:
+    """The mirror topic, or partitions of it, as a stream with the columns :data:`streaming.replay.INPUT_COLUMNS`.
+
+    :param source: which topic or partitions, as an option of Spark's Kafka source.
     :param starting_offsets: where a query without a checkpoint begins, in the words of Spark's Kafka source; as configured if None.
     """
-    source = (
+    stream = (
         spark.readStream.format("kafka")
         .options(**{name: value for name, value, _ in _SOURCE_OPTIONS})
         .options(**config.kafka.for_spark())
-        .option("subscribe", config.topics.mirror)
+        .options(**source)
         .option("startingOffsets", starting_offsets or config.job.starting_offsets)
         .option("maxOffsetsPerTrigger", max_records)
         .load()
     )
     timestamp = F.unix_millis("timestamp")
-    return source.select("partition", "offset", timestamp.alias("timestamp_ms"), "key", "value", _envelope().alias("envelope"))
+    return stream.select("partition", "offset", timestamp.alias("timestamp_ms"), "key", "value", _envelope().alias("envelope"))
 
 
 def _envelope() -> Column:
@@ -140,41 +169,3 @@ def _envelope() -> Column:
     first = F.get("headers", F.lit(0))
     among_others = F.get(F.filter("headers", lambda header: header["key"] == HEADER_NAME), F.lit(0))
     return F.when(first["key"] == HEADER_NAME, first["value"]).otherwise(among_others["value"])
-
-
-def _slot(shuffle_partitions: int) -> Column:
-    if shuffle_partitions == 1:
-        return F.col("partition")
-    return F.element_at(F.array(*map(F.lit, spread(shuffle_partitions))), F.col("partition") + 1)
-
-
-def spread(shuffle_partitions: int, *, partitions: int = MAX_PARTITIONS) -> list[int]:
-    """For each mirror partition a grouping value that Spark's hash sends to shuffle partition ``partition % shuffle_partitions``.
-
-    Few keys hashed into few shuffle partitions leave about a third of them idle. A value depends on nothing but the two numbers, so
-    that a restart, and a topic that has gained partitions, find the same state again.
-    """
-    values: list[int] = []
-    candidates = [iter(range(wanted, 2**31, shuffle_partitions)) for wanted in range(shuffle_partitions)]
-    for partition in range(partitions):
-        wanted = partition % shuffle_partitions
-        values.append(next(value for value in candidates[wanted] if spark_hash(value) % shuffle_partitions == wanted))
-    return values
-
-
-def spark_hash(value: int) -> int:
-    """Spark SQL's ``hash`` of an INT: Murmur3 x86 32 of its four bytes with seed 42, as a signed number."""
-    block = _rotated(value * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
-    mixed = (_rotated(42 ^ block, 13) * 5 + 0xE6546B64) & _WORD
-    mixed ^= 4  # length in bytes
-    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _WORD
-    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _WORD
-    mixed ^= mixed >> 16
-    return mixed - 2**32 if mixed >= 2**31 else mixed
-
-
-_WORD: Final = 0xFFFFFFFF
-
-
-def _rotated(word: int, bits: int) -> int:
-    return (word << bits | word >> 32 - bits) & _WORD

@@ -1,8 +1,9 @@
-"""The running monitor: the findings query, the quality query, and the watch over the mirror's silence, put together."""
+"""The running monitor: the findings queries, the quality query, and the watch over the mirror's silence, put together."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from py4j.protocol import Py4JError
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from streaming.config import MonitorConfig
-    from streaming.replay import Model
+    from streaming.intake import Model
     from streaming.sinks.topics import Mirror
     from streaming.supervisor import Progress
 
 _PROGRESS_EVERY_S: Final = 1.0
-_STALLED_S: Final = 5.0  # without a word from the query, which it says each second, data or not
+_STALLED_S: Final = 5.0  # without a word from a lane, which says something each second, data or not
 _SAY_STALLED_S: Final = 45.0
 _JVM_ENDS_WITHIN_S: Final = 5.0
 _FLUSH_S: Final = 10.0
@@ -74,11 +75,12 @@ class Monitor:
             newest_us=lambda partition: newest_record_us(config, partition),
             standing=Standing(config.cluster, published, subjects(mirror.topic, mirror.partitions)),
         )
-        queries: dict[str, Callable[[SparkSession], StreamingQuery]] = {checkpoint.FINDINGS: self._start_findings}
+        others = {}
         if config.quality.enabled:
             checker = Checker(config, published=published, publisher=self._writer)
-            queries[checkpoint.QUALITY] = lambda spark: start_quality(spark, config, checker)
-        self._supervisor = Supervisor(config, queries, lock=lock, tell=tell)
+            others[checkpoint.QUALITY] = lambda spark: start_quality(spark, config, checker)
+        lanes = [partial(self._start_lane, lane) for lane in range(job.lanes_of(config, self._partitions))]
+        self._supervisor = Supervisor(config, lanes, others=others, lock=lock, tell=tell)
 
     def __enter__(self) -> Self:
         try:
@@ -97,7 +99,7 @@ class Monitor:
 
     @property
     def is_running(self) -> bool:
-        """Whether the findings query runs, as far as is known without asking the JVM, which may be dying."""
+        """Whether the findings queries run, as far as is known without asking the JVM, which may be dying."""
         return self._running
 
     @property
@@ -120,12 +122,14 @@ class Monitor:
                 raise  # the next round sees that it is gone, and starts another
 
     def _follow_the_mirror(self) -> None:
-        """Its number of partitions is told to the models when their query starts."""
+        """Its number of partitions is told to the models when their queries start, and which partitions they are to the lanes."""
         partitions = self._mirror_watch.partitions()
         if partitions != self._partitions:
             self._partitions = partitions
             checkpoint.note(self._config.job.checkpoint, partitions=partitions)
-            self._supervisor.restart(checkpoint.FINDINGS)
+            self._supervisor.restart_lanes()
+            for lane in range(self._supervisor.lanes, job.lanes_of(self._config, partitions)):
+                self._supervisor.add_lane(partial(self._start_lane, lane))
 
     def _look(self) -> None:
         if time.monotonic() - self._looked_at < _PROGRESS_EVERY_S:
@@ -152,13 +156,5 @@ class Monitor:
             servers = self._config.kafka.bootstrap_servers
             self._tell(f"nothing was read for {stalled_s:.0f} s: a long batch, or no answer from Kafka at {servers}")
 
-    def _start_findings(self, spark: SparkSession) -> StreamingQuery:
-        folder = self._config.job.checkpoint / checkpoint.FINDINGS
-        return job.start(
-            spark,
-            self._config,
-            model=self._model,
-            settings=self._config.model,
-            checkpoint=folder,
-            partitions=self._partitions,
-        )
+    def _start_lane(self, lane: int, spark: SparkSession) -> StreamingQuery:
+        return job.start(spark, self._config, lane, model=self._model, settings=self._config.model, partitions=self._partitions)

@@ -1,10 +1,10 @@
 """What runs in Spark's Python workers: all new rows of one mirror partition in, rows for the result topics out.
 
-State is where the snapshot of the partition's model is, see ``streaming.model_files``.
+State is where the partition's model is kept, see ``streaming.model_files``.
 
-The trap: a Python worker outlives batches, so it can keep the live model and spare itself the reading of the snapshot. But a task may fail
-half-way and be retried, here or in another worker, and a restart begins at the last commit. So a kept model counts only if the committed
-state names the very snapshot that this worker took when it finished with it; else the file is the truth.
+The trap: a Python worker outlives batches, so it can keep the live model and spare itself the files. But a task may fail half-way and be
+retried, here or in another worker, and a restart begins at the last commit. So a kept model counts only if the committed state names the
+very file that this worker wrote when it finished with it; else the files are the truth.
 """
 
 from __future__ import annotations
@@ -14,72 +14,30 @@ import itertools
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 
-from coordinator_model.coordinator import raised_in_words
-from coordinator_model.sieve import NOTHING_SIFTED, Sieve
-from coordinator_model.wire.reader import RecordReader
-from coordinator_model.wire.record import RecordError
 from streaming import model_files, seeds
 from streaming.garbage import keep_collections_short
+from streaming.intake import Taken, take_in
 from streaming.model_files import Place
+from streaming.restore import restore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql.streaming.state import GroupState
 
-    from coordinator_model.findings import Finding
-    from coordinator_model.pulse import Run
     from coordinator_model.settings import Settings
-    from coordinator_model.sieve import MirrorRow, Sifted
-    from coordinator_model.wire.record import MirrorRecord
+    from coordinator_model.sieve import MirrorRow
+    from streaming.intake import Model
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
-STATE_SCHEMA: Final = "partition int, sequence long, digest string"
+STATE_SCHEMA: Final = "partition int, sequence long, digest string, base long"
+"""Of :class:`streaming.model_files.Place`."""
 OUTPUT_SCHEMA: Final = "topic string, key string, value string"
-
-
-class GroupSnapshot(Protocol):
-    """What is known of a group, for the groups topic."""
-
-    @property
-    def key(self) -> str: ...
-
-    def as_json(self) -> dict[str, Any] | None: ...
-
-
-class Model(Protocol):
-    """What the job asks of a model: ``coordinator_model.coordinator.Coordinator`` is one, the bench's empty model another."""
-
-    @property
-    def next_offset(self) -> int | None: ...
-
-    def figures(self) -> Mapping[str, Any]: ...
-
-    def __init__(self, *, topic: str, partition: int, settings: Settings) -> None: ...
-
-    @classmethod
-    def restore(cls, blob: bytes, *, settings: Settings) -> Self: ...
-
-    def receive(self, record: MirrorRecord) -> list[Finding]: ...
-
-    def go_on(self, key: tuple[str, str], runs: Sequence[Run], until_us: int) -> bool: ...
-
-    def pass_over(self, times_us: Sequence[int]) -> list[Finding]: ...
-
-    def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
-
-    def spread_over(self, partitions: int) -> list[Finding]: ...
-
-    def drain_set_aside(self) -> Sequence[tuple[int, str]]: ...
-
-    def changed_groups(self) -> Sequence[GroupSnapshot]: ...
-
-    def snapshot(self) -> bytes: ...
 
 
 class Outputs(NamedTuple):
@@ -99,17 +57,26 @@ class Row(NamedTuple):
     value: str | None
 
 
-class _Kept(NamedTuple):
-    place: Place
+SNAPSHOT_EVERY: Final = 32
+"""Batches of a partition: the others keep only their rows. Partitions do it in turn, so that no batch writes them all."""
+
+MOST_ROWS: Final = 40_000
+"""Of a partition behind a snapshot; more are not kept, but a snapshot is written. A second's work for who has to take them in again."""
+
+
+class _Live(NamedTuple):
+    """A model in this worker's memory."""
+
     model: Model
+    place: Place  #: where it is kept
+    snapshot_bytes: int  #: of the snapshot that it builds on
+    rows: int  #: taken in since
 
 
-_kept: dict[tuple[str, int], _Kept] = {}
-"""Live models of this worker process by (run id, partition)."""
+_NOTHING: Final = Taken([], [])
 
-_reader: Final = RecordReader()
-_sieve: Final = Sieve(_reader)
-"""Of this worker process; what they remember changes nothing of what is known."""
+_kept: dict[tuple[str, int], _Live] = {}
+"""By (run id, partition)."""
 
 
 @dataclass(frozen=True)
@@ -136,44 +103,38 @@ class Replay:
         rows = in_offset_order(frames)
         partition: int = rows[0][0]
         committed = Place(*state.get) if state.exists else None
-        model = self._model(partition, committed)
-        out = [] if self.partitions is None else self._findings(model.spread_over(self.partitions))
-        out += self._replay(model, rows)
-        out += self._dead_letters(model, rows)
-        for group in model.changed_groups():
-            snapshot = group.as_json()
-            out.append(Row(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot)))
-        blob = model.snapshot()
-        took_ms = (time.perf_counter() - started) * 1000
-        out.append(self._status(partition, model, rows, took_ms, len(blob)))
-        place = model_files.write(self.models, partition, committed.sequence + 1 if committed else 0, blob)
-        state.update(tuple(place))
-        _kept[self.run_id, partition] = _Kept(place, model)
+        live, again = self._live(partition, committed)
+        taken = take_in(live.model, rows, self.partitions)
+        out = [*self._told(again), *self._told(taken), *self._groups(live.model)]
+        live = self._keep(live, rows)
+        state.update(live.place)
+        _kept[self.run_id, partition] = live
         if committed is not None:
             model_files.forget(self.models, committed)
+        took_ms = (time.perf_counter() - started) * 1000
+        out.append(self._status(partition, live, rows, took_ms))
         yield pd.DataFrame(out, columns=Row._fields)
 
-    def _replay(self, model: Model, rows: list[MirrorRow]) -> list[Row]:
-        sifted = _sieve.sift(rows) if are_next(rows, model.next_offset) else NOTHING_SIFTED
-        taken = _taken_in(model, sifted, len(rows))
-        out: list[Row] = []
-        begin = 0
-        for end in [*(place for place, at_us in enumerate(taken) if at_us is None), len(rows)]:
-            found = _pass_over(model, rows[begin:end], taken[begin:end])
-            if end < len(rows):
-                found += _receive(model, rows[end], sifted.read.get(end))
-            if found:
-                out += self._findings(found)
-            begin = end + 1
-        return out
+    def _keep(self, live: _Live, rows: list[MirrorRow]) -> _Live:
+        """Write down what the model has become by these rows: them, or now and then all of it."""
+        before, taken_in = live.place, live.rows + len(rows)
+        if not _is_due(before, taken_in):
+            return live._replace(place=model_files.write_batch(self.models, before, rows, self.partitions), rows=taken_in)
+        blob = live.model.snapshot()
+        return _Live(live.model, model_files.write_snapshot(self.models, before, blob), len(blob), 0)
 
-    def _dead_letters(self, model: Model, rows: list[MirrorRow]) -> list[Row]:
-        """What the model could make nothing of, with its bytes."""
-        set_aside = model.drain_set_aside()
-        if not set_aside:
-            return []
-        by_offset = {row[1]: row for row in rows}
-        return [self._dead_letter(by_offset[offset], reason) for offset, reason in set_aside]
+    def _told(self, taken: Taken) -> Iterator[Row]:
+        """What came of some rows."""
+        for finding in taken.findings:
+            yield Row(self.outputs.findings, finding.id, _dumps(finding.as_json()))
+        for row, reason in taken.set_aside:
+            yield self._dead_letter(row, reason)
+
+    def _groups(self, model: Model) -> Iterator[Row]:
+        """What is known of the groups that changed."""
+        for group in model.changed_groups():
+            snapshot = group.as_json()
+            yield Row(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot))
 
     def _dead_letter(self, row: MirrorRow, reason: str) -> Row:
         partition, offset, timestamp_ms, key, value, envelope = row
@@ -189,92 +150,47 @@ class Replay:
         }
         return Row(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter))
 
-    def _findings(self, findings: list[Finding]) -> list[Row]:
-        return [Row(self.outputs.findings, finding.id, _dumps(finding.as_json())) for finding in findings]
-
-    def _status(self, partition: int, model: Model, rows: list[MirrorRow], took_ms: float, snapshot_bytes: int) -> Row:
+    def _status(self, partition: int, live: _Live, rows: list[MirrorRow], took_ms: float) -> Row:
         status = {
             "topic": self.topic,
             "partition": partition,
-            "next_offset": model.next_offset,
+            "next_offset": live.model.next_offset,
             "newest_record_ms": rows[-1][2],
             "written_ms": time.time_ns() // 1_000_000,
             "records": len(rows),
             "took_ms": round(took_ms, 1),
-            "snapshot_bytes": snapshot_bytes,
-            **model.figures(),
+            "snapshot_bytes": live.snapshot_bytes,
+            **live.model.figures(),
         }
         return Row(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 
-    def _model(self, partition: int, committed: Place | None) -> Model:
-        """The model as the committed state has it. A kept one is taken out: a failure from here on leaves nothing half-advanced."""
+    def _live(self, partition: int, committed: Place | None) -> tuple[_Live, Taken]:
+        """The model as the committed state has it, and what came of what it had to take in again for that.
+
+        A kept one is taken out: a failure from here on leaves nothing half-advanced.
+        """
         if _kept and next(iter(_kept))[0] != self.run_id:
             _kept.clear()
         kept = _kept.pop((self.run_id, partition), None)
         if committed is None:
-            seed = None if self.seeds is None else seeds.read(self.seeds, partition)
-            if seed is not None:
-                return self.model.restore(seed, settings=self.settings)
-            return self.model(topic=self.topic, partition=partition, settings=self.settings)
+            return _Live(self._beginning(partition), model_files.nowhere(partition), 0, 0), _NOTHING
         if kept is not None and kept.place == committed:
-            return kept.model
-        return self.model.restore(model_files.read(self.models, committed), settings=self.settings)
+            return kept, _NOTHING
+        restored = restore(self.model, self.models, committed, self.settings)
+        return _Live(restored.model, committed, restored.snapshot_bytes, restored.rows), restored.again
+
+    def _beginning(self, partition: int) -> Model:
+        """Of a partition without state."""
+        seed = None if self.seeds is None else seeds.read(self.seeds, partition)
+        if seed is not None:
+            return self.model.restore(seed, settings=self.settings)
+        return self.model(topic=self.topic, partition=partition, settings=self.settings)
 
 
-def are_next(rows: Sequence[MirrorRow], next_offset: int | None) -> bool:
-    """Whether the rows' offsets go on from ``next_offset`` without a hole or a repeat."""
-    return next_offset is not None and [row[1] for row in rows] == list(range(next_offset, next_offset + len(rows)))
-
-
-def _taken_in(model: Model, sifted: Sifted, count: int) -> list[int | None]:
-    """Give the model the heartbeats that were sifted out; gives the capture times of the rows that it has taken in so."""
-    taken: list[int | None] = [None] * count
-    times_us = sifted.times_us
-    newest_us = max(times_us, default=0)
-    for group in sifted.groups:
-        if model.go_on(group.key, group.runs(), newest_us):
-            for place in group.places:
-                taken[place] = times_us[place]
-    return taken
-
-
-def _pass_over(model: Model, rows: Sequence[MirrorRow], times_us: Sequence[Any]) -> list[Finding]:
-    """Let the model go past rows that it has taken in."""
-    found: list[Finding] = []
-    begin = rows[0][1] if rows else 0
-    while times_us:
-        try:
-            return found + model.pass_over(times_us)
-        except Exception as error:  # as in _receive
-            passed = (model.next_offset or 0) - begin
-            found += _unreadable(model, rows[passed - 1], raised_in_words(error))
-            begin, rows, times_us = begin + passed, rows[passed:], times_us[passed:]
-    return found
-
-
-def _receive(model: Model, row: MirrorRow, read: MirrorRecord | RecordError | None) -> list[Finding]:
-    """Hand a row in; ``read`` is what is known to be in it."""
-    try:
-        record = _read(row) if read is None else read
-        if isinstance(record, RecordError):
-            return _unreadable(model, row, str(record))
-        _sieve.learn(record, row)
-        return model.receive(record)
-    except Exception as error:  # one bad record must not stop the query, nor every restart of it
-        return _unreadable(model, row, raised_in_words(error))
-
-
-def _read(row: MirrorRow) -> MirrorRecord | RecordError:
-    partition, offset, _timestamp_ms, key, value, envelope = row
-    try:
-        return _reader.read(partition, offset, key, value, envelope)
-    except RecordError as error:
-        return error
-
-
-def _unreadable(model: Model, row: MirrorRow, reason: str) -> list[Finding]:
-    _partition, offset, timestamp_ms, key, _value, _envelope = row
-    return model.receive_unreadable(offset, timestamp_ms * 1000, None if key is None else key.decode(errors="replace"), reason)
+def _is_due(before: Place, rows: int) -> bool:
+    """Whether the batch behind ``before`` is to leave a snapshot; ``rows`` were taken in since the last one."""
+    is_first = before.sequence < 0
+    return is_first or rows > MOST_ROWS or (before.sequence + 1 - before.partition) % SNAPSHOT_EVERY == 0
 
 
 def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[MirrorRow]:

@@ -67,9 +67,7 @@ def run(file: Path) -> int:
             mirror = prepare(configuration)
             _check_logs(configuration.job)
             with checkpoint.locked(configuration.job.checkpoint) as lock:
-                notes = checkpoint.check(
-                    configuration.job.checkpoint, mirror, shuffle_partitions=configuration.job.shuffle_partitions
-                )
+                notes = checkpoint.check(configuration.job.checkpoint, mirror, lanes=configuration.job.lanes)
                 _watch(configuration, mirror, lock, stop, notes)
     except (ConfigError, SetupError, JvmError) as error:
         for line in str(error).splitlines():
@@ -189,7 +187,7 @@ class Screen:
         if progress is None:
             return
         pace = self._pace.of(progress)
-        line = f"batch {progress.batch} ({progress.batch_ms} ms) · {pace:,.0f} frames/s · {_behind(progress.behind, pace)}"
+        line = f"batch {progress.batches} ({progress.batch_ms} ms) · {pace:,.0f} frames/s · {_behind(progress.behind, pace)}"
         line += f" · {describe_open(open_findings)}"
         if self._foot is not None:
             self._foot.update(Text(line))

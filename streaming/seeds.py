@@ -1,6 +1,6 @@
 """Snapshots that a new checkpoint begins with: how the models move from one Spark checkpoint to another.
 
-Spark reads its own state only where it wrote it: under the same number of shuffle partitions, and with no promise over releases of its
+Spark reads its own state only where it wrote it: in a query that reads the same partitions, and with no promise over releases of its
 own. The models do not care. So a migration takes them out, and the query that begins anew is given them back, partition by partition,
 and the offsets at which they stand.
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.snapshots import next_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 FOLDER: Final = "seeds"
@@ -43,13 +43,13 @@ def read(folder: Path, partition: int) -> bytes | None:
         return None
 
 
-def starting_offsets(folder: Path, topic: str, partitions: int) -> str:
-    """Where to begin reading, in the words of Spark's Kafka source: where each snapshot stands, else at the earliest record.
+def starting_offsets(folder: Path, topic: str, partitions: Iterable[int]) -> str:
+    """Where to begin reading these partitions, in the words of Spark's Kafka source: where the snapshot stands, else the earliest record.
 
     :raises SnapshotError: when a snapshot is none.
     """
     offsets = {}
-    for partition in range(partitions):
+    for partition in partitions:
         blob = read(folder, partition)
         stands_at = None if blob is None else next_offset(blob)
         offsets[str(partition)] = _EARLIEST if stands_at is None else stands_at

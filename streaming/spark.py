@@ -26,13 +26,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from coordinator_model.snapshots import unpack_partition
-from streaming import jvm, model_files
+from streaming import checkpoint, jvm, model_files
 from streaming.job import SPARK_SETTINGS
 from streaming.model_files import Place
 from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from pyspark.sql import Row
 
     from streaming.config import Job
 
@@ -64,9 +66,9 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     _prepare_environment()
     log_file = job.log_file.resolve()
     log_file.parent.mkdir(parents=True, exist_ok=True)
-    conf = SparkConf(loadDefaults=False).setAppName("rebalance-monitor").setMaster(f"local[{job.cores},4]")
+    threads = max(job.cores, job.lanes + 1)  # a task of the quality query must not keep a lane waiting
+    conf = SparkConf(loadDefaults=False).setAppName("rebalance-monitor").setMaster(f"local[{threads},4]")
     conf.setAll([(name, value) for name, value, _ in SPARK_SETTINGS])
-    conf.set("spark.sql.shuffle.partitions", str(job.shuffle_partitions))
     scratch = _emptied(job.checkpoint.resolve() / SCRATCH)
     conf.set("spark.local.dir", str(scratch))
     conf.set("spark.driver.memory", job.driver_memory)
@@ -116,25 +118,36 @@ def close_session(spark: SparkSession, *, wait_s: float = 10.0) -> None:
     SparkContext._jvm = None  # noqa: SLF001
 
 
-def snapshots(spark: SparkSession, query: Path) -> dict[int, bytes]:
-    """The models' snapshots in a checkpoint of the findings query, by mirror partition, as of its newest committed batch.
+def snapshots(spark: SparkSession, folder: Path) -> dict[int, bytes]:
+    """The snapshots in a checkpoint by mirror partition, on which the models of each lane's newest committed batch build.
 
     :raises streaming.sinks.topics.SetupError: when Spark cannot read them.
     :raises coordinator_model.snapshots.SnapshotError: when one of them is none, or gone.
     """
-    _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
-    try:
-        rows = spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.*").collect()
-    except (PySparkException, Py4JError) as error:
-        raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
-    blobs = [_blob(row.asDict(), query.parent / model_files.FOLDER) for row in rows]
+    blobs = [_blob(row, folder / model_files.FOLDER) for row in states(spark, folder)]
     return {unpack_partition(blob)[0]["partition"]: blob for blob in blobs}
 
 
+def states(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
+    """What Spark's state in a checkpoint holds of each mirror partition.
+
+    :raises streaming.sinks.topics.SetupError: when Spark cannot read it.
+    """
+    _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
+    return [row.asDict() for lane in checkpoint.lanes_in(folder) for row in _rows(spark, lane)]
+
+
+def _rows(spark: SparkSession, query: Path) -> list[Row]:
+    try:
+        return spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.*").collect()
+    except (PySparkException, Py4JError) as error:
+        raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
+
+
 def _blob(row: dict[str, Any], models: Path) -> bytes:
-    """Of a state row; those of the first formats of checkpoints have the snapshot itself, as bytes or as base64."""
+    """Of a state row; those of the first formats of checkpoints have the snapshot itself, as bytes or as base64, the third no batches."""
     if "snapshot" not in row:
-        return model_files.read(models, Place(**row))
+        return model_files.read(models, Place(**{"base": row["sequence"]} | row))[0]
     snapshot = row["snapshot"]
     return base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)
 

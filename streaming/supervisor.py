@@ -16,24 +16,27 @@ import re
 import time
 from collections import Counter
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from streaming import spark as jvm_spark
-from streaming.checkpoint import disk_trouble, remedy
+from streaming.checkpoint import FINDINGS, disk_trouble, remedy
 from streaming.sinks.topics import SetupError
 from streaming.spark import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.errors import StreamingQueryException
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from streaming.config import MonitorConfig
+
+    Start = Callable[[SparkSession], StreamingQuery]
 
 _HEAD_START_S: Final = 30.0
 _CHECKPOINT_IS_DAMAGED: Final = re.compile(
@@ -43,14 +46,14 @@ _CHECKPOINT_IS_DAMAGED: Final = re.compile(
 
 
 class Progress(NamedTuple):
-    """How far the findings query is."""
+    """How far the lanes are."""
 
-    at: str  #: when the trigger began, batch or not: it moves on while the query lives
-    batch: int
-    batch_ms: int
+    at: str  #: when the trigger began, batch or not, in the lane that was heard of longest ago: it moves on while all live
+    batches: int  #: since the checkpoint was begun
+    batch_ms: int  #: the newest batch, of the lane that took longest
     read: dict[int, int]  #: next offset by partition
     available: dict[int, int]  #: end offset by partition, when the batch began
-    rows: int = 0  #: records of the batch; none if there was nothing to do
+    rows: int = 0  #: records of the newest batches; none if there was nothing to do
 
     @property
     def behind(self) -> int:
@@ -58,12 +61,13 @@ class Progress(NamedTuple):
         return sum(max(0, end - self.read.get(partition, 0)) for partition, end in self.available.items())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Task:
     """One query, running or waiting to be started again."""
 
-    name: str
-    start: Callable[[SparkSession], StreamingQuery]
+    name: str  #: of which part of the monitor: restarts are counted by it
+    title: str  #: what an operator is told that it is
+    start: Start
     query: StreamingQuery | None = None
     failures: int = 0
     start_at: float = 0.0
@@ -73,7 +77,8 @@ class _Task:
 class Supervisor:
     """Runs queries in a Spark application of its own.
 
-    :param queries: how to start each query, by name; the first is the one whose progress is told.
+    :param lanes: how to start the query of each lane.
+    :param others: how to start the other queries, by name; they come after the lanes.
     :param lock: file descriptor that the JVM inherits.
     :param tell: called with one sentence whenever something had to be started again.
     """
@@ -81,20 +86,38 @@ class Supervisor:
     def __init__(
         self,
         config: MonitorConfig,
-        queries: Mapping[str, Callable[[SparkSession], StreamingQuery]],
+        lanes: Sequence[Start],
         *,
+        others: Mapping[str, Start] = MappingProxyType({}),
         lock: int,
         tell: Callable[[str], None],
     ) -> None:
         self._config = config
         self._lock = lock
         self._tell = tell
-        self._tasks = [_Task(name, start) for name, start in queries.items()]
+        self._lanes: list[_Task] = []
+        for lane in lanes:
+            self.add_lane(lane)
+        self._others = [_Task(name, f"{name} query", start) for name, start in others.items()]
         self._spark: SparkSession | None = None
         self._jvm_failures = 0
-        self.restarts: Counter[str] = Counter()  #: by query, and of the JVM
+        self.restarts: Counter[str] = Counter()  #: of lanes, of each other query, and of the JVM
         self._jvm_start_at: float | None = None  # None while it runs
         self._jvm_started_at = 0.0
+
+    def add_lane(self, start: Start) -> None:
+        """Have another lane, which is started at the next :meth:`tend`."""
+        number = len(self._lanes)
+        self._lanes.append(_Task(FINDINGS, f"{FINDINGS} query of lane {number}", start))
+
+    @property
+    def lanes(self) -> int:
+        """How many there are."""
+        return len(self._lanes)
+
+    @property
+    def _tasks(self) -> list[_Task]:
+        return self._lanes + self._others
 
     def start(self) -> None:
         """Start the JVM and the queries.
@@ -120,16 +143,16 @@ class Supervisor:
             return
         for task in self._tasks:
             if task.query is None:
-                if time.monotonic() >= task.start_at and (task is self._tasks[0] or self._first_has_begun()):
+                if time.monotonic() >= task.start_at and (task in self._lanes or self._lanes_have_begun()):
                     task.query = task.start(self._spark)
                     task.started_at = time.monotonic()
             elif not task.query.isActive:
                 self._failed(task, task.query)
 
-    def restart(self, name: str) -> None:
-        """Let a query finish its batch, and start it again at the next :meth:`tend`, with whatever has changed."""
-        for task in self._tasks:
-            if task.name == name and task.query is not None:
+    def restart_lanes(self) -> None:
+        """Let them finish their batches, and start them again at the next :meth:`tend`, with whatever has changed."""
+        for task in self._lanes:
+            if task.query is not None:
                 _stop_between_batches(task.query, time.monotonic() + self._config.job.stop_wait_s)
                 task.query, task.start_at = None, 0.0
 
@@ -137,32 +160,26 @@ class Supervisor:
         """Whether the JVM is gone, or goes within ``wait_s``: any call to it may fail in any way while it dies."""
         return self._spark is not None and not jvm_spark.jvm_is_alive(self._spark, wait_s=wait_s)
 
-    def _first_has_begun(self) -> bool:
-        """The other queries let the first have the cold JVM to itself: its first batch is what an operator waits for."""
-        first = self._tasks[0]
-        patient = time.monotonic() - first.started_at < _HEAD_START_S
-        return not (patient and first.query is not None and first.query.isActive and first.query.lastProgress is None)
+    def _lanes_have_begun(self) -> bool:
+        """The other queries let the lanes have the cold JVM to themselves: their first batch is what an operator waits for."""
+        return not any(_is_about_to_begin(lane) for lane in self._lanes)
 
     def is_running(self) -> bool:
-        """Whether the first query runs."""
-        query = self._tasks[0].query
-        return query is not None and query.isActive
+        """Whether all lanes run."""
+        return all(lane.query is not None and lane.query.isActive for lane in self._lanes)
 
     def progress(self) -> Progress | None:
-        """Of the first query; None before its first batch."""
-        query = self._tasks[0].query
-        report = query.lastProgress if query is not None else None
-        if not report or not report["sources"]:
+        """Of all lanes together; None while one of them has not said anything yet."""
+        reports = [report for lane in self._lanes if lane.query is not None and (report := _progress(lane.query)) is not None]
+        if len(reports) < len(self._lanes):
             return None
-        source = report["sources"][0]
-        durations = report["durationMs"]
         return Progress(
-            at=report["timestamp"],
-            batch=report["batchId"],
-            batch_ms=int(durations.get("triggerExecution", 0)),
-            read=_offsets(source["endOffset"]),
-            available=_offsets(source["latestOffset"]),
-            rows=report["numInputRows"],
+            at=min(report.at for report in reports),
+            batches=sum(report.batches for report in reports),
+            batch_ms=max(report.batch_ms for report in reports),
+            read={partition: offset for report in reports for partition, offset in report.read.items()},
+            available={partition: offset for report in reports for partition, offset in report.available.items()},
+            rows=sum(report.rows for report in reports),
         )
 
     def stop(self) -> None:
@@ -222,7 +239,7 @@ class Supervisor:
         task.failures += 1
         self.restarts[task.name] += 1
         task.query, task.start_at = None, time.monotonic() + wait
-        self._tell(f"the {task.name} query stopped: {why}; starting it again in {wait:.0f} s")
+        self._tell(f"the {task.title} stopped: {why}; starting it again in {wait:.0f} s")
 
     def _has_recovered(self, started_at: float) -> bool:
         """Whether what was started then ran for so long that its end is a new failure."""
@@ -231,6 +248,27 @@ class Supervisor:
     def _wait(self, failures: int) -> float:
         job = self._config.job
         return min(job.restart_wait_max_s, job.restart_wait_s * 2.0 ** min(failures, 20))
+
+
+def _is_about_to_begin(lane: _Task) -> bool:
+    patient = time.monotonic() - lane.started_at < _HEAD_START_S
+    return patient and lane.query is not None and lane.query.isActive and lane.query.lastProgress is None
+
+
+def _progress(query: StreamingQuery) -> Progress | None:
+    """Of one lane; None before its first batch."""
+    report = query.lastProgress
+    if not report or not report["sources"]:
+        return None
+    source = report["sources"][0]
+    return Progress(
+        at=report["timestamp"],
+        batches=report["batchId"] + 1,
+        batch_ms=int(report["durationMs"].get("triggerExecution", 0)),
+        read=_offsets(source["endOffset"]),
+        available=_offsets(source["latestOffset"]),
+        rows=report["numInputRows"],
+    )
 
 
 def _in_full(error: StreamingQueryException) -> str:

@@ -224,7 +224,7 @@ class Board:
             self._now.restarts = restarts
 
     def observe_progress(self, at_s: float, batch_s: float | None) -> None:
-        """The findings query reported at ``at_s``; ``batch_s`` is how long its batch took, None if it had nothing to do."""
+        """The findings queries reported at ``at_s``; ``batch_s`` is how long their longest batch took, None if there was none."""
         with self._lock:
             self._now.progress_at_s = at_s
             if batch_s is not None:

@@ -105,18 +105,18 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     # --- the monitor itself: is it alive, does it keep up --------------------------------------------------------------------
     Metric("rebalance_monitor_build_info", "gauge", ("version",), "1, with the release of the monitor."),
-    Metric("rebalance_monitor_up", "gauge", (), "1 while the findings query runs, 0 while it is started (again)."),
+    Metric("rebalance_monitor_up", "gauge", (), "1 while the findings queries run, 0 while one is started (again)."),
     Metric(
         "rebalance_monitor_restarts_total",
         "counter",
         ("part",),
-        "Times that a part of the monitor had to be started again: the findings query, the quality query, the JVM, the reader for metrics.",
+        "Times that a part of the monitor had to be started again: its queries (findings, quality), the JVM, the reader for metrics.",
     ),
     Metric(
         "rebalance_monitor_last_progress_timestamp_seconds",
         "gauge",
         (),
-        "When the findings query last reported, which it does each second, data or not.",
+        "When all findings queries had last reported, which they do each second, data or not.",
     ),
     Metric(
         "rebalance_monitor_batch_duration_seconds",

@@ -42,7 +42,8 @@ def start(spark: SparkSession, config: MonitorConfig, checker: Checker) -> Strea
 
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
     try:
-        rows = job.records(spark, config, max_records=config.quality.max_records_per_batch).coalesce(1)
+        mirror = {"subscribe": config.topics.mirror}
+        rows = job.records(spark, config, mirror, max_records=config.quality.max_records_per_batch).coalesce(1)
         return (
             rows.writeStream.queryName(checkpoint.QUALITY)
             .foreachBatch(check)

@@ -111,7 +111,7 @@ class Bench:
         """Look after the monitor, and take what findings there are."""
         self.monitor.tend()
         if self.monitor.progress:
-            self.batches[self.monitor.progress.batch] = self.monitor.progress.batch_ms
+            self.batches[self.monitor.progress.batches] = self.monitor.progress.batch_ms
         for message in self.reader.consume(500, 0.02):
             now = time.time()
             finding = json.loads(message.value())
@@ -210,7 +210,7 @@ def running(mode: str, broker: Broker, folder: Path, options: argparse.Namespace
     with contextlib.ExitStack() as stack:
         stack.callback(reader.close)
         lock = stack.enter_context(checkpoint.locked(config.job.checkpoint))
-        checkpoint.check(config.job.checkpoint, mirror, shuffle_partitions=config.job.shuffle_partitions)
+        checkpoint.check(config.job.checkpoint, mirror, lanes=config.job.lanes)
         monitor = stack.enter_context(monitor_class(config, mirror, lock=lock, published=(), tell=say, model=model))
         generator = Generator(broker.internal, prefix, options)
         stack.callback(generator.close)

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import unpack_record
-from streaming import checkpoint, job
+from streaming import job
 from streaming.monitor import Monitor
 from streaming.replay import OUTPUT_SCHEMA, Row, in_offset_order
 
@@ -49,17 +49,15 @@ class GroupReplay:
 
 
 class RowPerGroup(Monitor):
-    """The monitor with the other query in it."""
+    """The monitor with the other queries in it."""
 
-    def _start_findings(self, spark: SparkSession) -> StreamingQuery:
+    def _start_lane(self, lane: int, spark: SparkSession) -> StreamingQuery:
         config = self._config
         replay = GroupReplay(config.topics.mirror, config.topics.findings, config.topics.groups, config.model)
         results = (
-            job.records(spark, config, max_records=config.job.max_records_per_batch)
+            job.records_of(spark, config, lane, self._partitions)
             .where(F.col("key").isNotNull())
-            .withColumn("slot", F.col("key"))
-            .groupBy("slot")
+            .groupBy("key")
             .applyInPandasWithState(replay, OUTPUT_SCHEMA, "snapshot string", "update", GroupStateTimeout.NoTimeout)
         )
-        folder = config.job.checkpoint / checkpoint.FINDINGS
-        return job.write(results, config, folder)
+        return job.write(results, config, lane)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -46,11 +47,22 @@ class SmallDisk:
             finally:
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
             return
-        filler = self.folder / "filler"
+        filler, enough = self.folder / "filler", threading.Event()
+        filler.touch()
+        thread = threading.Thread(target=_fill, args=(filler, enough))
+        thread.start()
         try:
-            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-                while True:
-                    file.write(bytes(65536))
             yield
         finally:
+            enough.set()
+            thread.join()
             filler.unlink()
+
+
+def _fill(filler: Path, enough: threading.Event) -> None:
+    """A job deletes as it writes: what it makes free is filled, too."""
+    with filler.open("ab", buffering=0) as file:
+        while not enough.wait(0.01):
+            with contextlib.suppress(OSError):
+                while not enough.is_set():
+                    file.write(bytes(4096))

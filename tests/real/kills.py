@@ -1,6 +1,6 @@
 """The kill test: the monitor is killed again and again under load, and must know in the end what one that nobody disturbed knows.
 
-    python -m tests.real.kills [--kills 20] [--seed 1] [--shuffle-partitions 4]
+    python -m tests.real.kills [--kills 20] [--seed 1] [--lanes 2]
 
 A real broker, live traffic with breaches in it, and in turn the driver, the JVM and the Python worker that holds the models, each killed
 by SIGKILL at a random moment of its work. Then a second monitor reads the same topic undisturbed. Compared are the ids of the findings
@@ -31,9 +31,11 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.snapshots import Stored, due_of, pack_cold, pack_hot, unpack_group, unpack_partition
 from coordinator_model.tally import Tally
-from streaming import checkpoint, spark
+from streaming import checkpoint, model_files, spark
 from streaming.config import Job
 from streaming.demo.broker import Broker
+from streaming.model_files import Place
+from streaming.restore import restore
 from tests.real.feeder import Feeder, ends_of, models_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
@@ -104,7 +106,7 @@ def run(
     *,
     kills: int,
     seed: int,
-    shuffle_partitions: int,
+    lanes: int,
     minutes: float = math.inf,
     tell: Callable[[Kill], None] = lambda _: None,
 ) -> Run:
@@ -113,7 +115,7 @@ def run(
     chance = random.Random(seed)
     broker.create_topic(name, PARTITIONS)
     sections: dict[str, dict[str, object]] = {
-        "job": {"shuffle_partitions": shuffle_partitions, "trigger_ms": 100},
+        "job": {"lanes": lanes, "trigger_ms": 100},
         "quality": {"enabled": False},
     }
     done = Run()
@@ -170,8 +172,10 @@ def _kill(monitor: MonitorProcess, victim: str, after_s: float) -> Kill:
 
 
 def _newest_batch(monitor: MonitorProcess) -> int:
-    commits = (monitor.checkpoint / checkpoint.FINDINGS / "commits").glob("*")
-    return max((int(file.name) for file in commits if file.name.isdigit()), default=-1)
+    """That all lanes have committed."""
+    lanes = checkpoint.lanes_in(monitor.checkpoint)
+    newest = [max((int(file.name) for file in (lane / "commits").glob("*") if file.name.isdigit()), default=-1) for lane in lanes]
+    return min(newest, default=-1)
 
 
 def _wait_for_batch(monitor: MonitorProcess, batch: int) -> None:
@@ -212,9 +216,18 @@ def snapshots_of(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict
     """The models in the checkpoints of monitors that have ended, as Spark reads them: by name and mirror partition."""
     session = spark.open_session(Job(checkpoint=folder / "reading", log_file=folder / "reading.log"))
     try:
-        return {each.name: spark.snapshots(session, each.checkpoint / checkpoint.FINDINGS) for each in monitors}
+        return {each.name: _restored(each.checkpoint, spark.states(session, each.checkpoint)) for each in monitors}
     finally:
         spark.close_session(session)
+
+
+def _restored(folder: Path, states: list[dict[str, Any]]) -> dict[int, bytes]:
+    found = {}
+    for place in (Place(**state) for state in states):
+        model = restore(Coordinator, folder / model_files.FOLDER, place, SETTINGS).model
+        model.changed_groups()  # its groups were told with the batches that it took in again here
+        found[place.partition] = model.snapshot()
+    return found
 
 
 def decoded(blob: bytes) -> dict[str, Any]:
@@ -254,7 +267,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=math.inf, help="no kill after so long; what was killed is compared")
-    parser.add_argument("--shuffle-partitions", type=int, default=4)
+    parser.add_argument("--lanes", type=int, default=2)
     options = parser.parse_args()
     console = Console()
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
@@ -263,7 +276,7 @@ def main() -> int:
             broker,
             kills=options.kills,
             seed=options.seed,
-            shuffle_partitions=options.shuffle_partitions,
+            lanes=options.lanes,
             minutes=options.minutes,
             tell=lambda kill: console.print(f"killed the {kill.victim} behind batch {kill.batch}: back after {kill.back_s:.1f} s"),
         )
@@ -271,7 +284,7 @@ def main() -> int:
     differences = done.differences()
     assert done.undisturbed is not None
     console.print(
-        f"{done.records:,} records in {PARTITIONS} partitions, {options.shuffle_partitions} shuffle partitions; "
+        f"{done.records:,} records in {PARTITIONS} partitions, {options.lanes} lanes; "
         f"{len(done.undisturbed.findings)} findings, {len(done.undisturbed.groups)} groups, {len(done.undisturbed.models)} models: "
         + ("equal to an undisturbed run and to the model alone" if not differences else "NOT EQUAL")
     )

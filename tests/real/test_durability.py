@@ -2,7 +2,7 @@
 
 What a kill of its processes does is in ``test_kills``.
 
-One monitor, two shuffle partitions, four mirror partitions and steady traffic; each test harms it in another way, in this order. In between
+One monitor, two lanes, four mirror partitions and steady traffic; each test harms it in another way, in this order. In between
 its findings are held against those of the model alone on the same records.
 """
 
@@ -46,7 +46,7 @@ class World:
             broker.internal,
             "endurer",
             mirror=TOPIC,
-            job={"shuffle_partitions": 2, "checkpoint": str(disk.folder / "checkpoint"), "restart_wait_max_s": 5},
+            job={"lanes": 2, "checkpoint": str(disk.folder / "checkpoint"), "restart_wait_max_s": 5},
             quality={"enabled": False},
         )
 
@@ -115,7 +115,7 @@ def test_a_full_disk_is_named_and_waited_for(world: World) -> None:
 def test_a_broker_that_is_lost_and_comes_back_is_waited_for(world: World) -> None:
     world.broker.kill()
     wait_for(
-        lambda: world.monitor.has_said("no answer from Kafka at") or world.monitor.has_said("the findings query stopped"),
+        lambda: world.monitor.has_said("no answer from Kafka at") or world.monitor.has_said("the findings query of lane"),
         "it says that nothing can be read",
         START_UP_S,
     )

@@ -186,7 +186,7 @@ def test_a_state_that_cannot_be_read_ends_it_with_a_sentence(undisturbed, produc
     """What only Spark can see, and only when a batch asks for it: the state store's own files."""
     produce(producer, TOPIC, 0, tick(time.time_ns() // 1000))
     producer.flush()
-    store = undisturbed.folder / "checkpoint" / "findings" / "state" / "0" / "0"
+    store = undisturbed.folder / "checkpoint" / "findings" / "0" / "state" / "0" / "0"
     for file in (*store.glob("*.changelog"), *store.glob("*.zip")):
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
@@ -209,14 +209,14 @@ def test_a_kafka_client_that_cannot_be_made_is_told_with_the_innermost_cause(tmp
         return rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query")).start()
 
     with (tmp_path / "lock").open("w") as lock:
-        supervisor = Supervisor(load(monitor.config), {"findings": start}, lock=lock.fileno(), tell=told.append)
+        supervisor = Supervisor(load(monitor.config), [start], lock=lock.fileno(), tell=told.append)
         try:
             supervisor.start()
             wait_for(lambda: supervisor.tend() or told, "the query stops", START_UP_S)
         finally:
             supervisor.stop()
     assert told[0].startswith(
-        "the findings query stopped: No resolvable bootstrap urls given in bootstrap.servers (ConfigException); starting it again"
+        "the findings query of lane 0 stopped: No resolvable bootstrap urls given in bootstrap.servers (ConfigException); starting it again"
     )
 
 

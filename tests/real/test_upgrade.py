@@ -31,7 +31,7 @@ from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 from tests.real.traffic import produce, story
 
 FIXTURES = Path(__file__).parent / "checkpoints"
-KEPT = ("monitor.json", "findings")
+KEPT = ("monitor.json", "findings", "models")
 
 TOPIC = "upgraded"
 PARTITIONS = 2
@@ -83,7 +83,7 @@ def upgraded(request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: p
         wait_for(lambda: TOPIC not in admin.list_topics(timeout=60).topics, "the topic of the release before is gone")
     story = Story(broker)
     story.tell(TOLD[:FIRST])
-    monitor = monitor_of(tmp_path_factory.mktemp("upgrade"), broker)
+    monitor = monitor_of(tmp_path_factory.mktemp("upgrade"), broker, lanes=1)
     with tarfile.open(request.param) as archive:
         archive.extractall(monitor.checkpoint, filter="data")
     checkpoint.note(monitor.checkpoint, **whose(broker))
@@ -111,13 +111,13 @@ def test_it_goes_on_where_the_earlier_release_stopped(upgraded: Any) -> None:
     assert monitor.stop() == 0
 
 
-def test_a_checkpoint_for_another_number_of_shuffle_partitions_is_refused_and_carried_over(upgraded: Any) -> None:
+def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(upgraded: Any) -> None:
     """The models that are carried over are those that the model alone has become; with them the monitor goes on."""
     monitor, story = upgraded
-    monitor.set(job={"shuffle_partitions": 2})
+    monitor.set(job={"lanes": 2})
     monitor.start()
     assert monitor.process.wait(START_UP_S) == 2
-    assert monitor.has_said("was written for shuffle_partitions 1, not 2")
+    assert monitor.has_said("was written with 1 lanes, not 2")
     migrate(monitor)
     for model in story.models:
         seed = seeds.read(monitor.checkpoint / seeds.FOLDER, model.partition)

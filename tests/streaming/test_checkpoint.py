@@ -20,8 +20,8 @@ MIRROR = Mirror("mirror", "topic-id", "cluster-id", 4)
 @pytest.fixture
 def folder(tmp_path):
     """As Spark leaves it after a few batches."""
-    checkpoint.check(tmp_path, MIRROR, shuffle_partitions=1)
-    query = tmp_path / "findings"
+    checkpoint.check(tmp_path, MIRROR, lanes=1)
+    query = tmp_path / "findings" / "0"
     for log in ("offsets", "commits"):
         (query / log).mkdir(parents=True)
         for batch in (8, 9, 10):
@@ -35,27 +35,27 @@ def folder(tmp_path):
     return tmp_path
 
 
-def refusal(folder, mirror=MIRROR, shuffle_partitions=1):
+def refusal(folder, mirror=MIRROR, lanes=1):
     with pytest.raises(SetupError) as refused:
-        checkpoint.check(folder, mirror, shuffle_partitions=shuffle_partitions)
+        checkpoint.check(folder, mirror, lanes=lanes)
     return str(refused.value)
 
 
 def test_a_sound_checkpoint_is_taken_up_again(folder):
-    checkpoint.check(folder, MIRROR, shuffle_partitions=1)
+    checkpoint.check(folder, MIRROR, lanes=1)
 
 
 @pytest.mark.parametrize(
-    ("mirror", "shuffle_partitions", "words"),
+    ("mirror", "lanes", "words"),
     [
         (MIRROR._replace(topic="other"), 1, "mirror_topic mirror, not other: set topics.mirror back"),
         (MIRROR._replace(topic_id="new"), 1, "topic_id topic-id, not new: the mirror topic was deleted and created anew"),
         (MIRROR._replace(cluster_id="new"), 1, "cluster_id cluster-id, not new: the Kafka cluster is another one"),
-        (MIRROR, 2, "shuffle_partitions 1, not 2: set job.shuffle_partitions back, or run rebalance-monitor checkpoint migrate"),
+        (MIRROR, 2, "with 1 lanes, not 2: set job.lanes back, or run rebalance-monitor checkpoint migrate"),
     ],
 )
-def test_a_checkpoint_of_something_else_is_refused(folder, mirror, shuffle_partitions, words):
-    assert words in refusal(folder, mirror, shuffle_partitions)
+def test_a_checkpoint_of_something_else_is_refused(folder, mirror, lanes, words):
+    assert words in refusal(folder, mirror, lanes)
 
 
 @pytest.mark.parametrize(
@@ -83,27 +83,27 @@ def test_a_checkpoint_that_this_release_cannot_go_on_from_is_refused_with_the_co
 
 def test_a_checkpoint_of_the_first_release_which_wrote_less_down_is_taken_up(folder):
     about = json.loads((folder / "monitor.json").read_text())
-    first = {key: about[key] for key in ("format", "mirror_topic", "topic_id", "cluster_id", "shuffle_partitions", "release")}
+    first = {key: about[key] for key in ("format", "mirror_topic", "topic_id", "cluster_id", "lanes", "release")}
     (folder / "monitor.json").write_text(json.dumps(first))
-    assert checkpoint.check(folder, MIRROR, shuffle_partitions=1) == []
+    assert checkpoint.check(folder, MIRROR, lanes=1) == []
     assert json.loads((folder / "monitor.json").read_text()) == about
 
 
 def test_a_patch_release_of_spark_is_no_matter(folder):
     about = json.loads((folder / "monitor.json").read_text())
     checkpoint.note(folder, spark=about["spark"] + ".9")
-    assert checkpoint.check(folder, MIRROR, shuffle_partitions=1) == []
+    assert checkpoint.check(folder, MIRROR, lanes=1) == []
 
 
 def test_partitions_that_the_mirror_has_gained_are_told_once(folder):
-    (said,) = checkpoint.check(folder, MIRROR._replace(partitions=6), shuffle_partitions=1)
+    (said,) = checkpoint.check(folder, MIRROR._replace(partitions=6), lanes=1)
     assert "mirror has 6 partitions, where it had 4" in said
-    assert checkpoint.check(folder, MIRROR._replace(partitions=6), shuffle_partitions=1) == []
+    assert checkpoint.check(folder, MIRROR._replace(partitions=6), lanes=1) == []
 
 
 def test_how_far_it_has_read_is_that_of_the_newest_committed_batch(folder):
-    (folder / "findings/offsets/11").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":9}}')
-    (folder / "findings/offsets/10").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":7,"1":3}}')
+    (folder / "findings/0/offsets/11").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":9}}')
+    (folder / "findings/0/offsets/10").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":7,"1":3}}')
     assert checkpoint.read_to(folder) == {0: 7, 1: 3}
 
 
@@ -133,12 +133,12 @@ def test_a_disk_that_takes_nothing_is_found_by_trying(folder):
         ("monitor.json", "{", "monitor.json is not JSON"),
         ("monitor.json", "[]", "monitor.json is not an object"),
         ("monitor.json", None, "monitor.json is missing"),
-        ("findings/metadata", None, "findings/metadata is missing"),
-        ("findings/metadata", "{}", "findings/metadata has no query id"),
-        ("findings/offsets/10", "", "findings/offsets/10 does not begin with a version"),
-        ("findings/offsets/10", "v1\n{\x00", "findings/offsets/10 is not JSON"),
-        ("findings/commits/10", "garbage", "findings/commits/10 does not begin with a version"),
-        ("findings/state/0/0/9.zip", "PK", "findings/state/0/0/9.zip is not a whole RocksDB snapshot"),
+        ("findings/0/metadata", None, "findings/0/metadata is missing"),
+        ("findings/0/metadata", "{}", "findings/0/metadata has no query id"),
+        ("findings/0/offsets/10", "", "findings/0/offsets/10 does not begin with a version"),
+        ("findings/0/offsets/10", "v1\n{\x00", "findings/0/offsets/10 is not JSON"),
+        ("findings/0/commits/10", "garbage", "findings/0/commits/10 does not begin with a version"),
+        ("findings/0/state/0/0/9.zip", "PK", "findings/0/state/0/0/9.zip is not a whole RocksDB snapshot"),
     ],
 )
 def test_a_damaged_file_is_named_with_the_remedy(folder, file, content, words):
@@ -152,15 +152,21 @@ def test_a_damaged_file_is_named_with_the_remedy(folder, file, content, words):
     assert f"run rebalance-monitor checkpoint reset, which moves {folder} away" in message
 
 
-@pytest.mark.parametrize("part", ["models", "findings/state"])
+def test_a_partition_whose_model_is_there_but_not_its_lane_would_begin_anew_in_silence(tmp_path):
+    checkpoint.check(tmp_path, MIRROR, lanes=2)
+    (tmp_path / "models" / "3").mkdir(parents=True)
+    assert "findings/1 is missing" in refusal(tmp_path, lanes=2)
+
+
+@pytest.mark.parametrize("part", ["models", "findings/0/state"])
 def test_a_part_that_is_gone_is_named_too(folder, part):
     shutil.rmtree(folder / part)
     assert re.search(rf"{part}(/0)? is missing; run .*checkpoint reset", refusal(folder))
 
 
 def test_bytes_that_are_no_text_are_damage_too(folder):
-    (folder / "findings/commits/10").write_bytes(b"\xff\xfe")
-    assert "findings/commits/10 cannot be read" in refusal(folder)
+    (folder / "findings/0/commits/10").write_bytes(b"\xff\xfe")
+    assert "findings/0/commits/10 cannot be read" in refusal(folder)
 
 
 def test_a_second_monitor_is_turned_away(tmp_path, monkeypatch):

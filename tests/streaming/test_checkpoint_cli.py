@@ -17,11 +17,12 @@ MIRROR = Mirror("mirror", "topic-id", "cluster-id", 2)
 def folder(tmp_path):
     folder = tmp_path / "state"
     folder.mkdir()
-    checkpoint.check(folder, MIRROR, shuffle_partitions=1)
+    checkpoint.check(folder, MIRROR, lanes=1)
+    lane = folder / "findings" / "0"
     for log in ("offsets", "commits"):
-        (folder / "findings" / log).mkdir(parents=True)
-        (folder / "findings" / log / "8").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":5000,"1":7}}')
-    (folder / "findings" / "metadata").write_text('{"id":"1"}')
+        (lane / log).mkdir(parents=True)
+        (lane / log / "8").write_text('v1\n{"batchWatermarkMs":0}\n{"mirror":{"0":5000,"1":7}}')
+    (lane / "metadata").write_text('{"id":"1"}')
     (folder / "quality").mkdir()
     (folder / "quality" / "metadata").write_text('{"id":"2"}')
     return folder
@@ -43,9 +44,9 @@ def test_it_tells_whose_it_is_how_far_it_has_read_and_what_it_takes(call, folder
     status, said = call("inspect")
     assert status == 0
     assert "mirror (topic-id) of cluster cluster-id" in said
-    assert "2 of the mirror, 1 of the state" in said
+    assert "2 of the mirror, in 1 lanes" in said
     assert "read to 0: 5,000, 1: 7" in said
-    assert "findings/commits 1 0.0" in said
+    assert "findings/0 3 0.0" in said
 
 
 def test_there_may_be_nothing_to_look_into(call, folder):
@@ -64,7 +65,7 @@ def test_what_is_put_away_stays_inside_and_the_monitor_begins_anew(call, folder)
     assert f"put away in {put_away}" in said
     assert sorted(each.name for each in put_away.iterdir()) == ["findings", "monitor.json", "quality"]
     assert checkpoint.about(folder) is None
-    assert checkpoint.check(folder, MIRROR._replace(topic_id="new"), shuffle_partitions=4) == []
+    assert checkpoint.check(folder, MIRROR._replace(topic_id="new"), lanes=4) == []
 
 
 def test_a_checkpoint_in_use_is_not_touched(call, folder, monkeypatch):
@@ -87,7 +88,7 @@ def test_seeds_say_where_to_begin_and_partitions_without_one_begin_at_the_beginn
     model.drain_set_aside()
     fresh = Coordinator(topic="mirror", partition=0)
     seeds.write(tmp_path / "seeds", {0: fresh.snapshot(), 1: model.snapshot()})
-    assert seeds.starting_offsets(tmp_path / "seeds", "mirror", 3) == '{"mirror": {"0": -2, "1": 42, "2": -2}}'
+    assert seeds.starting_offsets(tmp_path / "seeds", "mirror", range(3)) == '{"mirror": {"0": -2, "1": 42, "2": -2}}'
     blob = seeds.read(tmp_path / "seeds", 1)
     assert blob is not None
     assert Coordinator.restore(blob).next_offset == 42

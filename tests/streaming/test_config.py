@@ -164,11 +164,11 @@ def test_lists_tables_and_whole_sections_can_be_json(file, monkeypatch):
     monkeypatch.setenv("REBALANCE_MONITOR_KAFKA__SPARK_OPTIONS", '{"max.partition.fetch.bytes": 9}')
     monkeypatch.setenv("REBALANCE_MONITOR_JOB", '{"cores": 3, "trigger_ms": 9}')
     monkeypatch.setenv("rebalance_monitor_job__trigger_ms", "10")
-    text = '[kafka]\nbootstrap_servers = "k"\n[kafka.spark_options]\n"client.id" = "x"\n[job]\nshuffle_partitions = 2\n'
+    text = '[kafka]\nbootstrap_servers = "k"\n[kafka.spark_options]\n"client.id" = "x"\n[job]\nlanes = 3\n'
     config = load(file(text))
     assert config.model.broadcast_assignors == ("a,b", "c")
     assert config.kafka.spark_options == {"max.partition.fetch.bytes": "9", "client.id": "x"}
-    assert (config.job.cores, config.job.trigger_ms, config.job.shuffle_partitions) == (3, 10, 2)
+    assert (config.job.cores, config.job.trigger_ms, config.job.lanes) == (3, 10, 3)
 
 
 @pytest.mark.parametrize(

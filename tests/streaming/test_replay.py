@@ -24,6 +24,7 @@ from streaming import model_files
 from streaming import replay as module
 from streaming.model_files import Place
 from streaming.replay import INPUT_COLUMNS, Outputs, Replay
+from streaming.restore import restore
 from tests.real.traffic import Group, breach, tick
 
 START_US = 1_700_000_000_000_000
@@ -206,8 +207,8 @@ def test_a_batch_that_was_repeated_changes_nothing(replay):
     second, _ = run(replay, rows()[50:], committed)
     again, kept = run(replay, rows()[50:], committed)
     assert again["findings"] == second["findings"]
-    blob = model_files.read(replay.models, Place(*kept))
-    assert Coordinator.restore(blob, settings=Settings()).counters["repeated records"] == 0
+    restored = restore(Coordinator, replay.models, Place(*kept), Settings()).model
+    assert restored.counters["repeated records"] == 0
 
 
 def test_a_kept_model_is_used_only_if_the_committed_state_names_its_snapshot(replay, monkeypatch):
@@ -217,7 +218,7 @@ def test_a_kept_model_is_used_only_if_the_committed_state_names_its_snapshot(rep
     _, committed = run(replay, rows()[:20])
     _, committed = run(replay, rows()[20:40], committed)
     assert restored == []
-    another_workers = model_files.write(replay.models, 0, committed[1], another_model().snapshot())
+    another_workers = model_files.write_snapshot(replay.models, Place(*committed), another_model().snapshot())
     out, _ = run(replay, rows()[40:60], another_workers)
     assert restored == [1]
     assert out["status"]["mirror/0"]["counters"]["missing records"] == 39
@@ -232,7 +233,7 @@ def another_model():
 
 def test_a_failure_half_way_leaves_no_model_behind(replay, monkeypatch):
     _, committed = run(replay, rows()[:20])
-    monkeypatch.setattr(Coordinator, "snapshot", lambda self: 1 / 0)
+    monkeypatch.setattr(model_files, "write_batch", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(replay, rows()[20:40], committed)
     assert module._kept == {}
@@ -245,6 +246,46 @@ def test_a_snapshot_that_is_gone_is_an_error_that_names_it(replay):
     file.unlink()
     with pytest.raises(SnapshotError, match=f"{file} is missing"):
         run(replay, rows()[20:40], committed)
+
+
+def test_most_batches_keep_their_rows_and_partitions_write_snapshots_in_turn(replay, monkeypatch):
+    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 4)
+    committed, kinds = None, []
+    for number in range(9):
+        _, committed = run(replay, rows()[number * 5 : number * 5 + 5], committed)
+        kinds.append((replay.models / Place(*committed).file).suffix)
+    assert kinds == [".snapshot", ".batch", ".batch", ".batch"] * 2 + [".snapshot"]
+    assert not module._is_due(Place(1, 3, "", 1), 10)
+    assert module._is_due(Place(1, 4, "", 1), 10)
+
+
+def test_a_batch_of_too_many_rows_is_not_kept_but_a_snapshot_is(replay, monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 30)
+    committed, kinds = None, []
+    for begin, end in ((0, 10), (10, 20), (20, 40), (40, 45), (45, 80)):
+        _, committed = run(replay, rows()[begin:end], committed)
+        kinds.append((replay.models / Place(*committed).file).suffix)
+    assert kinds == [".snapshot", ".batch", ".batch", ".snapshot", ".snapshot"]
+
+
+def test_what_is_taken_in_again_is_judged_and_told_again(replay):
+    """The rows in which a finding lies were read under settings, or by a release, that did not see it."""
+    run_, told = replace(replay, model=Blind), rows()
+    committed = None
+    for begin, end in ((0, 10), (10, 30)):
+        out, committed = run(run_, told[begin:end], committed)
+        assert "findings" not in out
+    module._kept.clear()
+    out, _ = run(replay, told[30:31], committed)
+    assert counted(out, "M-08") == 1
+
+
+class Blind(Coordinator):
+    """Finds nothing."""
+
+    def receive(self, record):
+        super().receive(record)
+        return []
 
 
 def test_models_of_an_earlier_run_are_forgotten(replay):

@@ -9,12 +9,14 @@ import pytest
 from streaming import model_files, spark
 
 
-@pytest.mark.parametrize("layout", ["bytes", "text", "file"])
+@pytest.mark.parametrize("layout", ["bytes", "text", "file", "file of format 3"])
 def test_a_snapshot_is_found_in_whatever_layout_the_state_was_written(tmp_path, layout):
     blob = b"a model's snapshot"
+    place = model_files.write_snapshot(tmp_path, model_files.nowhere(3), blob)
     row = {
         "bytes": {"stamp": b"s", "snapshot": bytearray(blob)},
         "text": {"stamp": "s", "snapshot": base64.b64encode(blob).decode()},
-        "file": model_files.write(tmp_path, 3, 17, blob)._asdict(),
+        "file": model_files.write_batch(tmp_path, place, [], 4)._asdict(),
+        "file of format 3": {name: value for name, value in place._asdict().items() if name != "base"},
     }[layout]
     assert spark._blob(row, tmp_path) == blob
