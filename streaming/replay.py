@@ -61,7 +61,10 @@ SNAPSHOT_EVERY: Final = 32
 """Batches of a partition: the others keep only their rows. Partitions do it in turn, so that no batch writes them all."""
 
 MOST_ROWS: Final = 40_000
-"""Of a partition behind a snapshot; more are not kept, but a snapshot is written. A second's work for who has to take them in again."""
+"""Of a partition behind a snapshot: a second's work for who has to take them in again."""
+
+ROW_COSTS: Final = 60
+"""Bytes of a snapshot that take as long to write as a row: many rows of few groups are not worth keeping."""
 
 
 class _Live(NamedTuple):
@@ -117,11 +120,11 @@ class Replay:
 
     def _keep(self, live: _Live, rows: list[MirrorRow]) -> _Live:
         """Write down what the model has become by these rows: them, or now and then all of it."""
-        before, taken_in = live.place, live.rows + len(rows)
-        if not _is_due(before, taken_in):
-            return live._replace(place=model_files.write_batch(self.models, before, rows, self.partitions), rows=taken_in)
-        blob = live.model.snapshot()
-        return _Live(live.model, model_files.write_snapshot(self.models, before, blob), len(blob), 0)
+        if _is_worth_a_snapshot(live, len(rows)):
+            blob = live.model.snapshot()
+            return _Live(live.model, model_files.write_snapshot(self.models, live.place, blob), len(blob), 0)
+        place = model_files.write_batch(self.models, live.place, rows, self.partitions)
+        return live._replace(place=place, rows=live.rows + len(rows))
 
     def _told(self, taken: Taken) -> Iterator[Row]:
         """What came of some rows."""
@@ -187,10 +190,10 @@ class Replay:
         return self.model(topic=self.topic, partition=partition, settings=self.settings)
 
 
-def _is_due(before: Place, rows: int) -> bool:
-    """Whether the batch behind ``before`` is to leave a snapshot; ``rows`` were taken in since the last one."""
-    is_first = before.sequence < 0
-    return is_first or rows > MOST_ROWS or (before.sequence + 1 - before.partition) % SNAPSHOT_EVERY == 0
+def _is_worth_a_snapshot(live: _Live, rows: int) -> bool:
+    """Whether the next file of a model is to hold all of it, not only so many rows."""
+    is_its_turn = (live.place.sequence + 1 - live.place.partition) % SNAPSHOT_EVERY == 0
+    return is_its_turn or rows * ROW_COSTS > live.snapshot_bytes or live.rows + rows > MOST_ROWS
 
 
 def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[MirrorRow]:

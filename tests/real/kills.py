@@ -199,16 +199,16 @@ def _repeated(monitor: MonitorProcess) -> int:
 def _outcome(monitor: MonitorProcess, snapshots: dict[int, bytes]) -> Outcome:
     return Outcome(
         findings=monitor.model_findings(),
-        groups={key: _without_moments(value) for key, value in monitor.topic("groups").items()},
+        groups={key: without_moments(value) for key, value in monitor.topic("groups").items()},
         models={partition: decoded(blob) for partition, blob in snapshots.items()},
     )
 
 
-def _without_moments(value: Any) -> Any:
+def without_moments(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_moments(each) for name, each in value.items() if name not in SINCE_LOOKED_AT}
+        return {name: without_moments(each) for name, each in value.items() if name not in SINCE_LOOKED_AT}
     if isinstance(value, list):
-        return [_without_moments(each) for each in value]
+        return [without_moments(each) for each in value]
     return value
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import random
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -25,6 +27,7 @@ from streaming import replay as module
 from streaming.model_files import Place
 from streaming.replay import INPUT_COLUMNS, Outputs, Replay
 from streaming.restore import restore
+from tests.real.kills import alone, without_moments
 from tests.real.traffic import Group, breach, tick
 
 START_US = 1_700_000_000_000_000
@@ -112,6 +115,7 @@ def test_order_within_a_batch_does_not_matter(replay):
     assert ids([run(replay, shuffled)[0]]) == ids([expected])
 
 
+@pytest.mark.usefixtures("_rows_are_cheap")
 @pytest.mark.parametrize("cuts", [(10, 20), (1, 2, 3), (50,), ()])
 def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts):
     whole, _ = run(replay, rows())
@@ -181,12 +185,37 @@ def test_heartbeats_that_are_sifted_out_leave_what_their_records_leave(seed):
         module._kept.clear()
         committed = None
         told.append([])
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(module, "SNAPSHOT_EVERY", 1):
             replay = replay_in(Path(folder), model, partitions=4)
             for batch in batches:
                 out, committed = run(replay, batch, committed)
                 told[-1].append(({**out, "status": {**out["status"]["mirror/0"], "took_ms": 0, "written_ms": 0}}, committed))
     assert told[0] == told[1]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
+    chance = random.Random(seed)
+    batches = list(cut_up(lives(chance), chance))
+    outcomes = []
+    for snapshot_every, is_lost in ((1, 0.0), (8, 0.3)):
+        module._kept.clear()
+        committed, findings, groups = None, {}, {}
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.multiple(module, SNAPSHOT_EVERY=snapshot_every, ROW_COSTS=chance.choice([1, 60])),
+        ):
+            replay = replay_in(Path(folder), partitions=4)
+            for batch in batches:
+                out, committed = run(replay, batch, committed)
+                findings |= out.get("findings", {})
+                groups |= out.get("groups", {})
+                if chance.random() < is_lost:
+                    module._kept.clear()
+            known = alone(restore(Coordinator, replay.models, Place(*committed), Settings()).model)
+        outcomes.append((findings, without_moments(groups), known))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_of_a_quiet_group_no_record_is_made(replay, monkeypatch):
@@ -248,26 +277,40 @@ def test_a_snapshot_that_is_gone_is_an_error_that_names_it(replay):
         run(replay, rows()[20:40], committed)
 
 
-def test_most_batches_keep_their_rows_and_partitions_write_snapshots_in_turn(replay, monkeypatch):
-    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 4)
-    committed, kinds = None, []
-    for number in range(9):
-        _, committed = run(replay, rows()[number * 5 : number * 5 + 5], committed)
-        kinds.append((replay.models / Place(*committed).file).suffix)
-    assert kinds == [".snapshot", ".batch", ".batch", ".batch"] * 2 + [".snapshot"]
-    assert not module._is_due(Place(1, 3, "", 1), 10)
-    assert module._is_due(Place(1, 4, "", 1), 10)
+@pytest.fixture
+def _rows_are_cheap(monkeypatch):
+    monkeypatch.setattr(module, "ROW_COSTS", 1)
 
 
-def test_a_batch_of_too_many_rows_is_not_kept_but_a_snapshot_is(replay, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ROWS", 30)
+def kinds_of_files(replay, cuts):
     committed, kinds = None, []
-    for begin, end in ((0, 10), (10, 20), (20, 40), (40, 45), (45, 80)):
+    for begin, end in itertools.pairwise(cuts):
         _, committed = run(replay, rows()[begin:end], committed)
         kinds.append((replay.models / Place(*committed).file).suffix)
-    assert kinds == [".snapshot", ".batch", ".batch", ".snapshot", ".snapshot"]
+    return kinds
 
 
+@pytest.mark.usefixtures("_rows_are_cheap")
+def test_most_batches_keep_their_rows_and_partitions_write_snapshots_in_turn(replay, monkeypatch):
+    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 4)
+    assert kinds_of_files(replay, range(0, 50, 5)) == [".snapshot", ".batch", ".batch", ".batch"] * 2 + [".snapshot"]
+    live = module._Live(None, Place(1, 3, "", 1), 10_000, 0)
+    assert not module._is_worth_a_snapshot(live, 10)
+    assert module._is_worth_a_snapshot(live._replace(place=Place(1, 4, "", 1)), 10)
+
+
+@pytest.mark.usefixtures("_rows_are_cheap")
+def test_when_too_many_rows_would_have_to_be_taken_in_again_a_snapshot_is_written(replay, monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 30)
+    kinds = kinds_of_files(replay, [0, 10, 20, 40, 45, 55, 65])
+    assert kinds == [".snapshot", ".batch", ".batch", ".snapshot", ".batch", ".batch"]
+
+
+def test_many_rows_of_few_groups_are_not_kept(replay):
+    assert kinds_of_files(replay, [0, 10, 70, 72]) == [".snapshot", ".snapshot", ".batch"]
+
+
+@pytest.mark.usefixtures("_rows_are_cheap")
 def test_what_is_taken_in_again_is_judged_and_told_again(replay):
     """The rows in which a finding lies were read under settings, or by a release, that did not see it."""
     run_, told = replace(replay, model=Blind), rows()
