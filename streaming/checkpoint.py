@@ -214,7 +214,7 @@ def read_to(folder: Path) -> dict[int, int]:
 
 
 def _read_to(folder: Path, lane: Path) -> dict[int, int]:
-    commit = _newest(lane / "commits")
+    commit = newest(lane / "commits")
     if commit is None:
         return {}
     file = lane / "offsets" / commit.name
@@ -228,7 +228,7 @@ def _check_query(folder: Path, query: Path) -> None:
     if not query.exists():
         return
     metadata = query / "metadata"
-    offsets, commits = _newest(query / "offsets"), _newest(query / "commits")
+    offsets, commits = newest(query / "offsets"), newest(query / "commits")
     if metadata.exists():
         if "id" not in _read_json(folder, metadata):
             raise _corrupt(folder, metadata, "has no query id")
@@ -248,7 +248,7 @@ def _check_query(folder: Path, query: Path) -> None:
                 raise _corrupt(folder, needed, "is missing")
 
 
-def _newest(log: Path) -> Path | None:
+def newest(log: Path) -> Path | None:
     """The file of the newest batch in one of Spark's logs, whose files are named by batch number."""
     batches = [file for file in log.glob("*") if file.name.isdigit()] if log.is_dir() else []
     return max(batches, key=lambda file: int(file.name), default=None)

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 ALL_EVERY: Final = 500
 
 _OLDEST: Final = 2
-_turn: Final = itertools.count(1)
-
-
 _SELDOM: Final = 100_000  # objects made, net; Python's default is 700
+_turn: Final = itertools.count(1)
 
 
 @contextlib.contextmanager

@@ -96,7 +96,6 @@ def start(
     :param partitions: of the mirror topic.
     """
     folder = config.job.checkpoint.resolve()
-    seeded = folder / seeds.FOLDER
     replay = Replay(
         topic=config.topics.mirror,
         outputs=Outputs(config.topics.findings, config.topics.groups, config.topics.status, config.topics.dead_letters),
@@ -105,7 +104,7 @@ def start(
         run_id=uuid.uuid4().hex,
         models=folder / model_files.FOLDER,
         partitions=partitions,
-        seeds=seeded if seeded.is_dir() else None,
+        seeds=folder / seeds.FOLDER,
     )
     spark.sparkContext.environment[_LANE] = str(lane)
     results = (

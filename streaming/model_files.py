@@ -146,12 +146,12 @@ def partitions_in(folder: Path) -> list[int]:
 
 def forget(folder: Path, committed: Place) -> None:
     """Delete what no batch can begin with any more, now that one has begun with ``committed``."""
-    with os.scandir(folder / committed.file.parent) as files:
-        names = [file.name for file in files]
+    of_partition = (folder / committed.file).parent
+    names = [file.name for file in of_partition.iterdir()]
     needed = _base(names, committed.sequence - KEPT)
     for name in names:
         if _sequence(name) < needed:
-            (folder / committed.file.parent / name).unlink(missing_ok=True)
+            (of_partition / name).unlink(missing_ok=True)
 
 
 def _base(names: Iterable[str], sequence: int) -> int:

@@ -79,8 +79,8 @@ class Monitor:
         if config.quality.enabled:
             checker = Checker(config, published=published, publisher=self._writer)
             others[checkpoint.QUALITY] = lambda spark: start_quality(spark, config, checker)
-        lanes = [partial(self._start_lane, lane) for lane in range(job.lanes_of(config, self._partitions))]
-        self._supervisor = Supervisor(config, lanes, others=others, lock=lock, tell=tell)
+        self._supervisor = Supervisor(config, others=others, lock=lock, tell=tell)
+        self._add_lanes()
 
     def __enter__(self) -> Self:
         try:
@@ -128,8 +128,7 @@ class Monitor:
             self._partitions = partitions
             checkpoint.note(self._config.job.checkpoint, partitions=partitions)
             self._supervisor.restart_lanes()
-            for lane in range(self._supervisor.lanes, job.lanes_of(self._config, partitions)):
-                self._supervisor.add_lane(partial(self._start_lane, lane))
+            self._add_lanes()
 
     def _look(self) -> None:
         if time.monotonic() - self._looked_at < _PROGRESS_EVERY_S:
@@ -155,6 +154,11 @@ class Monitor:
             self._said_stalled = True
             servers = self._config.kafka.bootstrap_servers
             self._tell(f"nothing was read for {stalled_s:.0f} s: a long batch, or no answer from Kafka at {servers}")
+
+    def _add_lanes(self) -> None:
+        """Those that have a partition to read by now."""
+        for lane in range(self._supervisor.lanes, job.lanes_of(self._config, self._partitions)):
+            self._supervisor.add_lane(partial(self._start_lane, lane))
 
     def _start_lane(self, lane: int, spark: SparkSession) -> StreamingQuery:
         return job.start(spark, self._config, lane, model=self._model, settings=self._config.model, partitions=self._partitions)

@@ -86,7 +86,7 @@ _kept: dict[tuple[str, int], _Live] = {}
 class Replay:
     """The stateful function: called with all new rows of one partition.
 
-    :param models: folder of the models' snapshots.
+    :param models: folder of all models.
     :param partitions: of the mirror topic; None when nobody has counted.
     :param seeds: folder of snapshots that a partition without state begins with, see ``streaming.seeds``.
     """
@@ -191,7 +191,7 @@ class Replay:
 
 
 def _is_worth_a_snapshot(live: _Live, rows: int) -> bool:
-    """Whether the next file of a model is to hold all of it, not only so many rows."""
+    """Whether the next file of a model is to hold all of it, not only so many rows; its first always does, for there is no snapshot yet."""
     is_its_turn = (live.place.sequence + 1 - live.place.partition) % SNAPSHOT_EVERY == 0
     return is_its_turn or rows * ROW_COSTS > live.snapshot_bytes or live.rows + rows > MOST_ROWS
 

@@ -28,7 +28,7 @@ from streaming.sinks.topics import SetupError
 from streaming.spark import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pyspark.errors import StreamingQueryException
     from pyspark.sql import SparkSession
@@ -77,8 +77,7 @@ class _Task:
 class Supervisor:
     """Runs queries in a Spark application of its own.
 
-    :param lanes: how to start the query of each lane.
-    :param others: how to start the other queries, by name; they come after the lanes.
+    :param others: how to start the queries beside the lanes, by name; they come after those.
     :param lock: file descriptor that the JVM inherits.
     :param tell: called with one sentence whenever something had to be started again.
     """
@@ -86,7 +85,6 @@ class Supervisor:
     def __init__(
         self,
         config: MonitorConfig,
-        lanes: Sequence[Start],
         *,
         others: Mapping[str, Start] = MappingProxyType({}),
         lock: int,
@@ -96,8 +94,6 @@ class Supervisor:
         self._lock = lock
         self._tell = tell
         self._lanes: list[_Task] = []
-        for lane in lanes:
-            self.add_lane(lane)
         self._others = [_Task(name, f"{name} query", start) for name, start in others.items()]
         self._spark: SparkSession | None = None
         self._jvm_failures = 0

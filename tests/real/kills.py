@@ -151,8 +151,8 @@ def run(
     done.records = sum(ends.values())
     models, found = models_of(raw_topic(broker.internal, name), name, PARTITIONS)
     done.model_alone = Outcome(found, {}, {model.partition: alone(model) for model in models})
-    snapshots = snapshots_of([monitor, calm], folder)
-    done.disturbed, done.undisturbed = (_outcome(each, snapshots[each.name]) for each in (monitor, calm))
+    kept = models_in([monitor, calm], folder)
+    done.disturbed, done.undisturbed = (_outcome(each, kept[each.name]) for each in (monitor, calm))
     return done
 
 
@@ -173,9 +173,8 @@ def _kill(monitor: MonitorProcess, victim: str, after_s: float) -> Kill:
 
 def _newest_batch(monitor: MonitorProcess) -> int:
     """That all lanes have committed."""
-    lanes = checkpoint.lanes_in(monitor.checkpoint)
-    newest = [max((int(file.name) for file in (lane / "commits").glob("*") if file.name.isdigit()), default=-1) for lane in lanes]
-    return min(newest, default=-1)
+    commits = [checkpoint.newest(lane / "commits") for lane in checkpoint.lanes_in(monitor.checkpoint)]
+    return min((-1 if commit is None else int(commit.name) for commit in commits), default=-1)
 
 
 def _wait_for_batch(monitor: MonitorProcess, batch: int) -> None:
@@ -196,11 +195,11 @@ def _repeated(monitor: MonitorProcess) -> int:
     return sum(written.values()) - len(written)
 
 
-def _outcome(monitor: MonitorProcess, snapshots: dict[int, bytes]) -> Outcome:
+def _outcome(monitor: MonitorProcess, models: dict[int, dict[str, Any]]) -> Outcome:
     return Outcome(
         findings=monitor.model_findings(),
         groups={key: without_moments(value) for key, value in monitor.topic("groups").items()},
-        models={partition: decoded(blob) for partition, blob in snapshots.items()},
+        models=models,
     )
 
 
@@ -212,8 +211,8 @@ def without_moments(value: Any) -> Any:
     return value
 
 
-def snapshots_of(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict[int, bytes]]:
-    """The models in the checkpoints of monitors that have ended, as Spark reads them: by name and mirror partition."""
+def models_in(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict[int, dict[str, Any]]]:
+    """The models in the checkpoints of monitors that have ended, as :func:`alone` has them: by name and mirror partition."""
     session = spark.open_session(Job(checkpoint=folder / "reading", log_file=folder / "reading.log"))
     try:
         return {each.name: _restored(each.checkpoint, spark.states(session, each.checkpoint)) for each in monitors}
@@ -221,13 +220,9 @@ def snapshots_of(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict
         spark.close_session(session)
 
 
-def _restored(folder: Path, states: list[dict[str, Any]]) -> dict[int, bytes]:
-    found = {}
-    for place in (Place(**state) for state in states):
-        model = restore(Coordinator, folder / model_files.FOLDER, place, SETTINGS).model
-        model.changed_groups()  # its groups were told with the batches that it took in again here
-        found[place.partition] = model.snapshot()
-    return found
+def _restored(folder: Path, states: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    places = [Place(**state) for state in states]
+    return {place.partition: alone(restore(Coordinator, folder / model_files.FOLDER, place, SETTINGS).model) for place in places}
 
 
 def decoded(blob: bytes) -> dict[str, Any]:

@@ -209,7 +209,8 @@ def test_a_kafka_client_that_cannot_be_made_is_told_with_the_innermost_cause(tmp
         return rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query")).start()
 
     with (tmp_path / "lock").open("w") as lock:
-        supervisor = Supervisor(load(monitor.config), [start], lock=lock.fileno(), tell=told.append)
+        supervisor = Supervisor(load(monitor.config), lock=lock.fileno(), tell=told.append)
+        supervisor.add_lane(start)
         try:
             supervisor.start()
             wait_for(lambda: supervisor.tend() or told, "the query stops", START_UP_S)

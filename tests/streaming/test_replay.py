@@ -91,6 +91,17 @@ def run(replay, batch, committed=None):
     return by_topic, state.get
 
 
+def runs(replay, batches, is_lost=lambda: False):
+    """One batch after the other: what comes out of each, and the state to commit; behind any of them the worker may be lost."""
+    module._kept.clear()
+    committed = None
+    for batch in batches:
+        out, committed = run(replay, batch, committed)
+        yield out, committed
+        if is_lost():
+            module._kept.clear()
+
+
 def counted(out, rule):
     return sum(finding["rule"] == rule for finding in out["findings"].values())
 
@@ -119,14 +130,9 @@ def test_order_within_a_batch_does_not_matter(replay):
 @pytest.mark.parametrize("cuts", [(10, 20), (1, 2, 3), (50,), ()])
 def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts):
     whole, _ = run(replay, rows())
+    batches = [rows()[begin:end] for begin, end in zip((0, *cuts), (*cuts, None), strict=True)]
     for forget in (False, True):
-        module._kept.clear()
-        committed, told = None, []
-        for begin, end in zip((0, *cuts), (*cuts, None), strict=True):
-            if forget:
-                module._kept.clear()
-            out, committed = run(replay, rows()[begin:end], committed)
-            told.append(out)
+        told = [out for out, _ in runs(replay, batches, lambda forget=forget: forget)]
         assert ids(told) == ids([whole])
 
 
@@ -182,13 +188,10 @@ def test_heartbeats_that_are_sifted_out_leave_what_their_records_leave(seed):
     batches = list(cut_up(lives(chance), chance))
     told = []
     for model in (Coordinator, HandedIn):
-        module._kept.clear()
-        committed = None
         told.append([])
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(module, "SNAPSHOT_EVERY", 1):
             replay = replay_in(Path(folder), model, partitions=4)
-            for batch in batches:
-                out, committed = run(replay, batch, committed)
+            for out, committed in runs(replay, batches):
                 told[-1].append(({**out, "status": {**out["status"]["mirror/0"], "took_ms": 0, "written_ms": 0}}, committed))
     assert told[0] == told[1]
 
@@ -200,19 +203,17 @@ def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
     batches = list(cut_up(lives(chance), chance))
     outcomes = []
     for snapshot_every, is_lost in ((1, 0.0), (8, 0.3)):
-        module._kept.clear()
-        committed, findings, groups = None, {}, {}
+        findings, groups = {}, {}
         with (
             tempfile.TemporaryDirectory() as folder,
             mock.patch.multiple(module, SNAPSHOT_EVERY=snapshot_every, ROW_COSTS=chance.choice([1, 60])),
         ):
             replay = replay_in(Path(folder), partitions=4)
-            for batch in batches:
-                out, committed = run(replay, batch, committed)
+            outs = list(runs(replay, batches, lambda share=is_lost: chance.random() < share))
+            for out, _ in outs:
                 findings |= out.get("findings", {})
                 groups |= out.get("groups", {})
-                if chance.random() < is_lost:
-                    module._kept.clear()
+            _, committed = outs[-1]
             known = alone(restore(Coordinator, replay.models, Place(*committed), Settings()).model)
         outcomes.append((findings, without_moments(groups), known))
     assert outcomes[0] == outcomes[1]
@@ -283,11 +284,8 @@ def _rows_are_cheap(monkeypatch):
 
 
 def kinds_of_files(replay, cuts):
-    committed, kinds = None, []
-    for begin, end in itertools.pairwise(cuts):
-        _, committed = run(replay, rows()[begin:end], committed)
-        kinds.append((replay.models / Place(*committed).file).suffix)
-    return kinds
+    batches = [rows()[begin:end] for begin, end in itertools.pairwise(cuts)]
+    return [Place(*committed).file.suffix for _, committed in runs(replay, batches)]
 
 
 @pytest.mark.usefixtures("_rows_are_cheap")
