@@ -307,6 +307,11 @@ def wire_form(name, version):
 
 @pytest.mark.parametrize("body", [wire.ApiVersionsResponse(), wire.HeartbeatResponse()], ids=lambda body: type(body).__name__)
 def test_time_stays_in_proportion_to_the_number_of_tags(body):
+    """64 times as many tags take 64 times as long when linear and 4,096 times when each looks at all before it.
+
+    The verdict lies eightfold from either, since a machine that is shared runs at half its speed for one of the two.
+    """
+
     def took(count):
         tags = tuple((tag, b"") for tag in range(200, 200 + count))
         raw = wire.encode_response(dataclasses.replace(body, unknown_tags=tags), api_version=4, correlation_id=1)
@@ -317,7 +322,7 @@ def test_time_stays_in_proportion_to_the_number_of_tags(body):
             times.append(time.process_time() - started)
         return min(times)
 
-    assert took(80_000) < 12 * took(10_000)  # 8 when linear, 64 when not
+    assert took(128_000) < 512 * took(2_000)
 
 
 def test_memory_stays_in_proportion_to_the_frame():
