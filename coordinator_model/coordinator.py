@@ -160,7 +160,7 @@ class Coordinator:
             return False
         plain.go_on(tracked.group, runs, self.partition)
         self._dirty.add(key)
-        for told, asked_us, _, commits in runs:
+        for told, asked_us, _, _, _, commits in runs:
             api_key = HEARTBEAT if commits is None else OFFSET_COMMIT
             self.tally.requests[api_key][told.version] += len(asked_us)
             self.tally.responses[api_key][told.version] += len(asked_us)

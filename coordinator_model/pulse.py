@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, Protocol
+from operator import sub
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from coordinator_model.wire import decode, decode_request_header, encode_request
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
@@ -73,7 +74,15 @@ class Run(NamedTuple):
     told: Repeated
     asked_us: Sequence[int]  #: capture times of the requests, microseconds
     answered_us: Sequence[int]
+    slowest_us: int  #: no answer took longer
+    longest_pause_us: int  #: no two requests, one behind the other, lie further apart
     commits: Commits | None = None  #: if it is no heartbeats
+
+    @classmethod
+    def of(cls, told: Repeated, asked_us: Sequence[int], answered_us: Sequence[int], commits: Commits | None = None) -> Self:
+        """One of which nobody has looked yet how much time lies between."""
+        slowest_us, longest_pause_us = max(map(sub, answered_us, asked_us)), max(map(sub, asked_us[1:], asked_us), default=0)
+        return cls(told, asked_us, answered_us, slowest_us, longest_pause_us, commits)
 
 
 class Constants(NamedTuple):

@@ -125,14 +125,14 @@ class Beaten:
         """As the model takes them in."""
         if len(self.beats) == 1:  # as most do
             line, asked_us, at_us = self.beats[0]
-            return [Run(line, (asked_us,), (at_us,))]
-        runs: dict[Line, Run] = {}
+            return [Run(line, (asked_us,), (at_us,), at_us - asked_us, 0)]
+        times: dict[Line, tuple[list[int], list[int]]] = {}
         for line, asked_us, at_us in self.beats:
-            run = runs.pop(line, None) or Run(line, [], [])
-            run.asked_us.append(asked_us)  # type: ignore[attr-defined]
-            run.answered_us.append(at_us)  # type: ignore[attr-defined]
-            runs[line] = run  # the one that was answered last stays last
-        return list(runs.values())
+            asked, answered = times.pop(line, ([], []))
+            asked.append(asked_us)
+            answered.append(at_us)
+            times[line] = asked, answered  # the one that was answered last stays last
+        return [Run.of(line, asked, answered) for line, (asked, answered) in times.items()]
 
 
 class Sifted(NamedTuple):

@@ -9,7 +9,6 @@ has nothing to do; whoever adds to what a heartbeat or a commit may do, adds a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import sub
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.facts import Exchange, Member
@@ -109,11 +108,10 @@ def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
     """
     committed: list[Run] = []
     for run in runs:
-        told, asked_us, answered_us, commits = run
+        told, asked_us, answered_us, _, _, commits = run
         member = group.members[told.member_id]
         if commits is None:
-            for at_us in asked_us:
-                note_pace(group, member, at_us)
+            _note_paces(group, member, asked_us)
             _beaten(group, member, told.connection, asked_us[-1], answered_us[-1])
         else:
             group.offsets.go_on(commits)
@@ -128,13 +126,12 @@ def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
 
 def _is_in_time(member: Member, run: Run) -> bool:
     """Whether no heartbeat, or its answer, is late enough to be worth a word."""
-    asked_us = run.asked_us
-    if max(map(sub, run.answered_us, asked_us)) > SLOW_US:
+    if run.slowest_us > SLOW_US:
         return False
     if member.session_timeout_ms is None:
         return True
-    pause_us = asked_us[0] - member.heartbeat_us if member.heartbeat_us else 0
-    return max(map(sub, asked_us[1:], asked_us), default=0) <= member.session_timeout_ms * 500 >= pause_us
+    pause_us = run.asked_us[0] - member.heartbeat_us if member.heartbeat_us else 0
+    return run.longest_pause_us <= member.session_timeout_ms * 500 >= pause_us
 
 
 def _may_commit(group: ClassicGroup, commits: Commits) -> bool:
@@ -179,15 +176,23 @@ def _last_exchange(group: ClassicGroup, run: Run, partition: int) -> Exchange:
 
 def note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
     """A heartbeat was sent; gives the microseconds since the one before, 0 if there was none."""
-    before_us, member.heartbeat_us = member.heartbeat_us, at_us
-    if not before_us:
-        return 0
-    pause_us, known, least = at_us - before_us, member.heartbeat_interval_us, member.least_interval_us
-    member.heartbeat_interval_us = pause_us if known == 0 else (3 * known + pause_us) // 4
-    if (pause_us < least - least // 8 or not least) and before_us > member.joined_us:
-        member.least_interval_us = pause_us
-        group.cold_changed = True
-    return pause_us
+    before_us = member.heartbeat_us
+    _note_paces(group, member, (at_us,))
+    return at_us - before_us if before_us else 0
+
+
+def _note_paces(group: ClassicGroup, member: Member, asked_us: Iterable[int]) -> None:
+    before_us, known, least = member.heartbeat_us, member.heartbeat_interval_us, member.least_interval_us
+    joined_us = member.joined_us
+    for at_us in asked_us:
+        if before_us:
+            pause_us = at_us - before_us
+            known = pause_us if known == 0 else (3 * known + pause_us) // 4
+            if (pause_us < least - least // 8 or not least) and before_us > joined_us:
+                least = pause_us
+                group.cold_changed = True
+        before_us = at_us
+    member.heartbeat_us, member.heartbeat_interval_us, member.least_interval_us = before_us, known, least
 
 
 def _may_ask(member: Member, generation: int, instance_id: str | None, connection: str) -> bool:

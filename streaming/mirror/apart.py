@@ -21,6 +21,7 @@ from array import array
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from multiprocessing import Pipe
+from queue import Queue
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +41,9 @@ ENTRIES: Final = 2_000
 """To a batch."""
 
 PIPE_SIZE: Final = 2**20
+
+BATCHES_AHEAD: Final = 8
+"""That the child may be, some megabytes."""
 
 PULSES_KEPT: Final = 10_000
 """Known to both sides, half a kilobyte each. Beyond it they are told anew, as they come."""
@@ -186,9 +190,7 @@ class ReaderApart:
                 reader.finish()
             except Exception as raised:  # it is the parent's to say
                 error = raised
-            batches.flush()
-            theirs.send_bytes(b"")
-            theirs.send_bytes(pickle.dumps((error, reader.stats, reader.echoes)))
+            batches.finish(pickle.dumps((error, reader.stats, reader.echoes)))
             status = 0
         finally:
             os._exit(status)
@@ -198,7 +200,9 @@ class _Batches:
     """The child's end: takes what the reader writes."""
 
     def __init__(self, theirs: Connection) -> None:
-        self._theirs = theirs
+        self._to_send: Queue[bytes | None] = Queue(BATCHES_AHEAD)
+        self._sender = threading.Thread(target=_send, args=(theirs, self._to_send))
+        self._sender.start()
         self._entries: list[tuple[Any, ...]] = []
         self._pulses = 0  # told so far
         self._known_from = 0  # the first that the other side is sure to know
@@ -236,8 +240,15 @@ class _Batches:
     def flush(self) -> None:
         """Send what there is."""
         if self._entries:
-            self._theirs.send_bytes(marshal.dumps(self._entries))
+            self._to_send.put(marshal.dumps(self._entries))
             self._entries.clear()
+
+    def finish(self, last_words: bytes) -> None:
+        """Send all that there is, and what is told in the end."""
+        self.flush()
+        for message in (b"", last_words, None):
+            self._to_send.put(message)
+        self._sender.join()
 
     def _add(self, entry: tuple[Any, ...]) -> None:
         self._entries.append(entry)
@@ -252,8 +263,17 @@ class _Batches:
         self._add((pulse.number, *pulse.constants))
 
 
+def _send(pipe: Connection, messages: Queue[bytes | None]) -> None:
+    """A thread, so that the child reads on while the parent is busy with what came before."""
+    try:
+        while (message := messages.get()) is not None:
+            pipe.send_bytes(message)
+    except OSError:
+        os._exit(1)  # nobody is there to take it
+
+
 def _widen(pipe: Connection) -> None:
-    """Let the child be some stretches ahead: what fits into the pipe need not be waited for."""
+    """Spare the two sides some turns: a stretch is about a megabyte."""
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with suppress(OSError):  # more than this user may have; it is then as it was
             fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_SIZE)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
+# Of a file, the first part is small, so that whoever replays it need not wait for long.
+_FIRST_CHUNK: Final = 1 << 20
 _CHUNK: Final = 1 << 23
 
 LARGEST_PACKET: Final = 16 * 2**20
@@ -111,6 +113,7 @@ class Source:
         self._read: Callable[[int], bytes] = getattr(raw, "read1", raw.read)
         self._damaged = damaged
         self._ahead = b""
+        self._chunk = _FIRST_CHUNK
 
     def peek(self, count: int) -> bytes:
         """The next ``count`` bytes, fewer only at the end, without taking them."""
@@ -135,9 +138,11 @@ class Source:
 
     def _read_some(self) -> bytes:
         try:
-            return self._read(_CHUNK)
+            data = self._read(self._chunk)
         except self._damaged as error:
             raise CaptureError(f"holds compressed data that is damaged or cut short ({error})") from None
+        self._chunk = min(2 * self._chunk, _CHUNK)
+        return data
 
 
 def is_capture(magic: bytes) -> bool:

@@ -10,7 +10,7 @@ left is tried anew.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
@@ -59,7 +59,7 @@ class Passage:
         self._stops = frozenset(stops)
         self._taken: list[Taken] = []
         self._is_taken = np.zeros(len(times_us), bool)
-        self._frames: list[int] = []
+        self._is_frame = np.zeros(len(times_us), bool)  # of those that are taken
         self._queue: list[int] = list(range(len(times_us)))
         self._at = -1
         self._records: list[MirrorRecord] = []
@@ -94,14 +94,16 @@ class Passage:
         taken = self._take(these, spoken)
         self._taken.append(taken)
         self._is_taken |= taken.is_taken
-        self._frames = self._frames_taken()
+        for frames in taken.frames():
+            self._is_frame[frames] = True
+        self._count_frames()
         left &= ~self._is_taken
         left[[index for index in self._stops if index >= begin]] = True
         self._queue = np.flatnonzero(left).tolist()
 
     def next_offset(self) -> int:
         """Number of the record that is made next."""
-        return self._offset + bisect_left(self._frames, self._at) + bisect_right(self._made_at, self._at)
+        return self._offset + int(self._frames_before[self._at]) + bisect_right(self._made_at, self._at)
 
     def add(self, record: MirrorRecord) -> None:
         """Take the record that was made last."""
@@ -116,10 +118,10 @@ class Passage:
         back = [index for taken in self._taken for index in taken.give_back(says, self._at)]
         if not back:
             return
-        self._frames = self._frames_taken()
+        self._is_taken[back] = self._is_frame[back] = False
+        self._count_frames()
         here = self._at
         for index in back:
-            self._is_taken[index] = False
             if index > here and index not in self._stops:
                 heappush(self._queue, index)
         for self._at in [index for index in back if index < here]:
@@ -133,7 +135,7 @@ class Passage:
             np.concatenate([np.zeros(0, np.int64), *columns])
             for columns in ([getattr(one, name) for one in found] for name in ("exchange", "asked", "answered", "sizes"))
         )
-        frames, made_at = np.array(self._frames, np.int64), np.array(self._made_at, np.int64)
+        frames, made_at = np.flatnonzero(self._is_frame), np.array(self._made_at, np.int64)
         places = np.arange(len(frames)) + np.searchsorted(made_at, frames, "right")
         times_us = np.zeros(len(frames) + len(made_at), np.int64)
         times_us[places] = np.array(self._times_us, np.int64)[frames]
@@ -150,7 +152,6 @@ class Passage:
             correlation_ids=b"".join([one.correlation_ids for one in found]),
         )
 
-    def _frames_taken(self) -> list[int]:
-        """The packets that hold frames, among those that are passed over."""
-        frames = [column for taken in self._taken for column in taken.frames()]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *frames])).tolist()  # type: ignore[no-any-return]
+    def _count_frames(self) -> None:
+        """How many frames are passed over before each packet."""
+        self._frames_before = np.cumsum(self._is_frame) - self._is_frame

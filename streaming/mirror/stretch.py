@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from coordinator_model.pulse import CORRELATION_SIZE, Commits, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from coordinator_model.pulse import Pulse
@@ -95,6 +96,7 @@ class Stretch:
     def runs(self, pieces: Iterable[Piece]) -> list[Run]:
         """Pieces as the model takes them in."""
         pulses, answered, (asked_us, answered_us), offsets = self.pulses, self._columns[1], self._times, self.offsets
+        slowest_us, longest_pause_us = self._longest
         runs = [
             (
                 answered[end - 1],
@@ -102,6 +104,8 @@ class Stretch:
                     pulses[run],
                     asked_us[begin:end],
                     answered_us[begin:end],
+                    slowest_us[run],
+                    longest_pause_us[run],
                     self._commits(run, begin, end) if offsets[run] else None,
                 ),
             )
@@ -146,8 +150,21 @@ class Stretch:
 
     @cached_property
     def _times(self) -> tuple[list[int], list[int]]:
-        times_us, (asked, answered) = self.times_us, self._columns
-        return [times_us[place] for place in asked], [times_us[place] for place in answered]
+        asked_us, answered_us = self._times_us
+        return asked_us.tolist(), answered_us.tolist()
+
+    @cached_property
+    def _times_us(self) -> tuple[Numbers, Numbers]:
+        times_us = np.asarray(self.times_us, np.int64)
+        return times_us[self.asked], times_us[self.answered]
+
+    @cached_property
+    def _longest(self) -> tuple[list[int], list[int]]:
+        """Of each run, how long an answer took, and a pause between two requests."""
+        begins, (asked_us, answered_us) = np.array(self._begins), self._times_us
+        pauses_us = np.diff(asked_us, prepend=0)
+        pauses_us[begins] = 0
+        return np.maximum.reduceat(answered_us - asked_us, begins).tolist(), np.maximum.reduceat(pauses_us, begins).tolist()
 
 
 def _split(pieces: Iterable[Piece], asked: Any, answered: Any, at: int) -> tuple[list[Piece], list[Piece], list[Piece]]:

@@ -128,21 +128,20 @@ def further(run: Run | None, asked: MirrorRecord, answered: MirrorRecord) -> Run
     found = places_of(asked.frame, ask) if asked.api_key == OFFSET_COMMIT else None
     places = found.offsets if found else ()
     pulse = Pulse(Constants(*opening, *who, asked.frame, answered.frame, places))
-    if run is None:
-        run = Run(pulse, [], [])
-    told = cast("Pulse", run.told)
+    told = pulse if run is None else cast("Pulse", run.told)
     if told.constants._replace(request=b"", response=b"") != pulse.constants._replace(request=b"", response=b""):
         return None
     committed, offsets = None, b"".join(asked.frame[place : place + 8] for place in places)
     if asked.api_key == OFFSET_COMMIT:
-        before = run.commits.offsets if run.commits else b""
+        before = run.commits.offsets if run is not None and run.commits else b""
         committed = Commits(told, before + offsets, asked.exchange, asked.offset, answered.offset)
         if not places:
             return None
     said = told.request(0, 0, 0, asked.frame[4:8], offsets)
     if said.frame != asked.frame or told.response(said, 0, 0).frame != answered.frame:
         return None
-    return Run(told, [*run.asked_us, asked.at_us], [*run.answered_us, answered.at_us], committed)
+    asked_us, answered_us = ([], []) if run is None else (run.asked_us, run.answered_us)
+    return Run.of(told, [*asked_us, asked.at_us], [*answered_us, answered.at_us], committed)
 
 
 def take_in(model: Coordinator, stretch: list[MirrorRecord]) -> tuple[list[Finding], int]:
