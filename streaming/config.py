@@ -216,6 +216,11 @@ class Job(Section):
         """Likewise: what Python's libraries log."""
         return Path(f"{self.log_file}.python")
 
+    @property
+    def quality_log(self) -> Path:
+        """Likewise: what is logged and printed in the process of the quality checks."""
+        return Path(f"{self.log_file}.quality")
+
 
 class Quality(Section):
     """The Great Expectations query."""

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from coordinator_model.coordinator import Coordinator
 from streaming import checkpoint, job
 from streaming.mirror_watch import MirrorWatch
-from streaming.quality.checker import Checker
+from streaming.quality.apart import ChecksApart
 from streaming.quality.query import start as start_quality
 from streaming.silence import SilenceWatch, subjects
 from streaming.sinks.findings import FindingsWriter
@@ -75,10 +75,8 @@ class Monitor:
             newest_us=lambda partition: newest_record_us(config, partition),
             standing=Standing(config.cluster, published, subjects(mirror.topic, mirror.partitions)),
         )
-        others = {}
-        if config.quality.enabled:
-            checker = Checker(config, published=published, publisher=self._writer)
-            others[checkpoint.QUALITY] = lambda spark: start_quality(spark, config, checker)
+        self._checks = ChecksApart(config) if config.quality.enabled else None
+        others = {} if self._checks is None else {checkpoint.QUALITY: partial(start_quality, config=config, checks=self._checks)}
         self._supervisor = Supervisor(config, others=others, lock=lock, tell=tell)
         self._add_lanes()
 
@@ -86,7 +84,7 @@ class Monitor:
         try:
             self._supervisor.start()
         except BaseException:
-            self._supervisor.stop()
+            self._stop()
             raise
         self._mirror_watch.__enter__()
         self._moved_at = time.monotonic()
@@ -94,8 +92,13 @@ class Monitor:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._mirror_watch.__exit__(kind, error, trace)
-        self._supervisor.stop()
+        self._stop()
         self._writer.flush(_FLUSH_S)
+
+    def _stop(self) -> None:
+        self._supervisor.stop()
+        if self._checks is not None:
+            self._checks.close()
 
     @property
     def is_running(self) -> bool:

@@ -13,7 +13,6 @@ import signal
 import threading
 import time
 from collections import Counter
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -25,6 +24,7 @@ from coordinator_model.findings import Severity
 from streaming import checkpoint
 from streaming.config import ConfigError, Job, MonitorConfig, load
 from streaming.jvm import JvmError
+from streaming.logs import log_to
 from streaming.sinks.findings import FindingsReader, News
 from streaming.sinks.topics import Mirror, SetupError, prepare
 
@@ -40,7 +40,6 @@ EXIT_INTERRUPTED: Final = 130
 
 _POLL_S: Final = 0.25
 _STATUS_EVERY_S: Final = 10.0
-_LOG_BYTES: Final = 10_000_000
 _COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 
 
@@ -83,7 +82,7 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
     from streaming.metrics.endpoint import serving  # noqa: PLC0415
     from streaming.monitor import Monitor  # noqa: PLC0415
 
-    _log_to(configuration.job.python_log)
+    log_to(configuration.job.python_log)
     topics, kafka = configuration.topics, configuration.kafka
     with (
         contextlib.closing(Screen(Console(soft_wrap=True, highlight=False))) as screen,
@@ -136,7 +135,7 @@ def _check_logs(job: Job) -> None:
     folder = job.log_file.resolve().parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for log in (job.log_file, job.jvm_log, job.python_log):
+        for log in (job.log_file, job.jvm_log, job.python_log, job.quality_log):
             with log.open("ab"):
                 pass
     except OSError as error:
@@ -144,14 +143,6 @@ def _check_logs(job: Job) -> None:
         raise SetupError(
             f"cannot write the log {error.filename}: {why}; let this user write to {folder}, or set job.log_file to another place"
         ) from None
-
-
-def _log_to(file: Path) -> None:
-    """Libraries log to the terminal unless they are told where else."""
-    handler = RotatingFileHandler(file, maxBytes=_LOG_BYTES, backupCount=3, delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.getLogger().addHandler(handler)
-    logging.captureWarnings(True)
 
 
 class Screen:

@@ -4,8 +4,7 @@ The trap: partitions are read side by side, so two exchanges of one connection m
 Within a partition the order is that of capture. So a missing exchange number is one only when every partition has come past its time;
 whether a response has its request is asked within its own partition alone.
 
-All of it is in the driver's memory, bounded, and gone after a restart: a connection first seen in mid-life is not blamed for what came
-before.
+All of it is in memory, bounded, and gone when the process ends: a connection first seen in mid-life is not blamed for what came before.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-"""The second query of the Spark application: every record of the mirror topic, batch by batch, to Great Expectations in the driver.
+"""The second query of the Spark application: every record of the mirror topic, batch by batch, to Great Expectations.
 
 Great Expectations cannot look at a stream, and on its Spark engine it takes ten times as long as on pandas; so each micro-batch is
 fetched whole. The record limit of the trigger bounds it.
 
-The trap: a batch is ten seconds of records, a core's work for a second or two, and a finding must not wait for it. Spark's fair pools
-share tasks, not the time in Python; so the thread that checks gives way to everybody else.
+The trap: the driver is to do no more with a batch than to hand it on, as it came from the JVM, to the process that checks
+(``streaming.quality.apart``); whatever is done here, the findings wait for.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
-import threading
 from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from streaming import checkpoint, job
 from streaming.replay import INPUT_COLUMNS
@@ -23,22 +21,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from streaming.config import MonitorConfig
-    from streaming.quality.checker import Checker
+    from streaming.quality.apart import ChecksApart
 
 POOL: Final = "quality"
 """Spark's scheduler shares cores between pools; in one pool it would be first come, first served."""
 
-NICENESS: Final = 10
-"""A tenth of a contended core's time: findings hardly feel it, and a machine that is always busy leaves something for the checks."""
 
-
-def start(spark: SparkSession, config: MonitorConfig, checker: Checker) -> StreamingQuery:
+def start(spark: SparkSession, config: MonitorConfig, checks: ChecksApart) -> StreamingQuery:
     """Start the query; it resumes from its own part of the checkpoint."""
 
     def check(frame: DataFrame, batch: int) -> None:
-        _give_way()
-        columns = frame.toArrow().to_pydict()
-        checker.check(zip(*(columns[name] for name in INPUT_COLUMNS), strict=True), batch)
+        checks.check(as_stream(frame.toArrow()), batch)
 
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
     try:
@@ -55,9 +48,10 @@ def start(spark: SparkSession, config: MonitorConfig, checker: Checker) -> Strea
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
 
 
-def _give_way() -> None:
-    """Lower the priority of this thread, which runs the checks; only Linux has one for each thread."""
-    if sys.platform == "linux":
-        lower = min(19, os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS)
-        with contextlib.suppress(PermissionError):  # it is lower already
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), lower)
+def as_stream(table: pa.Table) -> memoryview:
+    """A batch as ``streaming.quality.apart`` takes it."""
+    rows = table.select(INPUT_COLUMNS)
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_stream(written, rows.schema) as stream:
+        stream.write_table(rows)
+    return memoryview(written.getvalue())

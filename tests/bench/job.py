@@ -45,6 +45,7 @@ PARTITIONS = 4
 SETTLE_S = 10.0  # at each rate, before anything is measured
 FAR_BEHIND_S = 10.0  # a mode with more than that unread at the end of a step is asked for no more
 STUCK_S = 300.0
+MEASURED = ("JVM", "worker", "driver", "checks")
 MODES: dict[str, tuple[type[Monitor], type[Any]]] = {
     "real": (Monitor, Coordinator),
     "empty": (Monitor, EmptyModel),
@@ -166,7 +167,7 @@ class Bench:
             "cores": {role: round(share, 2) for role, share in cores.items()},
             "us_per_frame": round(1e6 * passed * (cores["JVM"] + cores["worker"]) / got, 1) if got >= 1000 else None,
             "load_cpu_s": round(answer["cpu_s"], 2),
-            "memory_mib": {role: round(after.by_role[role].rss_mib) for role in ("JVM", "worker", "driver")},
+            "memory_mib": {role: round(after.by_role[role].rss_mib) for role in MEASURED},
             "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
             "loop_ns": round(turn_ns),
         }
@@ -273,11 +274,11 @@ def table(results: list[dict[str, Any]]) -> Table:
 
 def sizes(results: list[dict[str, Any]]) -> Table:
     shown = Table(title="at the end", box=None, title_justify="left")
-    for heading in ("model", "checkpoint MiB", "JVM MiB", "worker MiB", "driver MiB"):
+    for heading in ("model", "checkpoint MiB", *(f"{role} MiB" for role in MEASURED)):
         shown.add_column(heading, justify="right")
     for result in {result["mode"]: result for result in results}.values():
         memory = result["memory_mib"]
-        shown.add_row(result["mode"], *map(str, (result["checkpoint_mib"], memory["JVM"], memory["worker"], memory["driver"])))
+        shown.add_row(result["mode"], *map(str, (result["checkpoint_mib"], *(memory[role] for role in MEASURED))))
     return shown
 
 

@@ -31,7 +31,7 @@ def test_one_peak_at_the_end_is_no_growth():
 def test_a_handful_of_threads_and_files_is_tolerated_and_more_is_not():
     assert grown([100.0] * 20 + [101.0] * 40) == set()
     assert grown([100.0] * 20 + [110.0] * 40) == {
-        *("JVM threads", "worker threads", "driver threads", "JVM files", "worker files", "driver files")
+        *(f"{role} {what}" for role in ("JVM", "worker", "driver", "checks") for what in ("threads", "files"))
     }
 
 

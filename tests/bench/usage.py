@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-ROLES = ("broker", "JVM", "worker", "driver", "load")
+ROLES = ("broker", "JVM", "worker", "driver", "checks", "load")
 
 
 class Process(NamedTuple):
@@ -84,6 +84,7 @@ def _role(pid: int) -> str:
         ("SparkSubmit", "JVM"),
         ("pyspark.daemon", "worker"),
         ("pyspark/daemon", "worker"),
+        ("streaming.quality.child", "checks"),
         ("bench.load", "load"),
     ):
         if mark in command:

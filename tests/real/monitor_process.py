@@ -110,6 +110,10 @@ class MonitorProcess:
     def jvm_pid(self) -> int:
         return self._one(r"\bjava\b")
 
+    def checks_pid(self) -> int:
+        """The process of the quality checks."""
+        return self._one(r"streaming\.quality\.child")
+
     def has_worker(self) -> bool:
         return len(self._descendants(r"pyspark[./]daemon")) > 1
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -158,6 +160,25 @@ def test_new_findings_are_told_a_line_each(undisturbed, producer, mirror):
     wait_for(lambda: [line for line in undisturbed.said if "M-08" in line and "breach-777" in line], "the finding is told")
 
 
+def test_quality_checks_that_are_killed_are_a_sentence_and_go_on(undisturbed, producer, mirror):
+    def speaks():
+        produce(producer, TOPIC, 0, tick(time.time_ns() // 1000))
+        mirror[1][0] += 1
+        producer.flush()
+
+    def batches():
+        return max(json.loads(message.value())["batch"] for message in raw_topic(undisturbed.bootstrap, "undisturbed-quality"))
+
+    before, killed = batches(), undisturbed.checks_pid()
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: speaks() or undisturbed.has_said("the quality query stopped: "), "its end is said")
+    wait_for(lambda: speaks() or batches() > before, "there are others")
+    assert undisturbed.checks_pid() != killed
+    (said,) = [line for line in undisturbed.said if "the quality query stopped: " in line]
+    assert "the process of the quality checks was ended by signal 9 (Killed)" in said
+    assert said.endswith("starting it again in 1 s\n")
+
+
 def test_sigterm_ends_it_in_good_order(undisturbed):
     assert undisturbed.stop() == 0
     assert undisturbed.said[-1].endswith("stopped\n")
@@ -263,7 +284,7 @@ def test_result_topics_that_may_not_be_created(broker, mirror, tmp_path, capsys)
     assert re.search(r"--create --topic barred-findings .*--config cleanup.policy=compact", said)
 
 
-@pytest.mark.parametrize("suffix", ["", ".jvm", ".python"])
+@pytest.mark.parametrize("suffix", ["", ".jvm", ".python", ".quality"])
 def test_a_log_that_cannot_be_written(broker, mirror, tmp_path, capsys, suffix):
     (tmp_path / f"log{suffix}").mkdir()
     monitor = Monitor(tmp_path, broker.internal, "mute", job={"log_file": str(tmp_path / "log")})
