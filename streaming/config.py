@@ -174,6 +174,7 @@ class Topics(Section):
     partitions: int = Field(default=1, ge=1, le=MAX_PARTITIONS)
     replication_factor: int = Field(default=-1, ge=-1, le=100)
     history_days: float = Field(default=7.0, gt=0, le=36_500)
+    findings_days: float = Field(default=30.0, gt=0, le=36_500)
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -9,7 +9,7 @@ is away costs no queue: whatever happened meanwhile, it is told how things stand
 * grouping and back-off are the business of whoever sends.
 
 What was told is remembered outside (``streaming.notify.ledger``), and given back at a start. The trap: the topic keeps resolved
-findings for ever, and "resolved, never told" is either old news or what happened while nobody was there to tell it. The difference is
+findings for weeks, and "resolved, never told" is either old news or what happened while nobody was there to tell it. The difference is
 the position: the offset below which everything has been dealt with.
 """
 

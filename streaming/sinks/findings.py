@@ -33,10 +33,14 @@ class News(NamedTuple):
 
 
 class FindingsReader:
-    """Follows the findings topic from its beginning; ``open`` holds the open findings by id."""
+    """Follows the findings topic from its beginning.
+
+    ``open`` holds the open findings by id; ``resolved`` those that the topic still holds, and when that was written, in seconds.
+    """
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self.open: dict[str, dict[str, Any]] = {}
+        self.resolved: dict[str, float] = {}
         self.unreadable = 0  #: records that are no finding
         self._read_to_end: set[int] = set()
         self._topic = topic
@@ -79,27 +83,28 @@ class FindingsReader:
         for message in self._consumer.consume(_BATCH, timeout_s):
             problem = message.error()
             if problem is None:
-                news += self._apply(message.key(), message.value())
+                news += self._apply(message.key(), message.value(), message.timestamp()[1] / 1000)
             elif problem.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
                 self._read_to_end.add(message.partition())
             # Other errors are librdkafka's own to mend; that Kafka is away is said by the queries.
         return news
 
-    def _apply(self, key: bytes | None, value: bytes | None) -> list[News]:
+    def _apply(self, key: bytes | None, value: bytes | None, written_s: float) -> list[News]:
         try:
-            finding, name = json.loads(value or b""), (key or b"").decode()
-            resolved = Status(finding["status"]) is Status.RESOLVED
+            name = (key or b"").decode()
+            finding: dict[str, Any] = {} if value is None else json.loads(value)
+            is_open = value is not None and Status(finding["status"]) is not Status.RESOLVED
         except (ValueError, LookupError, TypeError):
             self.unreadable += 1
             return []
-        known = self.open.get(name)
-        if resolved:
-            if known is None:
-                return []
-            del self.open[name]
-            return [News(finding, opened=False)]
-        self.open[name] = finding
-        return [News(finding, opened=True)] if known is None else []
+        known = self.open.pop(name, None)
+        self.resolved.pop(name, None)
+        if is_open:
+            self.open[name] = finding
+            return [News(finding, opened=True)] if known is None else []
+        if value is not None:  # else it was withdrawn (streaming.sinks.history), or somebody deleted it
+            self.resolved[name] = written_s
+        return [] if known is None else [News(finding or known, opened=False)]
 
 
 class FindingsWriter:
@@ -118,6 +123,12 @@ class FindingsWriter:
         """Queue one record of any topic."""
         self._producer.produce(topic, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), key.encode())
         self._producer.poll(0)
+
+    def withdraw(self, names: Iterable[str]) -> None:
+        """Queue tombstones for findings, by id: the topic's compaction then takes them away."""
+        for name in names:
+            self._producer.produce(self._topic, None, name.encode())
+            self._producer.poll(0)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything is written; False when time ran out."""
