@@ -184,7 +184,7 @@ def must_migrate(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
     if not same_spark(found, wanted):
         return f"was written by Spark {found['spark']}, not {wanted['spark']}: install release {found.get('release')} again"
     if found.get("lanes") != wanted["lanes"]:
-        return f"was written with {found.get('lanes')} lanes, not {wanted['lanes']}: set job.lanes back"
+        return f"was written with job.lanes = {found.get('lanes')}, not {wanted['lanes']}: set it back"
     return None
 
 

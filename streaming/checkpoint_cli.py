@@ -134,7 +134,7 @@ def _description(folder: Path, about: dict[str, Any]) -> Table:
         ("mirror topic", f"{about.get('mirror_topic')} ({about.get('topic_id')}) of cluster {about.get('cluster_id')}"),
         ("written by", f"release {about.get('release')}, Spark {about.get('spark', 'not told')}"),
         ("formats", f"checkpoint {about.get('format')}, snapshots {about.get('snapshot_format', 1)}"),
-        ("partitions", f"{about.get('partitions', 'not told')} of the mirror, in {about.get('lanes', 1)} lanes"),
+        ("partitions", f"{about.get('partitions', 'not told')} of the mirror, job.lanes = {about.get('lanes', 1)}"),
         (
             "read to",
             ", ".join(f"{partition}: {offset:,}" for partition, offset in sorted(checkpoint.read_to(folder).items())) or "-",

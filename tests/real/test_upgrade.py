@@ -117,7 +117,7 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
     monitor.set(job={"lanes": 2})
     monitor.start()
     assert monitor.process.wait(START_UP_S) == 2
-    assert monitor.has_said("was written with 1 lanes, not 2")
+    assert monitor.has_said("was written with job.lanes = 1, not 2")
     migrate(monitor)
     for model in story.models:
         seed = seeds.read(monitor.checkpoint / seeds.FOLDER, model.partition)

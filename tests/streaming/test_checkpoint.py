@@ -51,7 +51,7 @@ def test_a_sound_checkpoint_is_taken_up_again(folder):
         (MIRROR._replace(topic="other"), 1, "mirror_topic mirror, not other: set topics.mirror back"),
         (MIRROR._replace(topic_id="new"), 1, "topic_id topic-id, not new: the mirror topic was deleted and created anew"),
         (MIRROR._replace(cluster_id="new"), 1, "cluster_id cluster-id, not new: the Kafka cluster is another one"),
-        (MIRROR, 2, "with 1 lanes, not 2: set job.lanes back, or run rebalance-monitor checkpoint migrate"),
+        (MIRROR, 2, "with job.lanes = 1, not 2: set it back, or run rebalance-monitor checkpoint migrate"),
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused(folder, mirror, lanes, words):

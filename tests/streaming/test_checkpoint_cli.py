@@ -44,7 +44,7 @@ def test_it_tells_whose_it_is_how_far_it_has_read_and_what_it_takes(call, folder
     status, said = call("inspect")
     assert status == 0
     assert "mirror (topic-id) of cluster cluster-id" in said
-    assert "2 of the mirror, in 1 lanes" in said
+    assert "2 of the mirror, job.lanes = 1" in said
     assert "read to 0: 5,000, 1: 7" in said
     assert "findings/0 3 0.0" in said
 
