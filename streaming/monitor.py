@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -96,9 +97,8 @@ class Monitor:
         self._writer.flush(_FLUSH_S)
 
     def _stop(self) -> None:
-        self._supervisor.stop()
-        if self._checks is not None:
-            self._checks.close()
+        with nullcontext() if self._checks is None else self._checks.closing(self._config.job.stop_wait_s):
+            self._supervisor.stop()
 
     @property
     def is_running(self) -> bool:

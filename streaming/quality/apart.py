@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from multiprocessing import Pipe
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ from streaming.quality.suite import load
 from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streaming.config import MonitorConfig
 
 
@@ -60,6 +63,21 @@ class ChecksApart:
                 self._child = None
                 raise
 
+    @contextmanager
+    def closing(self, wait_s: float) -> Iterator[None]:
+        """What is done within is to stop the query; at its end the process is no more.
+
+        The JVM does not let go of a batch in hand, however long it takes. So that is broken off after ``wait_s``, and at once if the
+        process is not ready for it yet.
+        """
+        patience = threading.Timer(wait_s if self._child is not None and self._child.is_ready else 0.0, self.close)
+        patience.start()
+        try:
+            yield
+        finally:
+            patience.cancel()
+            self.close()
+
     def close(self) -> None:
         """End the process; a batch in hand fails."""
         child = self._child
@@ -86,7 +104,7 @@ class _Child:
 
     def __init__(self, config: MonitorConfig) -> None:
         self._config = config
-        self._is_ready = False
+        self.is_ready = False
         self._log = config.job.quality_log
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = Pipe()
@@ -106,14 +124,14 @@ class _Child:
 
         :raises RuntimeError: and the others, as :meth:`ChecksApart.check`.
         """
-        if self._is_ready:
+        if self.is_ready:
             return
         try:
             self._pipe.send(self._config)  # there are passwords in it, and others may read command lines
             self._wait_until_done()
         except OSError:
             raise RuntimeError(self._how_it_ended()) from None
-        self._is_ready = True
+        self.is_ready = True
 
     def check(self, rows: bytes | memoryview, batch: int) -> None:
         self.get_ready()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -129,9 +130,22 @@ def test_what_it_finds_is_published_and_outlives_it(broker, config, checks, tmp_
     assert "Traceback" in config.job.quality_log.read_text()
 
 
+def with_suite(config, folder, *expectations):
+    file = folder / "own.json"
+    file.write_text(json.dumps({"name": "own", "expectations": expectations}))
+    return config.model_copy(update={"quality": config.quality.model_copy(update={"suite": file})})
+
+
 def test_an_expectation_that_great_expectations_does_not_know_is_refused_before_there_is_a_batch(config, tmp_path):
-    file = tmp_path / "own.json"
-    file.write_text('{"name": "own", "expectations": [{"type": "expect_miracles"}]}')
-    own = config.model_copy(update={"quality": config.quality.model_copy(update={"suite": file})})
+    own = with_suite(config, tmp_path, {"type": "expect_miracles"})
     with pytest.raises(ConfigError, match=r"^quality\.suite: Great Expectations does not take expect_miracles"):
         ChecksApart(own)
+
+
+def test_a_batch_in_hand_is_not_waited_for_longer_than_allowed(config, tmp_path):
+    checks = ChecksApart(with_suite(config, tmp_path, {"type": "expect_column_to_exist", "kwargs": {"column": "key"}}))
+    os.kill(the_child(), signal.SIGSTOP)
+    with ThreadPoolExecutor() as pool:
+        in_hand = pool.submit(checks.check, batch(range(20)), 0)
+        with checks.closing(0.1), pytest.raises(RuntimeError, match="was ended"):
+            in_hand.result(60)

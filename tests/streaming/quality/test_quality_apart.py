@@ -90,8 +90,8 @@ def test_the_whole_process_gives_way_and_one_that_dies_is_a_sentence_and_replace
     second = Batch(checks)
     (another,) = wait_for(lambda: children(os.getpid()), "there is another one")
     assert another != pid
-    checks.close()
-    assert "was ended" in second.outcome()
+    with checks.closing(10 * WAIT_S):  # it does not take as long: there is nothing in hand before it is ready
+        assert "was ended" in second.outcome()
     assert children(os.getpid()) == {}
 
 
