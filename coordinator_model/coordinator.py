@@ -15,13 +15,15 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
+from coordinator_model.codes import COORDINATOR_LOAD_IN_PROGRESS, HEARTBEAT, OFFSET_COMMIT
 from coordinator_model.findings import Finding
 from coordinator_model.groups import plain
-from coordinator_model.groups.classic import LOADING, MODELLED_API_KEYS, ClassicGroup
+from coordinator_model.groups.asks import MODELLED_API_KEYS
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
-from coordinator_model.pulse import HEARTBEAT, OFFSET_COMMIT, Run
+from coordinator_model.pulse import Run
 from coordinator_model.rules import CATALOGUE, RULES_FOR, Breach, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
@@ -475,7 +477,7 @@ class Coordinator:
                     group.changed = True  # its open findings are shown with it
 
     def _note_loading(self, record: MirrorRecord, body: Any) -> None:
-        if getattr(body, "error_code", 0) == LOADING:
+        if getattr(body, "error_code", 0) == COORDINATOR_LOAD_IN_PROGRESS:
             self._loading[record.cluster, record.broker] = record.at_us
 
     def _unmodelled(self, record: MirrorRecord) -> None:

@@ -14,11 +14,10 @@ from dataclasses import replace
 from operator import sub
 from typing import Any, Final, NamedTuple, Protocol, Self
 
+from coordinator_model.codes import HEARTBEAT
 from coordinator_model.wire import decode, decode_request_header, encode_request
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
-OFFSET_COMMIT: Final = 8
-HEARTBEAT: Final = 12
 OFFSET_SIZE: Final = 8
 GENERATION_SIZE: Final = 4
 _OFFSET: Final = 0x7BAD0FF5E7C0FFEE

@@ -14,7 +14,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Self, cast
 
-from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, CORRELATION_SIZE, HEARTBEAT, Run
+from coordinator_model.codes import HEARTBEAT
+from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, CORRELATION_SIZE, Run
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.reader import AT_ENDS, EXCHANGE, HEAD_ENDS, KNOWN_LIMIT, EnvelopeParts, RecordReader
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError

@@ -15,6 +15,18 @@ from dataclasses import dataclass, field
 from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from coordinator_model.codes import (
+    COMMITS,
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    INCONSISTENT_GROUP_PROTOCOL,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
 from coordinator_model.findings import Evidence
 from coordinator_model.groups import plans
 from coordinator_model.groups.facts import Actor, JoinAsk, SyncAsk
@@ -26,11 +38,8 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
     from coordinator_model.groups.facts import Exchange
 
-OFFSET_COMMIT, FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP = 8, 10, 11, 13, 14
-TXN_OFFSET_COMMIT, DELETE_GROUPS = 28, 42
-INCONSISTENT_GROUP_PROTOCOL: Final = 23
 
-API_KEYS: Final = frozenset({8, 10, 11, 12, 13, 14, 28, 42})
+API_KEYS: Final = COMMITS | {FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS}
 
 SUSPECTS_KEPT: Final = 16
 TOPICS_KEPT: Final = 32

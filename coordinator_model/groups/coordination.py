@@ -13,6 +13,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
+from coordinator_model.codes import (
+    COMMITS,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_MOVES,
+    COORDINATOR_NOT_AVAILABLE,
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    GROUP_MAX_SIZE_REACHED,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    NOT_COORDINATOR,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    UNKNOWN_SERVER_ERROR,
+)
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.watch import NOTHING, Happening
@@ -21,16 +37,10 @@ from coordinator_model.groups.words import response_evidence
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
-#: commits, FindCoordinator, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, TxnOffsetCommit, DeleteGroups
-API_KEYS: Final = frozenset({8, 10, 11, 12, 13, 14, 28, 42})
-_FIND, _JOIN, _HEARTBEAT, _LEAVE, _SYNC, _DELETE = 10, 11, 12, 13, 14, 42
-_COMMITS: Final = frozenset({8, 28})
+API_KEYS: Final = COMMITS | {FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS}
 TURNS: Final = 3  #: so often two brokers must have acted in turns to be worth a word
 _ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: spells
-_ACTS: Final = frozenset({8, 11, 13, 14, 28})  # a success of these changes the group
-
-UNKNOWN_ERROR, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, REBALANCE_IN_PROGRESS, GROUP_FULL = -1, 14, 15, 16, 27, 81
-_MOVES: Final = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
+_ACTS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}  # a success of these changes the group
 
 SAME_MOVE_US: Final = 10_000_000
 FLAPS_US: Final = 60_000_000  #: a move that is still not over after this long, with this many changes, is no move
@@ -179,7 +189,7 @@ class Coordination:
     told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
-        if exchange.api_key in _COMMITS and next(group.present_members(), None) is None:
+        if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
             group.changed = True  # nothing else makes the timers look at a group without members
         return NOTHING
 
@@ -190,13 +200,13 @@ class Coordination:
             self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
         happenings: list[Happening] = []
         moved, self.moved = self.moved, False
-        if exchange.api_key == _FIND:
+        if exchange.api_key == FIND_COORDINATOR:
             moved = self._named(group, exchange, body) or moved
         if moved:
             happenings.append(self._moved(exchange))
-        if REBALANCE_IN_PROGRESS in errors and exchange.api_key == _HEARTBEAT:
+        if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
             self.told_us = exchange.res_us
-        if UNKNOWN_ERROR in errors:
+        if UNKNOWN_SERVER_ERROR in errors:
             happenings.append(InternalError(exchange))
         happenings.extend(self._refusals(exchange, errors))
         if exchange.api_key in _ACTS and 0 in errors:
@@ -269,27 +279,29 @@ class Coordination:
 
     def _refusals(self, exchange: Exchange, errors: set[int]) -> list[Happening]:
         happenings: list[Happening] = []
-        finding = exchange.api_key == _FIND
-        if LOADING in errors:
-            happenings.append(KeepsLoading(exchange, self._spell("loading", exchange, LOADING)))
-            if exchange.api_key == _SYNC:
-                happenings.append(SyncWhileLoading(exchange, self._spell("sync while loading", exchange, LOADING).times))
+        finding = exchange.api_key == FIND_COORDINATOR
+        if COORDINATOR_LOAD_IN_PROGRESS in errors:
+            happenings.append(KeepsLoading(exchange, self._spell("loading", exchange, COORDINATOR_LOAD_IN_PROGRESS)))
+            if exchange.api_key == SYNC_GROUP:
+                happenings.append(
+                    SyncWhileLoading(exchange, self._spell("sync while loading", exchange, COORDINATOR_LOAD_IN_PROGRESS).times)
+                )
         elif not finding:
             self.spells.pop("loading", None)
-        if NOT_AVAILABLE in errors:
+        if COORDINATOR_NOT_AVAILABLE in errors:
             name = "not found" if finding else "not available"
-            happenings.append(NotAvailable(exchange, self._spell(name, exchange, NOT_AVAILABLE)))
-        elif not errors & _MOVES:
+            happenings.append(NotAvailable(exchange, self._spell(name, exchange, COORDINATOR_NOT_AVAILABLE)))
+        elif not errors & COORDINATOR_MOVES:
             self.spells.pop("not found", None)
             if not finding and 0 in errors:
                 self.spells.pop("not available", None)
         if NOT_COORDINATOR in errors and exchange.broker in self.named:
             happenings.append(self._point(exchange))
-        if GROUP_FULL in errors:
+        if GROUP_MAX_SIZE_REACHED in errors:
             since_us = exchange.res_us - MINUTE_US
             self.full_us = (*(at_us for at_us in self.full_us[-2:] if at_us >= since_us), exchange.res_us)
             happenings.append(GroupFull(exchange, len(self.full_us)))
-        if errors & _MOVES:
+        if errors & COORDINATOR_MOVES:
             self._stepped_down(exchange.broker)
         return happenings
 
@@ -357,7 +369,7 @@ class Coordination:
     # ------------------------------------------------------------------------------------------------ what survives
 
     def _survived(self, group: ClassicGroup, exchange: Exchange, body: Any, *, moved: bool) -> list[Happening]:
-        generation = body.generation_id if exchange.api_key == _JOIN else exchange.generation
+        generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
         if group.kind != "classic" or generation < 0:
             return []
         lost: list[Happening] = []
@@ -370,7 +382,9 @@ class Coordination:
             if not fell and _same_life(group, exchange, known):
                 lost.append(Lost(exchange, generation, known))
         known = self.persisted
-        if exchange.api_key == _SYNC and (known is None or (generation, group.incarnation) > (known.generation, known.incarnation)):
+        if exchange.api_key == SYNC_GROUP and (
+            known is None or (generation, group.incarnation) > (known.generation, known.incarnation)
+        ):
             newest = group.round
             roster = newest.roster if newest is not None and newest.generation == generation else None
             members = tuple(crc32(id_.encode()) for id_ in list(roster or ())[:ROSTER_KEPT])
@@ -402,7 +416,7 @@ def _same_life(group: ClassicGroup, exchange: Exchange, persisted: Persisted) ->
 
 def heard(group: ClassicGroup) -> Iterator[tuple[Member, int]]:
     """Present members whose last heartbeat proved them members (success, or told to rejoin), and when that was asked."""
-    waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == _HEARTBEAT}
+    waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == HEARTBEAT}
     for member in group.present_members():
         if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
             yield member, member.heartbeat_us
@@ -419,12 +433,12 @@ def _count(group: ClassicGroup, api_key: int, errors: set[int]) -> None:
 def _errors(group: ClassicGroup, exchange: Exchange, body: Any) -> set[int]:
     """Every code that an answer holds for this group; 0 among them when something succeeded."""
     api_key = exchange.api_key
-    if api_key in _COMMITS:
+    if api_key in COMMITS:
         return {partition.error_code for topic in body.topics for partition in topic.partitions}
-    if api_key == _LEAVE:
+    if api_key == LEAVE_GROUP:
         return {entry.error_code for entry in body.members} if body.members and not body.error_code else {body.error_code}
-    if api_key == _FIND and body.coordinators:
+    if api_key == FIND_COORDINATOR and body.coordinators:
         return {answer.error_code for answer in body.coordinators if answer.key == group.name}
-    if api_key == _DELETE:
+    if api_key == DELETE_GROUPS:
         return {result.error_code for result in body.results if result.group_id == group.name}
     return {body.error_code}

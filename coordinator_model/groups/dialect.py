@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-Release = tuple[int, int]
+from coordinator_model.codes import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, SYNC_GROUP
 
-_JOIN_GROUP, _HEARTBEAT, _LEAVE_GROUP, _SYNC_GROUP, _OFFSET_COMMIT = 11, 12, 13, 14, 8
+Release = tuple[int, int]
 
 #: API → (version, first release that had it), ascending. Versions between two entries came with the lower one.
 FIRST_RELEASES: Final[dict[int, tuple[tuple[int, Release], ...]]] = {
-    _OFFSET_COMMIT: ((3, (0, 11)), (4, (2, 0)), (5, (2, 1)), (7, (2, 3)), (8, (2, 4)), (9, (3, 6)), (10, (4, 1))),
-    _JOIN_GROUP: (
+    OFFSET_COMMIT: ((3, (0, 11)), (4, (2, 0)), (5, (2, 1)), (7, (2, 3)), (8, (2, 4)), (9, (3, 6)), (10, (4, 1))),
+    JOIN_GROUP: (
         (1, (0, 10)), (2, (0, 11)), (3, (2, 0)), (4, (2, 2)), (5, (2, 3)), (6, (2, 4)), (7, (2, 5)), (8, (3, 2)),
     ),
-    _HEARTBEAT: ((1, (0, 11)), (2, (2, 0)), (3, (2, 3)), (4, (2, 4))),
-    _LEAVE_GROUP: ((1, (0, 11)), (2, (2, 0)), (3, (2, 4)), (5, (3, 2))),
-    _SYNC_GROUP: ((1, (0, 11)), (2, (2, 0)), (3, (2, 3)), (4, (2, 4)), (5, (2, 5))),
+    HEARTBEAT: ((1, (0, 11)), (2, (2, 0)), (3, (2, 3)), (4, (2, 4))),
+    LEAVE_GROUP: ((1, (0, 11)), (2, (2, 0)), (3, (2, 4)), (5, (3, 2))),
+    SYNC_GROUP: ((1, (0, 11)), (2, (2, 0)), (3, (2, 3)), (4, (2, 4)), (5, (2, 5))),
 }  # fmt: skip
 
 

@@ -29,6 +29,8 @@ class Actor(NamedTuple):
 
 NOBODY: Final = Actor(None, "", "", "")
 
+REPLACEMENTS_KEPT: Final = 12  #: of an instance; likewise of those who were fenced for one
+
 
 class JoinAsk(NamedTuple):
     """What a JoinGroup request asked for."""

@@ -13,6 +13,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from coordinator_model.codes import (
+    DELETE_GROUPS,
+    FENCED_INSTANCE_ID,
+    GROUP_MAX_SIZE_REACHED,
+    HEARTBEAT,
+    ILLEGAL_GENERATION,
+    INSTANCE_SINCE,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    MEMBER_ID_REQUIRED,
+    OFFSET_COMMIT,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    TWO_STEP_JOIN_SINCE,
+    UNKNOWN_MEMBER_ID,
+)
 from coordinator_model.groups.dialect import Dialect
 from coordinator_model.groups.facts import (
     Actor,
@@ -52,15 +68,7 @@ from coordinator_model.groups.words import host_of, request_evidence, response_e
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
-_OFFSET_COMMIT, _JOIN_GROUP, _HEARTBEAT, _LEAVE_GROUP, _SYNC_GROUP, _DELETE_GROUPS = 8, 11, 12, 13, 14, 42
-API_KEYS: Final = frozenset({_OFFSET_COMMIT, _JOIN_GROUP, _HEARTBEAT, _LEAVE_GROUP, _SYNC_GROUP, _DELETE_GROUPS})
-
-_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS = 22, 25, 27
-_MEMBER_ID_REQUIRED, _GROUP_MAX_SIZE_REACHED, _FENCED_INSTANCE_ID = 79, 81, 82
-
-#: API → first version whose request carries group.instance.id (KIP-345)
-INSTANCE_SINCE: Final = {_OFFSET_COMMIT: 7, _JOIN_GROUP: 5, _HEARTBEAT: 3, _SYNC_GROUP: 3}
-TWO_STEP_JOIN_SINCE: Final = 4  #: JoinGroup v4: without a member id it is answered MEMBER_ID_REQUIRED (KIP-394)
+API_KEYS: Final = frozenset({OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS})
 
 HANDED_OUT_KEPT: Final = 64
 DOUBTS_KEPT: Final = 4
@@ -96,7 +104,7 @@ class Identity:
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
         api_key = exchange.api_key
-        if api_key == _SYNC_GROUP:
+        if api_key == SYNC_GROUP:
             newest = group.round
             if (
                 self.fresh is not None
@@ -108,10 +116,10 @@ class Identity:
                 )
             ):
                 self.fresh = None
-        elif api_key in {_JOIN_GROUP, _LEAVE_GROUP}:
+        elif api_key in {JOIN_GROUP, LEAVE_GROUP}:
             # Before anybody was told to rejoin, this may be what started the join phase.
             self.lone = tuple(one for one in self.lone if one[2])
-        if api_key != _JOIN_GROUP:
+        if api_key != JOIN_GROUP:
             return NOTHING
         if exchange.member_id:
             self.ahead.pop(exchange.member_id, None)
@@ -126,22 +134,20 @@ class Identity:
     def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         api_key = exchange.api_key
         self.dialect = self.dialect.heard(api_key, exchange.api_version)
-        if api_key == _DELETE_GROUPS:
+        if api_key == DELETE_GROUPS:
             if any(result.group_id == group.name and result.error_code == 0 for result in body.results):
                 self.born_us = None
             return NOTHING
-        if api_key == _LEAVE_GROUP:
+        if api_key == LEAVE_GROUP:
             return tuple(self._left(group, exchange, body))
         happenings: list[Happening] = []
-        if api_key == _JOIN_GROUP:
+        if api_key == JOIN_GROUP:
             happenings.extend(self._join_answered(group, exchange, body))
-        elif api_key == _SYNC_GROUP and self.fresh is not None and (exchange.error, exchange.generation) == (0, self.fresh[0]):
+        elif api_key == SYNC_GROUP and self.fresh is not None and (exchange.error, exchange.generation) == (0, self.fresh[0]):
             self.fresh = None
-        if exchange.error == _REBALANCE_IN_PROGRESS:
+        if exchange.error == REBALANCE_IN_PROGRESS:
             self.lone = tuple((key, generation, True) for key, generation, _ in self.lone)
-        elif (
-            exchange.error in {_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID} and exchange.member_id in group.members
-        ):
+        elif exchange.error in {ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID} and exchange.member_id in group.members:
             self._doubt(group, exchange)
             self._look_ahead(group, exchange)
         self._mind()
@@ -191,7 +197,7 @@ class Identity:
                 self.odd = (*self.odd[1 - ODD_KEPT :], exchange.key)
                 self._mind()
                 group.cold_changed = True
-            if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == _JOIN_GROUP):
+            if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == JOIN_GROUP):
                 happenings.append(Inconsistent(exchange, member))
         return tuple(happenings)
 
@@ -241,11 +247,11 @@ class Identity:
             happenings.append(Malformed(exchange, body.generation_id, body.member_id))
         new = not exchange.member_id and exchange.instance_id is None
         two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
-        if (exchange.error == 0 and new and two_step) or (exchange.error == _MEMBER_ID_REQUIRED and not (new and two_step)):
+        if (exchange.error == 0 and new and two_step) or (exchange.error == MEMBER_ID_REQUIRED and not (new and two_step)):
             happenings.append(IdMishandled(exchange))
         if exchange.error == 0:
             happenings.extend(self._joined(group, exchange, body, new=new))
-        elif exchange.error == _MEMBER_ID_REQUIRED:
+        elif exchange.error == MEMBER_ID_REQUIRED:
             self.handed_out = (*self.handed_out, crc32(body.member_id.encode()))
             happenings.append(NewId(exchange, body.member_id, _abandoned(group, exchange)))
         elif exchange.member_id:
@@ -310,11 +316,11 @@ class Identity:
 
     def _join_refused(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
         member = group.members[exchange.member_id]
-        if exchange.error == _GROUP_MAX_SIZE_REACHED and member.proven_us is not None:
+        if exchange.error == GROUP_MAX_SIZE_REACHED and member.proven_us is not None:
             return [OverCapacity(exchange, member)]
         assert isinstance(exchange.ask, JoinAsk)
         if (
-            exchange.error == _UNKNOWN_MEMBER_ID
+            exchange.error == UNKNOWN_MEMBER_ID
             and group.kind == "classic"
             and self.born_us is not None
             and exchange.inv_us > self.born_us + exchange.ask.session_timeout_ms * 1_000
@@ -333,11 +339,11 @@ class Identity:
             return
         before_us = exchange.effective_us - _skew_us(group)
         by_others = False
-        if exchange.error == _ILLEGAL_GENERATION:
+        if exchange.error == ILLEGAL_GENERATION:
             if newest.generation != exchange.generation or not group.lasts(newest, exchange.effective_us):
                 return
             by_others = True
-        elif exchange.error == _UNKNOWN_MEMBER_ID:
+        elif exchange.error == UNKNOWN_MEMBER_ID:
             tells = Dialect().heard(exchange.api_key, exchange.api_version).tells_unloaded_groups
             if not tells or not _known_so(group, exchange):
                 return
@@ -346,7 +352,7 @@ class Identity:
                 return
         elif not _rightful(group, exchange, member, before_us):
             return
-        proof = member.joined_frame if exchange.error != _ILLEGAL_GENERATION and member.joined_frame is not None else newest.proof
+        proof = member.joined_frame if exchange.error != ILLEGAL_GENERATION and member.joined_frame is not None else newest.proof
         doubt = Doubt(
             exchange.error,
             member.id,
@@ -366,7 +372,7 @@ class Identity:
         member = group.members[exchange.member_id]
         highest = max(self.highest, group.generation_seen or 0)
         if (
-            exchange.error == _FENCED_INSTANCE_ID
+            exchange.error == FENCED_INSTANCE_ID
             or group.kind != "classic"
             or group.round is None
             or member.proven_us is None
@@ -381,16 +387,16 @@ class Identity:
 
     def _clear_up(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
         """Whether this success shows that an earlier refusal was wrong."""
-        joins = exchange.api_key == _JOIN_GROUP
+        joins = exchange.api_key == JOIN_GROUP
         member_id = body.member_id if joins else exchange.member_id
         generation = body.generation_id if joins else exchange.generation
-        settled = exchange.error == 0 and exchange.api_key != _OFFSET_COMMIT  # no join phase was under way
+        settled = exchange.error == 0 and exchange.api_key != OFFSET_COMMIT  # no join phase was under way
         wrong, left = [], []
         stale_us = exchange.res_us - group.settings.quiet_ms * 1_000
         for doubt in self.doubts:
             after = doubt.res_us + _skew_us(group) < exchange.effective_us
-            same = doubt.member_id == member_id and doubt.error != _ILLEGAL_GENERATION
-            unbroken = doubt.by_others and generation == doubt.generation and (settled or doubt.error == _ILLEGAL_GENERATION)
+            same = doubt.member_id == member_id and doubt.error != ILLEGAL_GENERATION
+            unbroken = doubt.by_others and generation == doubt.generation and (settled or doubt.error == ILLEGAL_GENERATION)
             if after and (same or unbroken):
                 wrong.append(doubt)
             elif doubt.res_us > stale_us:
@@ -405,7 +411,7 @@ class Identity:
         for doubt in self.doubts:
             holder_id = holders.get(doubt.instance_id) if doubt.instance_id is not None else None
             after = doubt.res_us + _skew_us(group) < exchange.effective_us
-            if doubt.error == _FENCED_INSTANCE_ID and holder_id is not None and after:
+            if doubt.error == FENCED_INSTANCE_ID and holder_id is not None and after:
                 holder = group.members.get(holder_id)
                 earlier = holder is not None and holder.gone == "replaced" and holder.joined_us < doubt.joined_us
                 if holder_id == doubt.member_id or earlier:
@@ -427,7 +433,7 @@ class Identity:
     def _left(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
         assert isinstance(exchange.ask, LeaveAsk)
         happenings: list[Happening] = []
-        if body.error_code not in {0, _UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID}:
+        if body.error_code not in {0, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
             return happenings
         outcomes = [entry.error_code for entry in body.members] or [body.error_code]
         for (id_, instance_id), outcome in zip(exchange.ask.members, outcomes, strict=False):
@@ -458,14 +464,14 @@ def _same_client(one: Actor, other: Actor) -> bool:
 
 def _validated(group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
     """Whether the answer proves that the request's member and generation were the group's."""
-    if exchange.api_key == _OFFSET_COMMIT:
+    if exchange.api_key == OFFSET_COMMIT:
         accepted = any(partition.error_code == 0 for topic in body.topics for partition in topic.partitions)
         return accepted and exchange.generation >= 0
-    if exchange.api_key == _HEARTBEAT:
-        if exchange.error == _REBALANCE_IN_PROGRESS:
-            return exchange.api_version >= INSTANCE_SINCE[_HEARTBEAT]  # as of 2.3 it is checked before the state
+    if exchange.api_key == HEARTBEAT:
+        if exchange.error == REBALANCE_IN_PROGRESS:
+            return exchange.api_version >= INSTANCE_SINCE[HEARTBEAT]  # as of 2.3 it is checked before the state
         return exchange.error == 0 and not group.loading_near(exchange.broker, exchange.res_us)
-    return exchange.error == 0 and exchange.api_key in {_JOIN_GROUP, _SYNC_GROUP}
+    return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 
 
 def _is_malformed(dialect: Dialect, exchange: Exchange, body: Any) -> bool:
@@ -505,7 +511,7 @@ def _rightful(group: ClassicGroup, exchange: Exchange, member: Member, before_us
     if instance is None or instance.member_id != member.id or instance.tried_us >= before_us:
         return False
     return not any(
-        waiting.api_key == _JOIN_GROUP and not waiting.member_id and waiting.instance_id == instance.id
+        waiting.api_key == JOIN_GROUP and not waiting.member_id and waiting.instance_id == instance.id
         for waiting in group.open.values()
     )
 
@@ -560,7 +566,7 @@ def _nothing_else_moves(group: ClassicGroup, exchange: Exchange) -> bool:
         return False
     if any(one.replacements and one.replacements[-1][0] >= newest.proven_us for one in group.instances.values()):
         return False
-    if any(open_.api_key in {_JOIN_GROUP, _LEAVE_GROUP} and open_ is not exchange for open_ in group.open.values()):
+    if any(open_.api_key in {JOIN_GROUP, LEAVE_GROUP} and open_ is not exchange for open_ in group.open.values()):
         return False
     for id_ in newest.roster:
         member = group.members.get(id_)

@@ -14,29 +14,38 @@ from dataclasses import dataclass, field
 from operator import le
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from coordinator_model.codes import (
+    COMMITS,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+    UNKNOWN_MEMBER_ID,
+)
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.coordination import heard
 from coordinator_model.groups.facts import Actor, CommitAsk, Exchange, Member, Refusals, Round, SyncAsk
 from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
-from coordinator_model.pulse import OFFSET_COMMIT, OFFSET_SIZE, Commits
+from coordinator_model.pulse import OFFSET_SIZE, Commits
 from coordinator_model.wire import DecodeError, decode_assignment
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
-API_KEYS: Final = frozenset({8, 11, 13, 14, 28})  # OffsetCommit, JoinGroup, LeaveGroup, SyncGroup, TxnOffsetCommit
-_COMMIT, _JOIN, _SYNC, _TXN_COMMIT = OFFSET_COMMIT, 11, 14, 28
-_COMMITS: Final = frozenset({_COMMIT, _TXN_COMMIT})
+API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
 POSITIONS_KEPT: Final = 256
 HOLDINGS_KEPT: Final = 256
 KEPT: Final = 32  #: members whose commits are refused, clients whose commits are rejected, committers that are no members
 _LARGEST_PARTITION: Final = 65_535
-_NAMED_ALIKE: Final = {_COMMIT: 10, _TXN_COMMIT: 6}  # from these versions on topics are named by id, as no assignment names them
+_NAMED_ALIKE: Final = {
+    OFFSET_COMMIT: 10,
+    TXN_OFFSET_COMMIT: 6,
+}  # from these versions on topics are named by id, as no assignment names them
 
-UNKNOWN_MEMBER_ID: Final = 25
 #: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH: refused for who it is from
 REFUSALS: Final = (22, 25, 82, 113)
 #: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for what it asks
@@ -149,9 +158,9 @@ class Offsets:
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         api_key = exchange.api_key
-        if api_key in _COMMITS:
+        if api_key in COMMITS:
             return self._commit_asked(group, exchange, body)
-        if api_key == _JOIN:
+        if api_key == JOIN_GROUP:
             self.joins_out += 1
             self.refused.pop(exchange.member_id, None)
             if exchange.member_id in group.issued:
@@ -162,17 +171,17 @@ class Offsets:
 
     def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         api_key = exchange.api_key
-        if api_key in _COMMITS:
+        if api_key in COMMITS:
             return self._commit_answered(group, exchange, body)
-        if api_key == _JOIN:
+        if api_key == JOIN_GROUP:
             newest = group.round
             if newest is not None and newest.proven_us == exchange.res_us:
                 if self.generation is not None and newest.generation <= self.generation:
                     self._forget_positions(None)  # they may be of a group of this name that is no more
-                self.joins_out = sum(1 for waiting in group.open.values() if waiting.api_key == _JOIN)
+                self.joins_out = sum(1 for waiting in group.open.values() if waiting.api_key == JOIN_GROUP)
             else:
                 self.joins_out -= 1
-        elif api_key == _SYNC and exchange.error == 0 and group.kind == "classic":
+        elif api_key == SYNC_GROUP and exchange.error == 0 and group.kind == "classic":
             self._assigned(group, exchange, body)
         return NOTHING
 
@@ -234,7 +243,7 @@ class Offsets:
                 ):
                     other.ask = other.ask._replace(overlaps=True)
                     exchange.ask = exchange.ask._replace(overlaps=True)
-        elif exchange.api_key == _TXN_COMMIT and exchange.api_version >= 3 and exchange.generation < 0:
+        elif exchange.api_key == TXN_OFFSET_COMMIT and exchange.api_version >= 3 and exchange.generation < 0:
             return (Unfenced(exchange, body.transactional_id),)
         return NOTHING
 
@@ -294,7 +303,7 @@ class Offsets:
             return NOTHING
         happenings: list[Happening] = []
         completing = self._completing(group, exchange)
-        if completing is not None and exchange.api_key == _COMMIT:
+        if completing is not None and exchange.api_key == OFFSET_COMMIT:
             happenings.append(CommittedEarly(exchange, completing))
         committer = _identity(group, exchange.member_id, exchange.instance_id)
         named = ((topic, partition) for topic, partitions, _ in ask.topics for partition in partitions)
@@ -348,7 +357,7 @@ class Offsets:
         if committer not in self.committers:
             self.committers = (*self.committers, committer)
         index = self.committers.index(committer)
-        decided = exchange.api_key == _COMMIT  # a transaction may still be aborted
+        decided = exchange.api_key == OFFSET_COMMIT  # a transaction may still be aborted
         rival, taken, back = -1, [], []
         for topic, partitions, offsets in ask.topics:
             known = self.committed.get(topic, {})
@@ -471,7 +480,9 @@ def _unpacked(offsets: bytes) -> tuple[int, ...]:
 
 def _is_simple(exchange: Exchange) -> bool:
     """Whether it could name a member and does not. Version 0 could not, and was not for the coordinator."""
-    return exchange.api_key == _COMMIT and exchange.api_version >= 1 and not exchange.member_id and exchange.instance_id is None
+    return (
+        exchange.api_key == OFFSET_COMMIT and exchange.api_version >= 1 and not exchange.member_id and exchange.instance_id is None
+    )
 
 
 def _keep(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:

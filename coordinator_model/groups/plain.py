@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.codes import HEARTBEAT, OFFSET_COMMIT
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.sessions import SLOW_US
 from coordinator_model.groups.state import State
-from coordinator_model.pulse import HEARTBEAT, OFFSET_COMMIT, Commits, Run
+from coordinator_model.pulse import Commits, Run
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.record import MirrorRecord
 

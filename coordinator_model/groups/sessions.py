@@ -9,6 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from coordinator_model.codes import (
+    HEARTBEAT,
+    HEARTBEAT_VALIDATES_SINCE,
+    INVALID_SESSION_TIMEOUT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+)
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.facts import Actor, Exchange, LeaveAsk, Member
 from coordinator_model.groups.state import State
@@ -18,10 +28,7 @@ from coordinator_model.groups.words import request_evidence
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 API_KEYS: Final = frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
-NONE, INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS = 0, 26, 27
-HEARTBEAT_VALIDATES_SINCE: Final = 3  #: Heartbeat v3 exists since brokers 2.3, which check member and generation before the state
 
 SLOW_US: Final = 2_000_000  #: a third of the shortest session that brokers allow by default
 SLOW_WINDOW_US: Final = 60_000_000

@@ -11,6 +11,17 @@ from dataclasses import dataclass, field
 from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from coordinator_model.codes import (
+    COORDINATOR_MOVES,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    TWO_STEP_JOIN_SINCE,
+)
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.facts import NOBODY, Actor, Exchange, JoinAsk, LeaveAsk, Member, Orphan, Round
 from coordinator_model.groups.state import State
@@ -21,12 +32,8 @@ from coordinator_model.wire import DecodeError, decode_subscription
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
-FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 10, 11, 12, 13, 14
 API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
-NONE, REBALANCE_IN_PROGRESS = 0, 27
-COORDINATOR_MOVES: Final = frozenset({14, 15, 16})
 
-ID_REQUIRED_SINCE: Final = 4  #: JoinGroup v4: whoever has no member id yet is given one first, and starts nothing (KIP-394)
 MINUTE_US: Final = 60_000_000
 TRIES_SPAN_US: Final = 10_000_000  #: clients find a coordinator that is there sooner than this
 LONG_US: Final = 15 * MINUTE_US  #: how far back anything here is remembered
@@ -462,7 +469,7 @@ def _seen_late(group: ClassicGroup, exchange: Exchange) -> str:
             continue
         if asked.instance_id is not None:
             return STATIC_RETURNED
-        if asked is exchange or asked.api_version < ID_REQUIRED_SINCE:
+        if asked is exchange or asked.api_version < TWO_STEP_JOIN_SINCE:
             return NEW_MEMBER
     return NOT_SEEN
 

@@ -10,16 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.assignments import (
-    BLANK,
-    EMPTIED,
-    SWAPPED,
-    RivalClaims,
-    Suspect,
-    SyncAsked,
-    is_leader,
-    window_us,
-)
+from coordinator_model.groups.assignments import BLANK, EMPTIED, SWAPPED, RivalClaims, Suspect, SyncAsked, is_leader, window_us
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import SyncAsk
 from coordinator_model.groups.plans import KEPT, Flaws

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from coordinator_model.codes import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED, JOIN_GROUP, SYNC_GROUP
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import GROUP_MAX_SIZE_REACHED, JOIN_GROUP, LOADING, SYNC_GROUP, ClassicGroup
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.coordination import (
     GroupFull,
     InternalError,
@@ -225,7 +226,7 @@ def _loads_long(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
         "commit, and "
         "heartbeats tell nothing.",
         f"COORDINATOR_LOAD_IN_PROGRESS {spell.times} times over {seconds(spell.lasted_us)}",
-        (spell.frame, response_evidence(exchange, LOADING)),
+        (spell.frame, response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
     )
 
 
@@ -237,7 +238,7 @@ def _sync_while_loading(group: ClassicGroup, sync: SyncWhileLoading) -> Breach:
         f"A SyncGroup of member {exchange.member_id} {whom(exchange.actor)} in group {group.name} was answered "
         "COORDINATOR_LOAD_IN_PROGRESS, which Java consumers hand to the application as an exception.",
         "SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS",
-        (request_evidence(exchange), response_evidence(exchange, LOADING)),
+        (request_evidence(exchange), response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
         actor=exchange.actor,
         member_id=exchange.member_id,
         instance_id=exchange.instance_id,

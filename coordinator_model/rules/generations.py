@@ -8,14 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_model.codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import (
-    ILLEGAL_GENERATION,
-    REBALANCE_IN_PROGRESS,
-    ClassicGroup,
-    request_evidence,
-    response_evidence,
-)
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Ahead
 from coordinator_model.groups.happenings import (
     Accepted,
@@ -27,6 +22,7 @@ from coordinator_model.groups.happenings import (
     Regressed,
     TwoRosters,
 )
+from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 

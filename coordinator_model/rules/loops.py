@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup, request_evidence
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.timeline import (
     LEADER_REJOINED,
     LONG_US,
@@ -24,6 +24,7 @@ from coordinator_model.groups.timeline import (
     Rebalanced,
     Settled,
 )
+from coordinator_model.groups.words import request_evidence
 from coordinator_model.rules.base import Breach, FrameRule, about, admission, seconds, who, whom
 
 _STORM = 5  #: generations within the window

@@ -5,14 +5,9 @@ The trap: UNKNOWN_MEMBER_ID is how every eviction is told, and clients recover f
 
 from __future__ import annotations
 
+from coordinator_model.codes import GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import (
-    GROUP_MAX_SIZE_REACHED,
-    UNKNOWN_MEMBER_ID,
-    ClassicGroup,
-    request_evidence,
-    response_evidence,
-)
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Exchange
 from coordinator_model.groups.happenings import (
     Accepted,
@@ -28,7 +23,7 @@ from coordinator_model.groups.happenings import (
     OverCapacity,
     Refused,
 )
-from coordinator_model.groups.words import host_of
+from coordinator_model.groups.words import host_of, request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, loads_after_all, still_refused
 from coordinator_model.rules.static import successor_of

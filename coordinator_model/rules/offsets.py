@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from coordinator_model.codes import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 from coordinator_model.findings import Blame, Certainty, Evidence, Severity
-from coordinator_model.groups.classic import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, ClassicGroup
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import CommitAsk, Exchange, Member
 from coordinator_model.groups.offsets import (
     CommitRefused,

@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.assignments import (
-    AHEAD,
+from coordinator_model.codes import (
     DELETE_GROUPS,
     FIND_COORDINATOR,
+    HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
-    ORDER,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
+)
+from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.groups.assignments import (
+    AHEAD,
+    ORDER,
     Failed,
     JoinAnswered,
     NoCommonProtocol,
@@ -55,8 +58,6 @@ from coordinator_model.rules.base import (
 )
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name
 
-_HEARTBEAT: Final = 12
-
 LEGAL_ERRORS: Final[dict[int, Mapping[int, int]]] = {
     # API → error code → first version of the API in whose answers it may stand, in the order in which a coordinator checks. Brokers'
     # differences are joined: what any release since 2.0 may answer is legal.
@@ -81,7 +82,7 @@ LEGAL_ERRORS: Final[dict[int, Mapping[int, int]]] = {
         25: 0, 82: 3, 22: 0,
         23: 5,  # another protocol type or name, or none (KIP-559)
     },
-    _HEARTBEAT: {
+    HEARTBEAT: {
         35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 25: 0, 82: 3, 22: 0, 27: 0,
         14: 0,  # not from a stock broker, which answers success while it loads; but harmless
     },

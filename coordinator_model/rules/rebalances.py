@@ -10,19 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from coordinator_model.codes import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import (
-    HEARTBEAT,
-    ILLEGAL_GENERATION,
-    JOIN_GROUP,
-    ClassicGroup,
-    request_evidence,
-    response_evidence,
-)
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Exchange, IssuedId, Member, Orphan, Round
 from coordinator_model.groups.happenings import Refused, ToldToRejoin
 from coordinator_model.groups.state import State
 from coordinator_model.groups.timeline import NotRecovered
+from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.wire import API_NAMES

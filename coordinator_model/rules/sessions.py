@@ -7,8 +7,9 @@ ended long ago.
 
 from __future__ import annotations
 
+from coordinator_model.codes import JOIN_GROUP
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import JOIN_GROUP, ClassicGroup, request_evidence, response_evidence
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.happenings import FellSilent
 from coordinator_model.groups.sessions import (
@@ -22,6 +23,7 @@ from coordinator_model.groups.sessions import (
     ThinMargin,
     Throttled,
 )
+from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES
 

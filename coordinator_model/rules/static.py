@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_model.codes import FENCED_INSTANCE_ID, JOIN_GROUP, REBALANCE_IN_PROGRESS
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import (
-    FENCED_INSTANCE_ID,
-    JOIN_GROUP,
-    REBALANCE_IN_PROGRESS,
-    ClassicGroup,
-    request_evidence,
-    response_evidence,
-)
+from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Exchange, Instance, JoinAsk, Member
 from coordinator_model.groups.happenings import (
     Accepted,
@@ -29,6 +23,7 @@ from coordinator_model.groups.happenings import (
     WentOnFenced,
 )
 from coordinator_model.groups.state import State
+from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from coordinator_model.codes import HEARTBEAT, OFFSET_COMMIT
 from coordinator_model.pulse import (
     CORRELATION_BEGINS,
     CORRELATION_ENDS,
     CORRELATION_SIZE,
     GENERATION_SIZE,
-    HEARTBEAT,
-    OFFSET_COMMIT,
     OFFSET_SIZE,
     Constants,
     Places,

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from coordinator_model import coordinator as module
 from coordinator_model import wire
+from coordinator_model.codes import HEARTBEAT, OFFSET_COMMIT
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Finding
 from coordinator_model.groups import plain
 from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.pulse import HEARTBEAT, OFFSET_COMMIT, Commits, Constants, Pulse, Run, places_of
+from coordinator_model.pulse import Commits, Constants, Pulse, Run, places_of
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from tests.coordinator_model import conversation
 from tests.coordinator_model.conversation import Conversation

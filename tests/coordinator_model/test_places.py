@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model import wire
-from coordinator_model.pulse import OFFSET_COMMIT, Constants, Pulse, places_of
+from coordinator_model.codes import OFFSET_COMMIT
+from coordinator_model.pulse import Constants, Pulse, places_of
 
 OFFSETS = st.integers(-1, 2**63 - 1)
 NAMES = st.text(max_size=300)

@@ -9,8 +9,9 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Blame, Certainty, Severity, Status
-from coordinator_model.groups.classic import GONE_MEMBERS_KEPT, ISSUED_KEPT
+from coordinator_model.groups.classic import GONE_MEMBERS_KEPT
 from coordinator_model.groups.identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
+from coordinator_model.groups.joins import ISSUED_KEPT
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import live, replace, settled, static_group
 

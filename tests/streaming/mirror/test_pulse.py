@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator_model.codes import OFFSET_COMMIT
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.pulse import OFFSET_COMMIT
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror import apart, passage
