@@ -9,6 +9,7 @@ All of it is in memory, bounded, and gone when the process ends: a connection fi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -83,7 +84,7 @@ class _Lane:
 class _Connection:
     expected: int | None = None  #: lowest number not seen yet; None before the first
     ahead: set[int] = field(default_factory=set)  #: numbers seen above it
-    lanes: dict[int, _Lane] = field(default_factory=dict)
+    lanes: defaultdict[int, _Lane] = field(default_factory=lambda: defaultdict(_Lane))
 
 
 class Continuity:
@@ -141,7 +142,7 @@ class Continuity:
     def _exchange(self, record: MirrorRecord) -> bool | None:
         connection = self._connections.touch(record.connection)
         self._number(connection, record)
-        lane = connection.lanes.setdefault(record.partition, _Lane())
+        lane = connection.lanes[record.partition]
         exchange = (record.exchange, record.group)
         if record.kind is Kind.REQUEST:
             if lane.first is None:
@@ -169,7 +170,7 @@ class Continuity:
         connection = self._connections.touch(record.connection)
         if connection.expected is None:
             connection.expected = 0
-        lane = connection.lanes.setdefault(record.partition, _Lane())
+        lane = connection.lanes[record.partition]
         if lane.first is None:
             lane.first = 0
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pandas as pd
 
 from coordinator_model.wire import DecodeError, decode, groups_named, supported_versions
-from coordinator_model.wire.record import Kind, RecordError, unpack_record
+from coordinator_model.wire.reader import RecordReader
+from coordinator_model.wire.record import Kind, RecordError
 from streaming.quality.continuity import Continuity
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class Describer:
     """
 
     def __init__(self) -> None:
+        self._reader = RecordReader()
         self._continuity = Continuity()
         self._known: dict[tuple[bool, int, int, bytes], _Read] = {}
 
@@ -149,7 +151,7 @@ class Describer:
     def _describe(self, raw: Raw) -> Row | None:
         partition, offset, timestamp_ms, key, value, envelope = raw
         try:
-            record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
+            record = self._reader.read(partition, offset, key, value, envelope)
         except RecordError as error:
             missing = self._continuity.see_offset(partition, offset)
             if missing is None:
