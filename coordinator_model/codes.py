@@ -40,6 +40,9 @@ FENCED_INSTANCE_ID: Final = 82
 COORDINATOR_MOVES: Final = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 """Said by a broker that does not, or not yet, coordinate the group."""
 
+NOT_ADMITTED: Final = (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID)
+"""Said to whoever is not, or no longer, the member of the generation that it claims to be."""
+
 # --- versions -----------------------------------------------------------------------------------------------------------------------
 
 TWO_STEP_JOIN_SINCE: Final = 4

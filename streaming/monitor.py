@@ -67,7 +67,7 @@ class Monitor:
         self._tell = tell
         self._config = config
         self._model = model
-        self._writer = FindingsWriter(config.kafka, config.topics.findings)
+        self.writer = FindingsWriter(config.kafka, config.topics.findings)  #: of the driver's own
         self._mirror_watch = MirrorWatch(config, mirror, tell=tell)
         self._partitions = mirror.partitions
         self._silence = SilenceWatch(
@@ -94,7 +94,7 @@ class Monitor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._mirror_watch.__exit__(kind, error, trace)
         self._stop()
-        self._writer.flush(_FLUSH_S)
+        self.writer.flush(_FLUSH_S)
 
     def _stop(self) -> None:
         with nullcontext() if self._checks is None else self._checks.closing(self._config.job.stop_wait_s):
@@ -147,7 +147,7 @@ class Monitor:
             self._stalled(time.monotonic() - self._moved_at)
             return
         self.progress, self._moved_at, self._said_stalled = progress, time.monotonic(), False
-        self._writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
+        self.writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
 
     def _stalled(self, stalled_s: float) -> None:
         """While nothing is read, nothing can be said of the mirror."""

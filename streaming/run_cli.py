@@ -25,7 +25,7 @@ from streaming import checkpoint
 from streaming.config import ConfigError, Job, MonitorConfig, load
 from streaming.jvm import JvmError
 from streaming.logs import log_to
-from streaming.sinks.findings import FindingsReader, FindingsWriter, News
+from streaming.sinks.findings import FindingsReader, News
 from streaming.sinks.history import History
 from streaming.sinks.topics import Mirror, SetupError, prepare
 
@@ -95,12 +95,12 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
         for sentence in notes:
             screen.say(sentence)
         reader.catch_up(kafka.reach_timeout_s)
-        history = History(reader, FindingsWriter(kafka, topics.findings), topics.findings_days)
         screen.say(f"{describe_open(list(reader.open.values()))}; starting Spark on topic {mirror.topic}")
         with (
             _until_asked_to_end(stop),
             Monitor(configuration, mirror, lock=lock, published=list(reader.open.values()), tell=screen.say) as monitor,
         ):
+            history = History(reader, monitor.writer, topics.findings_days)
             screen.say("watching")
             while not stop.is_set():
                 for news in reader.poll(_POLL_S):

@@ -16,10 +16,8 @@ from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.codes import (
-    COMMITS,
     DELETE_GROUPS,
     FIND_COORDINATOR,
-    HEARTBEAT,
     INCONSISTENT_GROUP_PROTOCOL,
     JOIN_GROUP,
     LEAVE_GROUP,
@@ -29,6 +27,7 @@ from coordinator_model.codes import (
 )
 from coordinator_model.findings import Evidence
 from coordinator_model.groups import plans
+from coordinator_model.groups.asks import MODELLED_API_KEYS
 from coordinator_model.groups.facts import Actor, JoinAsk, SyncAsk
 from coordinator_model.groups.plans import CONSUMER, COOPERATIVE_STICKY, Flaws, Offer, Partitions
 from coordinator_model.groups.watch import NOTHING, Happening
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from coordinator_model.groups.facts import Exchange
 
 
-API_KEYS: Final = COMMITS | {FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS}
+API_KEYS: Final = MODELLED_API_KEYS
 
 SUSPECTS_KEPT: Final = 16
 TOPICS_KEPT: Final = 32

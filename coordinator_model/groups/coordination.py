@@ -30,6 +30,7 @@ from coordinator_model.codes import (
     UNKNOWN_SERVER_ERROR,
 )
 from coordinator_model.findings import Evidence
+from coordinator_model.groups.asks import MODELLED_API_KEYS
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import response_evidence
@@ -37,7 +38,7 @@ from coordinator_model.groups.words import response_evidence
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
-API_KEYS: Final = COMMITS | {FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS}
+API_KEYS: Final = MODELLED_API_KEYS
 TURNS: Final = 3  #: so often two brokers must have acted in turns to be worth a word
 _ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: spells
 _ACTS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}  # a success of these changes the group

@@ -18,11 +18,13 @@ from coordinator_model.codes import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     HEARTBEAT,
+    HEARTBEAT_VALIDATES_SINCE,
     ILLEGAL_GENERATION,
     INSTANCE_SINCE,
     JOIN_GROUP,
     LEAVE_GROUP,
     MEMBER_ID_REQUIRED,
+    NOT_ADMITTED,
     OFFSET_COMMIT,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
@@ -147,7 +149,7 @@ class Identity:
             self.fresh = None
         if exchange.error == REBALANCE_IN_PROGRESS:
             self.lone = tuple((key, generation, True) for key, generation, _ in self.lone)
-        elif exchange.error in {ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID} and exchange.member_id in group.members:
+        elif exchange.error in NOT_ADMITTED and exchange.member_id in group.members:
             self._doubt(group, exchange)
             self._look_ahead(group, exchange)
         self._mind()
@@ -469,7 +471,7 @@ def _validated(group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
         return accepted and exchange.generation >= 0
     if exchange.api_key == HEARTBEAT:
         if exchange.error == REBALANCE_IN_PROGRESS:
-            return exchange.api_version >= INSTANCE_SINCE[HEARTBEAT]  # as of 2.3 it is checked before the state
+            return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
         return exchange.error == 0 and not group.loading_near(exchange.broker, exchange.res_us)
     return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 

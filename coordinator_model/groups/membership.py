@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.codes import (
     COORDINATOR_MOVES,
-    FENCED_INSTANCE_ID,
     HEARTBEAT_VALIDATES_SINCE,
-    ILLEGAL_GENERATION,
     JOIN_GROUP,
     NONE,
+    NOT_ADMITTED,
     REBALANCE_IN_PROGRESS,
-    UNKNOWN_MEMBER_ID,
 )
 from coordinator_model.groups.facts import Exchange, LeaveAsk, Round, SyncAsk
 from coordinator_model.groups.happenings import Accepted, ToldToRejoin
@@ -56,7 +54,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[H
     group.changed = True
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
-    if error in {ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
+    if error in NOT_ADMITTED:
         return group.refuse(exchange, error)
     newest = group.round
     current = newest is None or newest.generation == exchange.generation
@@ -128,7 +126,7 @@ def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
         return _heartbeat_accepted(group, exchange)
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
-    if error in {ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
+    if error in NOT_ADMITTED:
         return group.refuse(exchange, error)
     if error == REBALANCE_IN_PROGRESS and exchange.member_id:
         return _heartbeat_told_to_rejoin(group, exchange, newest)
@@ -226,7 +224,7 @@ def commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple
     if codes & COORDINATOR_MOVES:
         exchange.error = min(codes & COORDINATOR_MOVES)
         return group.coordinator_moves(exchange)
-    for error in (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID):
+    for error in NOT_ADMITTED:
         if error in codes:
             exchange.error = error
             return group.refuse(exchange, error) if exchange.generation >= 0 else NOTHING

@@ -41,10 +41,8 @@ POSITIONS_KEPT: Final = 256
 HOLDINGS_KEPT: Final = 256
 KEPT: Final = 32  #: members whose commits are refused, clients whose commits are rejected, committers that are no members
 _LARGEST_PARTITION: Final = 65_535
-_NAMED_ALIKE: Final = {
-    OFFSET_COMMIT: 10,
-    TXN_OFFSET_COMMIT: 6,
-}  # from these versions on topics are named by id, as no assignment names them
+#: API → first version in which topics are named by id, as no assignment names them
+_NAMED_ALIKE: Final = {OFFSET_COMMIT: 10, TXN_OFFSET_COMMIT: 6}
 
 #: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH: refused for who it is from
 REFUSALS: Final = (22, 25, 82, 113)

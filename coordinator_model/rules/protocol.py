@@ -15,6 +15,7 @@ from coordinator_model.codes import (
     FIND_COORDINATOR,
     HEARTBEAT,
     JOIN_GROUP,
+    LEADER_TOLD_SINCE,
     LEAVE_GROUP,
     OFFSET_COMMIT,
     SYNC_GROUP,
@@ -270,7 +271,7 @@ def _misplaced_roster(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
     leads = body.member_id == body.leader
     if leads == bool(body.members):
         return None
-    if leads and not exchange.member_id and exchange.instance_id is not None and exchange.api_version < 9:
+    if leads and not exchange.member_id and exchange.instance_id is not None and exchange.api_version < LEADER_TOLD_SINCE:
         return None  # a static member returned: before v9 it is not told whom it leads
     person = f"member {body.member_id} {whom(exchange.actor)}"
     if leads:

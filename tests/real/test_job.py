@@ -167,8 +167,11 @@ def test_quality_checks_that_are_killed_are_a_sentence_and_go_on(undisturbed, pr
         producer.flush()
 
     def batches():
-        return max(json.loads(message.value())["batch"] for message in raw_topic(undisturbed.bootstrap, "undisturbed-quality"))
+        return max(
+            (json.loads(one.value())["batch"] for one in raw_topic(undisturbed.bootstrap, "undisturbed-quality")), default=-1
+        )
 
+    wait_for(lambda: speaks() or batches() >= 0, "there is one")
     before, killed = batches(), undisturbed.checks_pid()
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: speaks() or undisturbed.has_said("the quality query stopped: "), "its end is said")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,10 @@ import pytest
 from streaming.config import ConfigError, Job, Kafka, MonitorConfig, Quality
 from streaming.quality.apart import ChecksApart
 from streaming.quality.child import NICENESS
+from tests.real import harness
 
 WAIT_S = 120
+wait_for = partial(harness.wait_for, timeout_s=WAIT_S)
 
 
 @pytest.fixture
@@ -28,14 +30,6 @@ def config(tmp_path):
         job=Job(checkpoint=tmp_path / "checkpoint", log_file=tmp_path / "log"),
         quality=Quality(docs=tmp_path / "docs"),
     )
-
-
-def wait_for(condition, what):
-    deadline = time.monotonic() + WAIT_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return found
 
 
 def children(parent):
