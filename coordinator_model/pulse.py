@@ -10,18 +10,14 @@ The trap: it is a shorter way to say the same. Whoever takes it must leave behin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import sub
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from coordinator_model.codes import HEARTBEAT
-from coordinator_model.wire import decode, decode_request_header, encode_request
+from coordinator_model.places import OFFSET_SIZE, at_generation
+from coordinator_model.wire import decode
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
-OFFSET_SIZE: Final = 8
-GENERATION_SIZE: Final = 4
-_OFFSET: Final = 0x7BAD0FF5E7C0FFEE
-_GENERATION: Final = 0x6E9E0A71
 CORRELATION_SIZE: Final = 4
 CORRELATION_BEGINS: Final = 4  # in a request; in a response it stands first
 CORRELATION_ENDS: Final = CORRELATION_BEGINS + CORRELATION_SIZE
@@ -150,6 +146,14 @@ class Pulse:
             )
         self.is_plain = len(set(self.partitions)) == len(self.partitions)  #: whether no partition is named twice
 
+    def at_generation(self, generation: int) -> Pulse | None:
+        """What it will be if only the generation changes; None if that cannot be told."""
+        said = at_generation(self.constants.request, self._asks, generation)
+        if said is None:
+            return None
+        request, asks = said
+        return Pulse(self.constants._replace(request=request), asks, self._answer)
+
     def request(self, offset: int, at_us: int, exchange: int, correlation_id: bytes, offsets: bytes = b"") -> DecodedRecord:
         """The record of a request.
 
@@ -180,51 +184,3 @@ class Pulse:
         record = _new(DecodedRecord, (*opening, *request[5:17], correlation_id + self.constants.response[CORRELATION_SIZE:]))
         record.body = self._answer
         return record
-
-
-class Places(NamedTuple):
-    """Where in the frame of an OffsetCommit stands what is not the same each time."""
-
-    generation: int
-    offsets: tuple[int, ...]
-
-
-def places_of(frame: bytes, asks: Any) -> Places | None:
-    """Found by writing the request with numbers that cannot be mistaken for anything else.
-
-    :param asks: the decoded request.
-    :return: None if it cannot be told, because the frame is not what we would have written.
-    """
-    header = decode_request_header(frame)
-    marked = replace(_with_offsets(asks, _OFFSET), generation_id_or_member_epoch=_GENERATION)
-    try:
-        written = encode_request(marked, api_version=header.api_version, correlation_id=0, client_id=header.client_id)
-    except ValueError:  # the first version has no generation
-        return None
-    generations, offsets = (
-        _found(written, _GENERATION.to_bytes(GENERATION_SIZE, "big")),
-        _found(written, _OFFSET.to_bytes(OFFSET_SIZE, "big")),
-    )
-    count = sum(len(topic.partitions) for topic in asks.topics)
-    if len(written) != len(frame) or len(generations) != 1 or len(offsets) != count:
-        return None
-    return Places(generations[0], offsets)
-
-
-def _found(written: bytes, mark: bytes) -> tuple[int, ...]:
-    places, place = [], written.find(mark)
-    while place >= 0:
-        places.append(place)
-        place = written.find(mark, place + len(mark))
-    return tuple(places)
-
-
-def _with_offsets(asks: Any, offset: int) -> Any:
-    """The same commit of another offset throughout."""
-    return replace(
-        asks,
-        topics=tuple(
-            replace(topic, partitions=tuple(replace(partition, committed_offset=offset) for partition in topic.partitions))
-            for topic in asks.topics
-        ),
-    )

@@ -9,7 +9,7 @@ topics, authorization and size come from the request layer and say nothing of th
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import le
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -29,7 +29,8 @@ from coordinator_model.groups.facts import Actor, CommitAsk, Exchange, Member, R
 from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
-from coordinator_model.pulse import OFFSET_SIZE, Commits
+from coordinator_model.places import OFFSET_SIZE
+from coordinator_model.pulse import Run
 from coordinator_model.wire import DecodeError, decode_assignment
 
 if TYPE_CHECKING:
@@ -201,32 +202,68 @@ class Offsets:
 
     # ------------------------------------------------------------------------------------------------ commits that repeat
 
-    def may_go_on(self, group: ClassicGroup, commits: Commits) -> bool:
-        """Whether successful commits of a member only bring forward what it committed before in this generation."""
-        pulse, who = commits.pulse, commits.pulse.member_id
-        if self.generation != pulse.generation or who in self.refused or who in self.rejected or who in self.set_back:
-            return False
-        committer = _identity(group, who, pulse.instance_id)
-        if committer not in self.committers:
-            return False
-        index, partitions, offsets = self.committers.index(committer), pulse.partitions, _unpacked(commits.offsets)
-        for (topic, partition), offset in zip(partitions, offsets, strict=False):
-            before, offset_before = self.committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)
-            if before != index or offset < offset_before or offset < 0:
-                return False
-        return (
-            pulse.is_plain
-            and all(map(le, offsets, offsets[len(partitions) :]))
-            and not self._foreign(pulse.generation, OFFSET_COMMIT, pulse.version, partitions, committer)
-        )
+    def may_go_on(self, group: ClassicGroup, runs: Iterable[Run]) -> bool:
+        """Whether successful commits only bring forward what their members have committed in this generation, or are a member's first.
 
-    def go_on(self, commits: Commits) -> None:
+        :param runs: of one generation, and of different members.
+        """
+        begun: set[Partition] = set()  # what those commit whose first it is
+        began_us: set[int] = set()
+        for run in runs:
+            assert run.commits is not None
+            pulse, offsets = run.commits.pulse, _unpacked(run.commits.offsets)
+            who, partitions = pulse.member_id, pulse.partitions
+            if not pulse.is_plain or who in self.refused or who in self.rejected or who in self.set_back:
+                return False
+            if self.generation is not None and self.generation > pulse.generation:
+                return False
+            committer = _identity(group, who, pulse.instance_id)
+            is_known = self.generation == pulse.generation and committer in self.committers
+            if is_known:
+                index = self.committers.index(committer)
+            elif begun.isdisjoint(partitions) and run.answered_us[0] not in began_us:
+                index = _BY_NOBODY[0]
+                begun.update(partitions)
+                began_us.add(run.answered_us[0])
+            else:
+                return False
+            committed = self.committed if self.generation == pulse.generation else {}
+            for (topic, partition), offset in zip(partitions, offsets, strict=False):
+                before, offset_before = committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)
+                if before != index or offset < offset_before or offset < 0:
+                    return False
+            if not all(map(le, offsets, offsets[len(partitions) :])):
+                return False
+            if self._foreign(pulse.generation, OFFSET_COMMIT, pulse.version, partitions, committer):
+                return False
+        return self.kept + len(begun) <= POSITIONS_KEPT
+
+    def go_on(self, group: ClassicGroup, runs: Sequence[Run]) -> None:
         """Take in commits that :meth:`may_go_on`."""
-        partitions = commits.pulse.partitions
-        newest = _unpacked(commits.offsets[-len(partitions) * OFFSET_SIZE :])
-        for (topic, partition), offset in zip(partitions, newest, strict=True):
-            known = self.committed[topic]
-            known[partition] = (known[partition][0], offset)
+        for run in sorted(runs, key=_began_us):
+            self._begin(group, run)
+        for run in runs:
+            assert run.commits is not None
+            partitions = run.commits.pulse.partitions
+            newest = _unpacked(run.commits.offsets[-len(partitions) * OFFSET_SIZE :])
+            for (topic, partition), offset in zip(partitions, newest, strict=True):
+                known = self.committed[topic]
+                known[partition] = (known[partition][0], offset)
+
+    def _begin(self, group: ClassicGroup, run: Run) -> None:
+        """Note who commits what, if it is the first that is heard of it; up to where is said later."""
+        assert run.commits is not None
+        pulse = run.commits.pulse
+        if self.generation != pulse.generation:
+            self._forget_positions(pulse.generation)
+        committer = _identity(group, pulse.member_id, pulse.instance_id)
+        if committer in self.committers:
+            return
+        index = len(self.committers)
+        self.committers = (*self.committers, committer)
+        self.kept += len(pulse.partitions)
+        for topic, partition in pulse.partitions:
+            self.committed.setdefault(topic, {})[partition] = (index, 0)
 
     # ------------------------------------------------------------------------------------------------ commits
 
@@ -470,6 +507,10 @@ def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> s
         return instance_id
     member = group.members.get(member_id)
     return member_id if member is None or member.instance_id is None else member.instance_id
+
+
+def _began_us(run: Run) -> int:
+    return run.answered_us[0]
 
 
 def _unpacked(offsets: bytes) -> tuple[int, ...]:

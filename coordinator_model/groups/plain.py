@@ -15,7 +15,7 @@ from coordinator_model.codes import HEARTBEAT, OFFSET_COMMIT
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.sessions import SLOW_US
 from coordinator_model.groups.state import State
-from coordinator_model.pulse import Commits, Run
+from coordinator_model.pulse import Pulse, Run
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.record import MirrorRecord
 
@@ -80,7 +80,7 @@ def may_go_on(group: ClassicGroup, runs: Iterable[Run]) -> bool:
     if group.changed or group.open or group.identity.alert or group.state in UNSERVED:
         return False
     beating: set[str] = set()
-    committing: set[str] = set()
+    committing: dict[str, Run] = {}
     for run in runs:
         told, commits = run.told, run.commits
         member = group.members.get(told.member_id)
@@ -95,10 +95,10 @@ def may_go_on(group: ClassicGroup, runs: Iterable[Run]) -> bool:
             if not _is_in_time(member, run):
                 return False
         else:
-            committing.add(told.member_id)
-            if not _may_commit(group, commits):
+            committing[told.member_id] = run
+            if not _may_commit(group, commits.pulse):
                 return False
-    return True
+    return not committing or group.offsets.may_go_on(group, committing.values())
 
 
 def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
@@ -115,11 +115,11 @@ def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
             _note_paces(group, member, asked_us)
             _beaten(group, member, told.connection, asked_us[-1], answered_us[-1])
         else:
-            group.offsets.go_on(commits)
             _answered(group, member, told.connection, asked_us[-1], answered_us[-1])
             member.last_frame = _COMMIT_NAME
             committed.append(run)
     if committed:
+        group.offsets.go_on(group, committed)
         exchange = _last_exchange(group, committed[-1], partition)
         group.coordination.go_on(exchange, [run.told.connection for run in committed])
         group.cold_changed = True
@@ -135,9 +135,8 @@ def _is_in_time(member: Member, run: Run) -> bool:
     return run.longest_pause_us <= member.session_timeout_ms * 500 >= pause_us
 
 
-def _may_commit(group: ClassicGroup, commits: Commits) -> bool:
+def _may_commit(group: ClassicGroup, pulse: Pulse) -> bool:
     """Whether commits of a member that is served tell none of the watches anything new but how far it is."""
-    pulse = commits.pulse
     return (
         group.state is State.STABLE
         and group.kind == "classic"
@@ -145,7 +144,6 @@ def _may_commit(group: ClassicGroup, commits: Commits) -> bool:
         and group.identity.knows(OFFSET_COMMIT, pulse.version)
         and group.assignments.older is None
         and group.coordination.is_served_by(pulse.broker, pulse.generation)
-        and group.offsets.may_go_on(group, commits)
     )
 
 

@@ -12,18 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from coordinator_model.codes import HEARTBEAT, OFFSET_COMMIT
-from coordinator_model.pulse import (
-    CORRELATION_BEGINS,
-    CORRELATION_ENDS,
-    CORRELATION_SIZE,
-    GENERATION_SIZE,
-    OFFSET_SIZE,
-    Constants,
-    Places,
-    Pulse,
-    places_of,
-)
+from coordinator_model.codes import HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP
+from coordinator_model.places import GENERATION_SIZE, OFFSET_SIZE, Places, at_generation, places_of
+from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_ENDS, CORRELATION_SIZE, Constants, Pulse
 from coordinator_model.wire import DecodeError, OffsetCommitResponse, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
@@ -179,10 +170,12 @@ class CapturedConversation(Conversation):
         self._usual: _Usual | None = None
         self._heartbeat: Repeat | None = None
         self._commit: Repeat | None = None
-        self._commit_size = 0  # of the last one
+        self._last_commit: _Commit | None = None
+        self._commit_size = 0  # of the last one that was served
         self._commit_layout: _Layout | None = None
         self._repeats: _Repeats | None = None
-        self._answers: dict[int, _Answer] = {}  # by API key
+        self._answers: dict[int, _Answer] = {}  # the last, by API key
+        self._successes: dict[int, _Answer] = {}  # likewise, of heartbeats and commits that were simply served
         self._is_opening = not midway
         self._may_be_unseen = midway  # answers to requests that were not captured may come
         self._asked_before_loss = 0
@@ -384,7 +377,9 @@ class CapturedConversation(Conversation):
             if mirrored.api_key == HEARTBEAT and len(frame) == size:
                 self._learn_request(mirrored, frame)
             elif mirrored.api_key == OFFSET_COMMIT and len(frame) == size:
-                self._learn_commit(mirrored, frame)
+                self._last_commit = None if self._asks is None else _Commit(mirrored, frame, self._asks)
+            elif mirrored.api_key == SYNC_GROUP:
+                self._foresee(mirrored)
         if mirrored.api_key == _API_VERSIONS and self._heartbeat is not None:
             self._commit = None
             self._take_pulse()  # its records name the client's software
@@ -477,6 +472,22 @@ class CapturedConversation(Conversation):
             self._usual = _Usual(asked, frame, self._asks)
             self._take_pulse()
 
+    def _foresee(self, asked: _Exchange) -> None:
+        """A member syncs, at a new generation: but for that, it will repeat what it did before."""
+        usual, syncs, commit = self._usual, self._asks, self._commit
+        if usual is None or syncs is None or usual.groups != asked.groups:
+            return
+        if (usual.asked.member_id, usual.asked.group_instance_id) != (syncs.member_id, syncs.group_instance_id):
+            return
+        heartbeat = at_generation(usual.frame, usual.asked, syncs.generation_id)
+        if heartbeat is None:
+            return
+        self._usual = _Usual(usual.exchange(-1, 0), *heartbeat)
+        if commit is not None:
+            commits = commit.pulse.at_generation(syncs.generation_id)
+            self._commit = None if commits is None else _repeat(commits)
+        self._take_pulse()
+
     def _learn_response(self, asked: _Exchange, frame: bytes) -> None:
         if asked.number < 0 or len(asked.groups) != 1:
             return
@@ -484,41 +495,44 @@ class CapturedConversation(Conversation):
             body = decode(frame, request=False, api_key=asked.api_key, api_version=asked.api_version).body
         except DecodeError:
             return
-        self._answers[asked.api_key] = _Answer(asked.api_version, frame, frame[_REST_OF_RESPONSE:], body)
-        if asked.api_key == HEARTBEAT:
-            self._take_pulse()
+        answer = self._answers[asked.api_key] = _Answer(asked.api_version, frame, frame[_REST_OF_RESPONSE:], body)
+        if answer.is_success:
+            self._successes[asked.api_key] = answer
+            if asked.api_key == HEARTBEAT:
+                self._take_pulse()
+            elif self._last_commit is not None and self._last_commit.asked is asked:
+                self._learn_commit(self._last_commit, answer)
 
     # --- what repeats, and changes nothing but times and positions --------------------------------------------------------
 
     def _take_pulse(self) -> None:
         """Know the heartbeat and its usual answer as one thing, if that is plain success."""
-        usual, answer = self._usual, self._answers.get(HEARTBEAT)
+        usual, answer = self._usual, self._successes.get(HEARTBEAT)
         self._heartbeat = None
-        if usual is not None and answer is not None and answer.version == usual.version and answer.is_success:
+        if usual is not None and answer is not None and answer.version == usual.version:
             pulse = self._pulse((usual.group, usual.version, usual.client_id), usual.frame, answer, usual.asked)
             self._heartbeat = _repeat(pulse)
         self._begin_anew()
 
-    def _learn_commit(self, asked: _Exchange, frame: bytes) -> None:
-        """Likewise the commit, if the one before was as long: what is committed once is not worth the trouble."""
-        known, answer = self._commit, self._answers.get(OFFSET_COMMIT)
-        before, self._commit_size = self._commit_size, len(frame)
-        layout = self._commit_layout
+    def _learn_commit(self, last: _Commit, answer: _Answer) -> None:
+        """Likewise the commit, if it is the first, or as long as the one before: what is committed once is not worth the trouble."""
+        asked, frame, asks = last
+        known, layout = self._commit, self._commit_layout
+        before, self._commit_size = self._commit_size or len(frame), len(frame)
         if layout is not None and not layout.fits(frame):
             layout = None
-        if known is not None and layout is not None and answer is not None and self._asks is not None:
-            generation = self._asks.generation_id_or_member_epoch
-            if generation == known.pulse.generation and answer.rest == known.pulse.constants.response[_REST_OF_RESPONSE:]:
+        if known is not None and layout is not None:
+            is_same_answer = answer.rest == known.pulse.constants.response[_REST_OF_RESPONSE:]
+            if is_same_answer and asks.generation_id_or_member_epoch == known.pulse.generation:
                 return
         self._commit = None
-        is_again = before == len(frame) and len(asked.groups) == 1 and self._asks is not None
-        if is_again and answer is not None and answer.version == asked.api_version and answer.is_success:
+        if before == len(frame) and len(asked.groups) == 1:
             if layout is None:
-                places = places_of(frame, self._asks)
+                places = places_of(frame, asks)
                 layout = self._commit_layout = None if places is None else _Layout(frame, places)
             if layout is not None:
                 who = asked.groups[0], asked.api_version, asked.client_id
-                self._commit = _repeat(self._pulse(who, frame, answer, self._asks, layout.places.offsets))
+                self._commit = _repeat(self._pulse(who, frame, answer, asks, layout.places.offsets))
         self._begin_anew()
 
     def _pulse(
@@ -633,6 +647,14 @@ class _Answer(NamedTuple):
         else:
             failed = bool(body.error_code)
         return not (failed or body.throttle_time_ms)
+
+
+class _Commit(NamedTuple):
+    """A commit that was asked for."""
+
+    asked: _Exchange
+    frame: bytes
+    asks: Any  #: decoded
 
 
 class _Usual:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import dpkt
 import numpy as np
 
+from streaming.mirror.chain import LARGEST_PACKET, laid_over, whole_packets
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, BinaryIO
@@ -32,9 +34,6 @@ if TYPE_CHECKING:
 # Of a file, the first part is small, so that whoever replays it need not wait for long.
 _FIRST_CHUNK: Final = 1 << 20
 _CHUNK: Final = 1 << 23
-
-LARGEST_PACKET: Final = 16 * 2**20
-"""Bytes. A longer packet or block is taken for damage: snap lengths are 256 KiB at most, blocks carry little beside a packet."""
 
 Packet = tuple[int, int, bytes, int]
 """Capture time in µs since the epoch, link type, captured bytes, original length."""
@@ -86,7 +85,6 @@ _DECOMPRESSION_ERRORS: Final = (EOFError, OSError, ValueError, lzma.LZMAError, z
 _PCAPNG: Final = struct.pack("<I", dpkt.pcapng.PCAPNG_BT_SHB)  # reads the same in both byte orders
 _SIMPLE_PACKET: Final = 3
 _MICROSECONDS: Final = 1_000_000
-_LENGTH_AT: Final = 8  # in the header of a packet: behind seconds and their fraction
 
 
 class CaptureError(Exception):
@@ -184,11 +182,16 @@ def _order(header: type[Any]) -> str:
     return getattr(header, "__byte_order__", ">")  # dpkt's default
 
 
+def _packet_layout(header: type[Any]) -> np.dtype[Any]:
+    number = np.dtype(_order(header) + "u4")
+    names = ["seconds", "fraction", "captured", "original"]
+    return np.dtype({"names": names, "formats": [number] * 4, "offsets": [0, 4, 8, 12], "itemsize": header.__hdr_len__})
+
+
 class _PcapHeader(NamedTuple):
     link: int
     nanoseconds: bool
-    order: str
-    packet_header_size: int
+    layout: np.dtype[Any]  #: of what stands before each packet
 
 
 def _pcap_header(source: Source) -> _PcapHeader:
@@ -204,50 +207,33 @@ def _pcap_header(source: Source) -> _PcapHeader:
     return _PcapHeader(
         link=header.linktype & 0xFFFF,  # above that stands how long the frame check sequence is
         nanoseconds=int.from_bytes(raw[:4], "big") in (dpkt.pcap.TCPDUMP_MAGIC_NANO, dpkt.pcap.PMUDPCT_MAGIC_NANO),
-        order=_order(packet_header),
-        packet_header_size=packet_header.__hdr_len__,
+        layout=_packet_layout(packet_header),
     )
 
 
 def _pcap(source: Source, header: _PcapHeader, damage: Callable[[str], None]) -> Iterator[Portion]:
-    header_size, length_at = header.packet_header_size, _LENGTH_AT
-    read_length = struct.Struct(header.order + "I").unpack_from
     data = b""
     while more := _more(source, damage):
         data += more
-        position, size = 0, len(data)
-        begins: list[int] = []
-        captured = 0
-        while (body := position + header_size) <= size:
-            (captured,) = read_length(data, position + length_at)
-            if body + captured > size:
-                break
-            begins.append(body)
-            position = body + captured
-        if begins:
-            yield _portion(data, begins, header)
-        if body <= size and captured > LARGEST_PACKET:
-            damage(f"is damaged: a packet of {captured:,} bytes")
+        at, behind = whole_packets(data, header.layout)
+        if len(at):
+            yield _portion(data, at, header)
+        data = data[behind:]
+        headers = laid_over(data, header.layout)
+        if len(headers) and headers["captured"][0] > LARGEST_PACKET:
+            damage(f"is damaged: a packet of {headers['captured'][0]:,} bytes")
             return
-        data = data[position:]
     if data:
         damage("ends in the middle of a packet")
 
 
-def _portion(data: bytes, begins: list[int], header: _PcapHeader) -> Portion:
-    number = np.dtype(header.order + "u4")
-    layout = np.dtype([("seconds", number), ("fraction", number), ("captured", number), ("original", number)])
-    begin = np.array(begins, np.int64)
-    headers = laid_over(data, layout)[begin - header.packet_header_size]
+def _portion(data: bytes, at: Numbers, header: _PcapHeader) -> Portion:
+    headers = laid_over(data, header.layout)[at]
     fraction = headers["fraction"].astype(np.int64)
     at_us = headers["seconds"].astype(np.int64) * _MICROSECONDS + (fraction // 1000 if header.nanoseconds else fraction)
+    begin = at + header.layout.itemsize
     end, original = begin + headers["captured"], headers["original"].astype(np.int64)
     return Portion(data, at_us, np.full(len(begin), header.link), begin, end, original)
-
-
-def laid_over(data: bytes, layout: np.dtype[Any]) -> NDArray[Any]:
-    """What stands at each place of the data, if it is of this layout there."""
-    return np.ndarray((max(len(data) - layout.itemsize + 1, 0),), layout, data, strides=(1,))
 
 
 def _more(source: Source, damage: Callable[[str], None]) -> bytes:

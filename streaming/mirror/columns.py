@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from coordinator_model.pulse import CORRELATION_SIZE, OFFSET_SIZE
-from streaming.mirror.captures import laid_over
+from coordinator_model.places import OFFSET_SIZE
+from coordinator_model.pulse import CORRELATION_SIZE
+from streaming.mirror.chain import laid_over
 from streaming.mirror.reassembly import HALF, MODULUS, SPECIAL
 from streaming.mirror.segments import LINKS, TCP, UNFRAGMENTED, WITHOUT_OPTIONS, reverse, segment_of
 

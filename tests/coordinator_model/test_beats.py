@@ -18,7 +18,8 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Finding
 from coordinator_model.groups import plain
 from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.pulse import Commits, Constants, Pulse, Run, places_of
+from coordinator_model.places import places_of
+from coordinator_model.pulse import Commits, Constants, Pulse, Run
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from tests.coordinator_model import conversation
 from tests.coordinator_model.conversation import Conversation

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.codes import OFFSET_COMMIT
-from coordinator_model.pulse import Constants, Pulse, places_of
+from coordinator_model.places import places_of
+from coordinator_model.pulse import Constants, Pulse
 
 OFFSETS = st.integers(-1, 2**63 - 1)
 NAMES = st.text(max_size=300)
