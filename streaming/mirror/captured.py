@@ -19,7 +19,7 @@ from coordinator_model.wire import DecodeError, OffsetCommitResponse, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX, FrameReader, UnreadableError
-from streaming.mirror.reassembly import Repeat
+from streaming.mirror.reassembly import KINDS, NO_SIZE, Repeat
 from streaming.mirror.resync import Awaited, RequestSearch, ResponseSearch, may_begin
 
 if TYPE_CHECKING:
@@ -576,12 +576,14 @@ class CapturedConversation(Conversation):
 class _Repeats:
     """What a connection repeats: see :class:`streaming.mirror.reassembly.Repeats`."""
 
-    __slots__ = ("_talk", "client_side", "kinds")
+    __slots__ = ("_talk", "client_side", "kinds", "sizes")
 
     def __init__(self, talk: CapturedConversation, kinds: tuple[Repeat, ...], client_side: int) -> None:
         self._talk = talk
         self.kinds = kinds
         self.client_side = client_side
+        sizes = [size for repeat in kinds for size in repeat.sizes]
+        self.sizes = (*sizes, *[NO_SIZE] * (2 * KINDS - len(sizes)))
 
     @property
     def exchange(self) -> int:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import dpkt
 import numpy as np
 
-from streaming.mirror.chain import LARGEST_PACKET, laid_over, whole_packets
+from streaming.mirror.chain import LARGEST_PACKET, laid_over, read_at, whole_packets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -228,7 +228,7 @@ def _pcap(source: Source, header: _PcapHeader, damage: Callable[[str], None]) ->
 
 
 def _portion(data: bytes, at: Numbers, header: _PcapHeader) -> Portion:
-    headers = laid_over(data, header.layout)[at]
+    headers = read_at(data, header.layout, at)
     fraction = headers["fraction"].astype(np.int64)
     at_us = headers["seconds"].astype(np.int64) * _MICROSECONDS + (fraction // 1000 if header.nanoseconds else fraction)
     begin = at + header.layout.itemsize

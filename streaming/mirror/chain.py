@@ -37,6 +37,11 @@ def laid_over(data: bytes, layout: np.dtype[Any]) -> NDArray[Any]:
     return np.ndarray((max(len(data) - layout.itemsize + 1, 0),), layout, data, strides=(1,))
 
 
+def read_at(data: bytes, layout: np.dtype[Any], places: Numbers) -> NDArray[Any]:
+    """What stands at some places of the data. As bytes without fields it is copied ten times as fast."""
+    return laid_over(data, np.dtype((np.void, layout.itemsize)))[places].view(layout)
+
+
 def whole_packets(data: bytes, layout: np.dtype[Any]) -> tuple[Numbers, int]:
     """Where the headers of those packets begin that are there to their end.
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from coordinator_model.places import OFFSET_SIZE
 from coordinator_model.pulse import CORRELATION_SIZE
-from streaming.mirror.chain import laid_over
-from streaming.mirror.reassembly import HALF, MODULUS, SPECIAL
+from streaming.mirror.chain import laid_over, read_at
+from streaming.mirror.reassembly import HALF, KINDS, MODULUS, NO_SIZE, SPECIAL
 from streaming.mirror.segments import LINKS, TCP, UNFRAGMENTED, WITHOUT_OPTIONS, reverse, segment_of
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ _HEADERS_SIZE: Final = 34  # up to the flags
 _ASK_ID: Final = slice(8, 8 + CORRELATION_SIZE)  # the correlation id, behind the size and what is asked for in which version
 _ANSWER_ID: Final = slice(4, 4 + CORRELATION_SIZE)
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_TOO: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 _FRESH_US: Final = 60_000_000  # connections that were silent for longer are left to those who sweep
-KINDS: Final = 2  # that a connection can repeat: heartbeats and commits
 _SIZES: Final = slice(4, 4 + 2 * KINDS)  # where they stand in the numbers of a connection
-_NEVER: Final = -1  # no segment is of that size
+_NEITHER: Final = (NO_SIZE,) * 2 * KINDS
 
 
 def _layout(at: int, type_at: int) -> np.dtype[Any]:
@@ -98,10 +98,11 @@ def headers_of(portion: Portion) -> Headers | None:
     if link not in _LAYOUTS or (portion.link != link).any():
         return None
     layout, at = _LAYOUTS[link]
-    over = laid_over(portion.data, layout)
     size = portion.end - portion.begin
     is_long = size >= layout.itemsize
-    read = over[np.where(is_long, portion.begin, 0)] if is_long.any() else np.zeros(len(size), layout)
+    if not is_long.any():
+        return None
+    read = read_at(portion.data, layout, np.where(is_long, portion.begin, portion.begin[is_long.argmax()]))
     end = at + read["length"].astype(np.int64)
     is_plain = is_long & (read["version"] == WITHOUT_OPTIONS) & (read["protocol"] == TCP) & (read["fragment"] & UNFRAGMENTED == 0)
     is_plain &= (at < end) & (end <= size)
@@ -110,7 +111,8 @@ def headers_of(portion: Portion) -> Headers | None:
     packet = np.flatnonzero(is_plain)
     if 2 * len(packet) < len(size):
         return None
-    read, end = read[packet], end[packet]
+    if len(packet) < len(size):
+        read, end = read_at(portion.data, layout, portion.begin[packet]), end[packet]
     source = read["source"].astype(np.uint64) << np.uint64(16) | read["source_port"]
     destination = read["destination"].astype(np.uint64) << np.uint64(16) | read["destination_port"]
     begins = at + _TRANSPORT + (read["offset"] >> 4).astype(np.int64) * 4
@@ -164,7 +166,7 @@ class Taken:
     def __init__(  # noqa: PLR0917
         self,
         portion: Portion,
-        times_us: Sequence[int],
+        times_us: Numbers,
         headers: Headers,
         halves: Mapping[bytes, Half],
         busy: Collection[bytes],
@@ -219,10 +221,7 @@ class Taken:
             answered=runs.packet[answered],
             exchange=exchange,
             correlation_ids=_gathered(data, begins, _ASK_ID.start, CORRELATION_SIZE),
-            offsets=[
-                b"" if not repeat.free else _gathered(data, begins[at : at + size], np.array(repeat.free), OFFSET_SIZE)
-                for repeat, at, size in zip(repeats, begins_run.tolist(), sizes.tolist(), strict=True)
-            ],
+            offsets=_offsets(data, begins, repeats, sizes),
         )
 
     def frames(self) -> tuple[Numbers, Numbers]:
@@ -285,21 +284,22 @@ class Taken:
         counts = counted.reshape(-1, KINDS).tolist()
         last = np.full(len(counts), -1)
         last[runs.line[answered]] = runs.packet[answered]  # the last one stays
-        self._newest: list[int] = runs.newest().tolist()
-        newest, answers = self._newest, last.tolist()
+        of_lines = runs.newest()
+        self._newest: list[int] = of_lines.tolist()
+        newest, newest_us, answers_us = self._newest, self._times_us[of_lines].tolist(), self._times_us[last].tolist()
         for line in lines:
             half, repeats = known.halves[line], known.repeats[line]
             if half is None:
                 continue
             stream = half.stream
             if newest[line] >= 0:
-                stream.last_us = self._times_us[newest[line]]
+                stream.last_us = newest_us[line]
             if repeats is not None and counts[line] != self._counts[line]:
                 asks = stream.halves[repeats.client_side]
                 for repeat, count, before in zip(repeats.kinds, counts[line], self._counts[line], strict=False):
                     asks.next += (count - before) * len(repeat.asks)
                     asks.other.next += (count - before) * len(repeat.answers)
-                stream.passed_us = self._times_us[answers[line]] if any(counts[line]) else self._passed_us[line]
+                stream.passed_us = answers_us[line] if any(counts[line]) else self._passed_us[line]
                 repeats.passed(sum(counts[line]) - sum(self._counts[line]))
                 self._counts[line] = counts[line]
 
@@ -315,8 +315,8 @@ class _Lines:
         busy: Collection[bytes],
         spoken: Mapping[bytes, bytes],
     ) -> None:
-        mixed = headers.low * _MIX + headers.high
-        order = self.order = np.argsort(mixed, kind="stable")  #: of the packets, connection by connection
+        mixed = (headers.low * _MIX + headers.high * _MIX_TOO) >> np.uint64(32)
+        order = self.order = _sorted_by(mixed)  #: the packets, connection by connection
         starts = self.starts = np.flatnonzero(np.diff(mixed[order], prepend=~mixed[order[:1]]))  #: where connections begin in it
         self.of: Numbers = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))  #: in that order
         first = order[starts]
@@ -334,8 +334,9 @@ class _Lines:
             if half is not None and (not half.stream.plain or begun_us - half.stream.last_us > _FRESH_US):
                 half = None
             self._add(half)
-        for said, line in self._speaking.items():
-            if spoken.get(said, self._keys[line]) not in {self._keys[line], reverse(self._keys[line])}:
+        for said, line in self._speaking.items() if spoken else ():
+            before = spoken.get(said)
+            if before is not None and self._keys[line] not in {before, reverse(before)}:
                 self.repeats[line] = None
         self._openings = {len(said) for said in self._speaking}
         for said in busy:
@@ -391,15 +392,19 @@ class _Lines:
         self.repeats.append(repeats)
 
 
+def _sorted_by(numbers: NDArray[np.uint64]) -> Numbers:
+    """In which order numbers of 32 bits rise, equal ones as they come: numbers of 16 bits are sorted several times as fast."""
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    return order[np.argsort((numbers >> np.uint64(16))[order].astype(np.uint16), kind="stable")]
+
+
 def _numbers(half: Half | None, repeats: Repeats | None) -> tuple[int, ...]:
     """What is to be known of a connection in columns: whether it is known; of both directions, the first packet's and the other, where they
     are; whether the first is the client's; by kind, the sizes of its requests and their answers.
     """
-    sizes = [size for repeat in (repeats.kinds if repeats is not None else ()) for size in repeat.sizes]
-    sizes += [_NEVER] * (2 * KINDS - len(sizes))
     if half is None:
-        return 0, 0, 0, 0, *sizes
-    is_client = repeats is not None and half.side == repeats.client_side
+        return 0, 0, 0, 0, *_NEITHER
+    sizes, is_client = (_NEITHER, False) if repeats is None else (repeats.sizes, half.side == repeats.client_side)
     return 1, half.next & MODULUS, half.other.next & MODULUS, is_client, *sizes
 
 
@@ -408,6 +413,27 @@ def _gathered(data: NDArray[np.uint8], begins: Numbers, at: Any, size: int) -> b
     places = np.add.outer(np.atleast_1d(at), np.arange(size)).ravel()
     found: NDArray[np.uint8] = data[np.add.outer(begins, places)]
     return found.tobytes()
+
+
+def _offsets(data: NDArray[np.uint8], begins: Numbers, repeats: Sequence[Repeat], sizes: Numbers) -> list[bytes]:
+    """What is committed, by run.
+
+    :param begins: of the requests, run by run.
+    """
+    offsets = [b""] * len(repeats)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for run, repeat in enumerate(repeats):
+        if repeat.free:
+            alike.setdefault(repeat.free, []).append(run)
+    run_of = np.repeat(np.arange(len(sizes)), sizes)
+    for free, runs in alike.items():
+        is_here = np.zeros(len(sizes), bool)
+        is_here[runs] = True
+        found = _gathered(data, begins[is_here[run_of]], np.array(free), OFFSET_SIZE)
+        ends = (np.cumsum(sizes[runs]) * len(free) * OFFSET_SIZE).tolist()
+        for run, begin, end in zip(runs, [0, *ends], ends, strict=False):
+            offsets[run] = found[begin:end]
+    return offsets
 
 
 def _free_rows(usual: Sequence[Repeat], size: int) -> Truths:

@@ -19,7 +19,9 @@ import numpy as np
 from streaming.mirror.stretch import Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
+
+    from numpy.typing import NDArray
 
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.captures import Packet, Portion
@@ -45,7 +47,7 @@ class Passage:
     def __init__(  # noqa: PLR0917
         self,
         portion: Portion,
-        times_us: Sequence[int],
+        times_us: NDArray[np.int64],
         headers: Headers,
         take: Callable[[Headers, dict[bytes, bytes]], Taken],
         offset: int,
@@ -58,14 +60,15 @@ class Passage:
         self._offset = offset
         self._stops = frozenset(stops)
         self._taken: list[Taken] = []
+        self._spoken: dict[bytes, bytes] = {}  # on connections that were passed over: what, and on which
         self._is_taken = np.zeros(len(times_us), bool)
         self._is_frame = np.zeros(len(times_us), bool)  # of those that are taken
-        self._queue: list[int] = list(range(len(times_us)))
+        self._queue: list[int] = []
         self._at = -1
         self._records: list[MirrorRecord] = []
         self._made_at: list[int] = []  # by which packets, in their order
         self._take_from(0)
-        self._again_us = times_us[0] + AGAIN_US
+        self._again_us = int(times_us[0]) + AGAIN_US
 
     @property
     def passed(self) -> int:
@@ -75,7 +78,7 @@ class Passage:
     def __iter__(self) -> Iterator[tuple[Packet | None, int]]:
         """Where to stop: a packet that is not passed over, if it is that, and the time."""
         while self._queue:
-            at_us = self._times_us[self._queue[0]]
+            at_us = int(self._times_us[self._queue[0]])
             if at_us >= self._again_us:
                 self._again_us = at_us + AGAIN_US
                 self._take_from(self._queue[0])
@@ -90,8 +93,8 @@ class Passage:
         these = self._headers.only(left) if begin else self._headers
         if self._taken and len(these.packet) < WORTH_TAKING:
             return
-        spoken = {said: line for taken in self._taken for said, line in taken.spoken.items()}
-        taken = self._take(these, spoken)
+        taken = self._take(these, self._spoken)
+        self._spoken |= taken.spoken
         self._taken.append(taken)
         self._is_taken |= taken.is_taken
         for frames in taken.frames():
@@ -125,7 +128,7 @@ class Passage:
             if index > here and index not in self._stops:
                 heappush(self._queue, index)
         for self._at in [index for index in back if index < here]:
-            yield self._portion.packet(self._at), self._times_us[self._at]
+            yield self._portion.packet(self._at), int(self._times_us[self._at])
         self._at = here
 
     def finish(self) -> Stretch:
@@ -138,7 +141,7 @@ class Passage:
         frames, made_at = np.flatnonzero(self._is_frame), np.array(self._made_at, np.int64)
         places = np.arange(len(frames)) + np.searchsorted(made_at, frames, "right")
         times_us = np.zeros(len(frames) + len(made_at), np.int64)
-        times_us[places] = np.array(self._times_us, np.int64)[frames]
+        times_us[places] = self._times_us[frames]
         return Stretch(
             offset=self._offset,
             times_us=array("q", times_us.tobytes()),

@@ -193,15 +193,14 @@ class CaptureReader:
 
     def _pass(self, portion: Portion, times: NDArray[np.int64], headers: Headers, pass_on: Callable[[Stretch], None]) -> None:
         """Look at those of the packets that cannot be passed over, and hand over all that they hold together."""
-        times_us = times.tolist()
 
         def take(these: Headers, spoken: dict[bytes, bytes]) -> Taken:
             busy = {says(frame) for frame in self._legs.under_way}
-            return Taken(portion, times_us, these, self._tcp.halves, busy, spoken)
+            return Taken(portion, times, these, self._tcp.halves, busy, spoken)
 
         seconds = np.diff(times // TICK_US, prepend=self._next_tick_us // TICK_US - 1)
-        passage = self._passage = Passage(portion, times_us, headers, take, self.next_offset, np.flatnonzero(seconds).tolist())
-        self._choose_how_long(passage.passed / len(times_us))
+        passage = self._passage = Passage(portion, times, headers, take, self.next_offset, np.flatnonzero(seconds).tolist())
+        self._choose_how_long(passage.passed / len(times))
         write, self._write = self._write, passage.add
         try:
             for packet, at_us in passage:

@@ -57,6 +57,13 @@ class Repeat(NamedTuple):
         return len(self.asks), len(self.answers)
 
 
+KINDS: Final = 2
+"""That a connection can repeat: heartbeats and commits."""
+
+NO_SIZE: Final = -1
+"""Of what it does not repeat."""
+
+
 class Repeats(Protocol):
     """What is said again and again on a connection. Listeners that know what that is may set it on their stream, to be spared it."""
 
@@ -65,6 +72,10 @@ class Repeats(Protocol):
     @property
     def kinds(self) -> Sequence[Repeat]:
         """Heartbeats, and perhaps commits; neither request nor answer is of the same size in both."""
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """By kind, those of request and answer, of all :data:`KINDS`."""
 
     @property
     def exchange(self) -> int:
