@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
@@ -23,7 +24,7 @@ from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
-from coordinator_model.pulse import Run
+from coordinator_model.pulse import Repeated, Run
 from coordinator_model.rules import CATALOGUE, RULES_FOR, Breach, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import session_end_us
@@ -77,12 +78,13 @@ class _Shelf:
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("beat", "cold", "due_us", "group", "hot", "ledger", "shelf")
+    __slots__ = ("beat", "calm", "cold", "due_us", "group", "hot", "ledger", "shelf")
 
     def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
         self.beat: plain.Beat | None = None  #: a heartbeat under way that the group has not been shown yet
+        self.calm: AbstractSet[Repeated] = frozenset()  #: those that may go on, for nothing else has happened since they did
         self.due_us: int | None = None
         self.shelf = shelf
         self.cold = b""  #: both parts as of the last snapshot
@@ -158,9 +160,15 @@ class Coordinator:
         tracked = self._groups.get(key)
         if tracked is None or tracked.group is None or tracked.beat is not None:
             return False
-        if (tracked.due_us is not None and tracked.due_us <= until_us) or not plain.may_go_on(tracked.group, runs):
+        if tracked.due_us is not None and tracked.due_us <= until_us:
             return False
-        plain.go_on(tracked.group, runs, self.partition)
+        group, going_on = tracked.group, {run.told for run in runs}
+        is_known = going_on <= tracked.calm and len(going_on) == len(runs)
+        if not ((is_known or plain.is_calm(group, runs)) and plain.go_forward(group, runs)):
+            return False
+        plain.go_on(group, runs, self.partition)
+        if not is_known:
+            tracked.calm = going_on
         self._dirty.add(key)
         for told, asked_us, _, _, _, commits in runs:
             api_key = HEARTBEAT if commits is None else OFFSET_COMMIT
@@ -559,6 +567,7 @@ class Coordinator:
             tracked.group, tracked.ledger = group, ledger
         if tracked.beat is not None:
             _show_beat(tracked)
+        tracked.calm = frozenset()
         return tracked.group, tracked.ledger
 
     def _heard_of(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, Ledger]:
@@ -633,6 +642,7 @@ class Coordinator:
 
     def _check(self, key: GroupKey, tracked: _Tracked, found: list[Finding]) -> None:
         """Let time act on a group: sessions run out, timers fall due, findings are published and resolved."""
+        calm = tracked.calm if tracked.beat is None else frozenset()
         group, ledger = self._opened(key)
         now_us, quiet_us = self.now_us, self.settings.quiet_ms * 1_000
         coming = [group.last_record_us + self.settings.forget_group_ms * 1_000]
@@ -640,6 +650,7 @@ class Coordinator:
         for member in list(group.members.values()):
             end_us = session_end_us(group, member)
             if end_us is not None and end_us <= now_us:
+                calm = frozenset()
                 self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
@@ -669,6 +680,7 @@ class Coordinator:
             found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, list(ledger.open), group.kind))
             self._forget(key)
             return
+        tracked.calm = calm
         coming[0] = max(coming[0], now_us + 1_000_000)
         next_us = ledger.next_due_us(CATALOGUE, quiet_us)
         if next_us is not None:

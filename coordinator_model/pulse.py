@@ -58,8 +58,9 @@ class Commits(NamedTuple):
 
     pulse: Pulse
     offsets: bytes  #: those of one commit behind those of the one before, as they stand in the frames
+    first_answered: int  #: number of the record of the first one's answer, as offset in the mirror
     exchange: int  #: number of the last one on its connection
-    asked: int  #: number of its request's record, as offset in the mirror
+    asked: int  #: number of its request's record
     answered: int
 
 

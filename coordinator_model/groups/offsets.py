@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import le
+from operator import attrgetter, le
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.codes import (
@@ -30,7 +30,7 @@ from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
 from coordinator_model.places import OFFSET_SIZE
-from coordinator_model.pulse import Run
+from coordinator_model.pulse import Commits, Pulse
 from coordinator_model.wire import DecodeError, decode_assignment
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ REFUSALS: Final = (22, 25, 82, 113)
 REJECTIONS: Final = (12, 28, 29, 30)
 
 _NO_POSITIONS: Final[dict[int, tuple[int, int]]] = {}
-_BY_NOBODY: Final = (-1, 0)
+_NOBODY: Final = -1
+_BY_NOBODY: Final = (_NOBODY, 0)
 
 Topics = dict[str, bytes]
 """Topic → its partitions as a bitmap, lowest first."""
@@ -202,58 +203,59 @@ class Offsets:
 
     # ------------------------------------------------------------------------------------------------ commits that repeat
 
-    def may_go_on(self, group: ClassicGroup, runs: Iterable[Run]) -> bool:
-        """Whether successful commits only bring forward what their members have committed in this generation, or are a member's first.
+    def may_go_on(self, group: ClassicGroup, runs: Iterable[Commits]) -> bool:
+        """Whether members commit what they have committed in this generation before, or what nobody has.
 
-        :param runs: of one generation, and of different members.
+        :param runs: successful commits of one generation, and of different members.
         """
         begun: set[Partition] = set()  # what those commit whose first it is
-        began_us: set[int] = set()
-        for run in runs:
-            assert run.commits is not None
-            pulse, offsets = run.commits.pulse, _unpacked(run.commits.offsets)
+        for commits in runs:
+            pulse = commits.pulse
             who, partitions = pulse.member_id, pulse.partitions
             if not pulse.is_plain or who in self.refused or who in self.rejected or who in self.set_back:
                 return False
             if self.generation is not None and self.generation > pulse.generation:
                 return False
-            committer = _identity(group, who, pulse.instance_id)
-            is_known = self.generation == pulse.generation and committer in self.committers
-            if is_known:
+            committer, committed = _identity(group, who, pulse.instance_id), self._committed(pulse)
+            index = _NOBODY
+            if self.generation == pulse.generation and committer in self.committers:
                 index = self.committers.index(committer)
-            elif begun.isdisjoint(partitions) and run.answered_us[0] not in began_us:
-                index = _BY_NOBODY[0]
+            elif begun.isdisjoint(partitions):
                 begun.update(partitions)
-                began_us.add(run.answered_us[0])
             else:
                 return False
-            committed = self.committed if self.generation == pulse.generation else {}
-            for (topic, partition), offset in zip(partitions, offsets, strict=False):
-                before, offset_before = committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)
-                if before != index or offset < offset_before or offset < 0:
-                    return False
-            if not all(map(le, offsets, offsets[len(partitions) :])):
+            if any(committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)[0] != index for topic, partition in partitions):
                 return False
             if self._foreign(pulse.generation, OFFSET_COMMIT, pulse.version, partitions, committer):
                 return False
         return self.kept + len(begun) <= POSITIONS_KEPT
 
-    def go_on(self, group: ClassicGroup, runs: Sequence[Run]) -> None:
-        """Take in commits that :meth:`may_go_on`."""
-        for run in sorted(runs, key=_began_us):
-            self._begin(group, run)
-        for run in runs:
-            assert run.commits is not None
-            partitions = run.commits.pulse.partitions
-            newest = _unpacked(run.commits.offsets[-len(partitions) * OFFSET_SIZE :])
+    def go_forward(self, commits: Commits) -> bool:
+        """Whether commits that :meth:`may_go_on` put no position back."""
+        partitions, offsets = commits.pulse.partitions, _unpacked(commits.offsets)
+        committed = self._committed(commits.pulse)
+        for (topic, partition), offset in zip(partitions, offsets, strict=False):
+            if offset < committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)[1]:
+                return False
+        return all(map(le, offsets, offsets[len(partitions) :]))
+
+    def _committed(self, pulse: Pulse) -> dict[str, dict[int, tuple[int, int]]]:
+        """Positions of its generation."""
+        return self.committed if self.generation == pulse.generation else {}
+
+    def go_on(self, group: ClassicGroup, runs: Sequence[Commits]) -> None:
+        """Take in commits that :meth:`may_go_on`, and of which :meth:`go_forward` holds."""
+        for commits in sorted(runs, key=attrgetter("first_answered")):
+            self._begin(group, commits.pulse)
+        for commits in runs:
+            partitions = commits.pulse.partitions
+            newest = _unpacked(commits.offsets[-len(partitions) * OFFSET_SIZE :])
             for (topic, partition), offset in zip(partitions, newest, strict=True):
                 known = self.committed[topic]
                 known[partition] = (known[partition][0], offset)
 
-    def _begin(self, group: ClassicGroup, run: Run) -> None:
+    def _begin(self, group: ClassicGroup, pulse: Pulse) -> None:
         """Note who commits what, if it is the first that is heard of it; up to where is said later."""
-        assert run.commits is not None
-        pulse = run.commits.pulse
         if self.generation != pulse.generation:
             self._forget_positions(pulse.generation)
         committer = _identity(group, pulse.member_id, pulse.instance_id)
@@ -507,10 +509,6 @@ def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> s
         return instance_id
     member = group.members.get(member_id)
     return member_id if member is None or member.instance_id is None else member.instance_id
-
-
-def _began_us(run: Run) -> int:
-    return run.answered_us[0]
 
 
 def _unpacked(offsets: bytes) -> tuple[int, ...]:

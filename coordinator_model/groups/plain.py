@@ -15,7 +15,7 @@ from coordinator_model.codes import HEARTBEAT, OFFSET_COMMIT
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.sessions import SLOW_US
 from coordinator_model.groups.state import State
-from coordinator_model.pulse import Pulse, Run
+from coordinator_model.pulse import Commits, Pulse, Run
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.record import MirrorRecord
 
@@ -72,42 +72,49 @@ def beat(group: ClassicGroup, asked: Beat, record: MirrorRecord, body: Any, corr
 # ---------------------------------------------------------------------------------------------------- many at once
 
 
-def may_go_on(group: ClassicGroup, runs: Iterable[Run]) -> bool:
+def is_calm(group: ClassicGroup, runs: Iterable[Run]) -> bool:
     """Whether heartbeats and commits change nothing but times and positions, if nothing else happens between them.
 
-    Each heartbeat would pass :func:`may_beat` and :func:`beat`; those that overlap would leave the same the long way.
+    Each heartbeat would pass :func:`may_beat` and :func:`beat`; those that overlap would leave the same the long way. But for what
+    :func:`go_forward` looks at, the same and fewer connections may go on until something else happens to the group.
     """
     if group.changed or group.open or group.identity.alert or group.state in UNSERVED:
         return False
     beating: set[str] = set()
-    committing: dict[str, Run] = {}
+    committing: dict[str, Commits] = {}
     for run in runs:
-        told, commits = run.told, run.commits
+        told = run.told
         member = group.members.get(told.member_id)
         if member is None or not _may_ask(member, told.generation, told.instance_id, told.connection):
             return False
         if told.connection not in group.lines or not _is_served(group, member, told.generation, told.broker):
             return False
-        if told.member_id in (beating if commits is None else committing):
+        if told.member_id in (beating if run.commits is None else committing):
             return False
-        if commits is None:
+        if run.commits is None:
             beating.add(told.member_id)
-            if not _is_in_time(member, run):
-                return False
         else:
-            committing[told.member_id] = run
-            if not _may_commit(group, commits.pulse):
+            committing[told.member_id] = run.commits
+            if not _may_commit(group, run.commits.pulse):
                 return False
     return not committing or group.offsets.may_go_on(group, committing.values())
 
 
+def go_forward(group: ClassicGroup, runs: Iterable[Run]) -> bool:
+    """Whether heartbeats come in time, and commits put no position back."""
+    return all(
+        _is_in_time(group.members[run.told.member_id], run) if run.commits is None else group.offsets.go_forward(run.commits)
+        for run in runs
+    )
+
+
 def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
-    """Take in what :func:`may_go_on`.
+    """Take in runs of which :func:`is_calm` and :func:`go_forward` hold.
 
     :param runs: in the order of their last answers.
     :param partition: of the mirror, for evidence.
     """
-    committed: list[Run] = []
+    committed: list[Commits] = []
     for run in runs:
         told, asked_us, answered_us, _, _, commits = run
         member = group.members[told.member_id]
@@ -117,11 +124,12 @@ def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:
         else:
             _answered(group, member, told.connection, asked_us[-1], answered_us[-1])
             member.last_frame = _COMMIT_NAME
-            committed.append(run)
+            committed.append(commits)
+            last = run
     if committed:
         group.offsets.go_on(group, committed)
-        exchange = _last_exchange(group, committed[-1], partition)
-        group.coordination.go_on(exchange, [run.told.connection for run in committed])
+        exchange = _last_exchange(group, last, partition)
+        group.coordination.go_on(exchange, [commits.pulse.connection for commits in committed])
         group.cold_changed = True
 
 

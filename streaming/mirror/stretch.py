@@ -129,7 +129,7 @@ class Stretch:
     def _commits(self, run: int, begin: int, end: int) -> Commits:
         (asked, answered), last = self._columns, end - 1
         where = int(self.exchanges[last]), self.offset + asked[last], self.offset + answered[last]
-        return Commits(self.pulses[run], self._offsets(run, begin, end), *where)
+        return Commits(self.pulses[run], self._offsets(run, begin, end), self.offset + answered[begin], *where)
 
     def _offsets(self, run: int, begin: int, end: int) -> bytes:
         offsets, first = self.offsets[run], self._begins[run]

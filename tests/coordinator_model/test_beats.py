@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from random import Random
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -18,8 +19,8 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.findings import Finding
 from coordinator_model.groups import plain
 from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.places import places_of
-from coordinator_model.pulse import Commits, Constants, Pulse, Run
+from coordinator_model.places import OFFSET_SIZE, places_of
+from coordinator_model.pulse import CORRELATION_BEGINS, CORRELATION_SIZE, Commits, Constants, Pulse, Run
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 from tests.coordinator_model import conversation
 from tests.coordinator_model.conversation import Conversation
@@ -129,14 +130,16 @@ def further(run: Run | None, asked: MirrorRecord, answered: MirrorRecord) -> Run
     ask = wire.decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
     found = places_of(asked.frame, ask) if asked.api_key == OFFSET_COMMIT else None
     places = found.offsets if found else ()
-    pulse = Pulse(Constants(*opening, *who, asked.frame, answered.frame, places))
-    told = pulse if run is None else cast("Pulse", run.told)
-    if told.constants._replace(request=b"", response=b"") != pulse.constants._replace(request=b"", response=b""):
+    request = blank(asked.frame, CORRELATION_BEGINS, *places)
+    told = pulse_of(Constants(*opening, *who, request, bytes(CORRELATION_SIZE) + answered.frame[CORRELATION_SIZE:], places))
+    if run is not None and run.told is not told:
         return None
     committed, offsets = None, b"".join(asked.frame[place : place + 8] for place in places)
     if asked.api_key == OFFSET_COMMIT:
-        before = run.commits.offsets if run is not None and run.commits else b""
-        committed = Commits(told, before + offsets, asked.exchange, asked.offset, answered.offset)
+        before, first = (
+            (run.commits.offsets, run.commits.first_answered) if run is not None and run.commits else (b"", answered.offset)
+        )
+        committed = Commits(told, before + offsets, first, asked.exchange, asked.offset, answered.offset)
         if not places:
             return None
     said = told.request(0, 0, 0, asked.frame[4:8], offsets)
@@ -144,6 +147,18 @@ def further(run: Run | None, asked: MirrorRecord, answered: MirrorRecord) -> Run
         return None
     asked_us, answered_us = ([], []) if run is None else (run.asked_us, run.answered_us)
     return Run.of(told, [*asked_us, asked.at_us], [*answered_us, answered.at_us], committed)
+
+
+def blank(frame: bytes, correlation: int, *offsets: int) -> bytes:
+    """Without correlation id and offsets, which begin there."""
+    same = bytearray(frame)
+    for place, size in [(correlation, CORRELATION_SIZE), *((place, OFFSET_SIZE) for place in offsets)]:
+        same[place : place + size] = bytes(size)
+    return bytes(same)
+
+
+pulse_of = lru_cache(maxsize=1_000)(Pulse)
+"""The same as long as a connection repeats the same, as those who read captures have it."""
 
 
 def take_in(model: Coordinator, stretch: list[MirrorRecord]) -> tuple[list[Finding], int]:
