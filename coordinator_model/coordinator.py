@@ -23,11 +23,12 @@ from coordinator_model.groups.asks import MODELLED_API_KEYS
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
+from coordinator_model.outlast import due_behind
 from coordinator_model.overview import GroupSnapshot, overview
 from coordinator_model.pulse import Repeated, Run
-from coordinator_model.rules import CATALOGUE, RULES_FOR, Breach, timers_for
+from coordinator_model.rules import CATALOGUE, RIPENING, RULES_FOR, Breach, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
-from coordinator_model.rules.sessions import session_end_us
+from coordinator_model.rules.sessions import heard_us, session_end_us
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import (
     SHELF,
@@ -78,7 +79,7 @@ class _Shelf:
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("beat", "calm", "cold", "due_us", "group", "hot", "ledger", "shelf")
+    __slots__ = ("beat", "calm", "cold", "due_us", "group", "hot", "ledger", "settled", "shelf")
 
     def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
@@ -86,6 +87,7 @@ class _Tracked:
         self.beat: plain.Beat | None = None  #: a heartbeat under way that the group has not been shown yet
         self.calm: AbstractSet[Repeated] = frozenset()  #: those that may go on, for nothing else has happened since they did
         self.due_us: int | None = None
+        self.settled = False  #: nothing falls due but sessions' ends, and nothing else has happened since that was seen
         self.shelf = shelf
         self.cold = b""  #: both parts as of the last snapshot
         self.hot = b""
@@ -157,10 +159,27 @@ class Coordinator:
         :param until_us: newest capture time of the stretch, microseconds.
         :return: False, and nothing is changed, if the records are to be handed in.
         """
+        due_us = self.due_us(key)
+        return (due_us is None or due_us > until_us) and self._go_on(key, runs)
+
+    def go_on_past(self, key: GroupKey, runs: Sequence[Run], until_us: int) -> bool:
+        """As :meth:`go_on`, but the group may fall due in the stretch, if that proves to be nothing.
+
+        The records of the stretch are in the order of their times.
+        """
+        tracked = self._groups.get(key)
+        if tracked is None or tracked.group is None or tracked.due_us is None or not tracked.settled:
+            return False
+        due_us = due_behind(tracked.group, runs, tracked.due_us, until_us)
+        if due_us is None or not self._go_on(key, runs):
+            return False
+        tracked.due_us = None
+        self._schedule(key, tracked, due_us)
+        return True
+
+    def _go_on(self, key: GroupKey, runs: Sequence[Run]) -> bool:
         tracked = self._groups.get(key)
         if tracked is None or tracked.group is None or tracked.beat is not None:
-            return False
-        if tracked.due_us is not None and tracked.due_us <= until_us:
             return False
         group, going_on = tracked.group, {run.told for run in runs}
         is_known = going_on <= tracked.calm and len(going_on) == len(runs)
@@ -567,7 +586,7 @@ class Coordinator:
             tracked.group, tracked.ledger = group, ledger
         if tracked.beat is not None:
             _show_beat(tracked)
-        tracked.calm = frozenset()
+        tracked.calm, tracked.settled = frozenset(), False
         return tracked.group, tracked.ledger
 
     def _heard_of(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, Ledger]:
@@ -648,7 +667,7 @@ class Coordinator:
         coming = [group.last_record_us + self.settings.forget_group_ms * 1_000]
         before = len(ledger.open)
         for member in list(group.members.values()):
-            end_us = session_end_us(group, member)
+            end_us = session_end_us(group, member, heard_us(member))
             if end_us is not None and end_us <= now_us:
                 calm = frozenset()
                 self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
@@ -681,6 +700,7 @@ class Coordinator:
             self._forget(key)
             return
         tracked.calm = calm
+        tracked.settled = not (dues or ledger.open) and not any(ripens(group) for ripens in RIPENING)
         coming[0] = max(coming[0], now_us + 1_000_000)
         next_us = ledger.next_due_us(CATALOGUE, quiet_us)
         if next_us is not None:

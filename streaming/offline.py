@@ -129,8 +129,10 @@ class Offline:
         due_us = model.due_us(key)
         if due_us is None or key in model.changes_untold:
             return _looked_at(stretch, rest)
-        is_over_before = stretch.ends_us(pieces) < due_us  # as nearly always
-        before, amid, later = (pieces, (), ()) if is_over_before else stretch.split_at_us(pieces, due_us)
+        ends_us = stretch.ends_us(pieces)
+        if ends_us >= due_us and model.go_on_past(key, stretch.runs(pieces), ends_us):
+            return iter(())
+        before, amid, later = (pieces, (), ()) if ends_us < due_us else stretch.split_at_us(pieces, due_us)
         if amid or (before and not model.go_on(key, stretch.runs(before), stretch.ends_us(before))):
             return _looked_at(stretch, rest)
         return _put_off(stretch, _Rest(key, later))

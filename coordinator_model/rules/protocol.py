@@ -438,6 +438,19 @@ def _version_refused(group: ClassicGroup, failed: Failed) -> Breach | None:
     )
 
 
+def _may_beat_seldom(group: ClassicGroup) -> bool:
+    """Whether a member may prove to heartbeat too seldom: its shortest pause, which only becomes shorter, does not speak against it."""
+    return any(
+        not member.least_interval_us or _is_seldom(member.least_interval_us, member.session_timeout_ms)
+        for member in group.present_members()
+        if member.session_timeout_ms is not None
+    )
+
+
+def _is_seldom(interval_us: int, session_ms: int) -> bool:
+    return 3 * interval_us > 1_100 * session_ms
+
+
 def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
     notes: dict[str, list[Member]] = {}
     members = [member for member in group.present_members() if member.session_timeout_ms is not None]
@@ -450,7 +463,7 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
         # A process that starves beats late, never early: the shortest of many pauses is what it was told.
         interval_us = member.least_interval_us
         settled = interval_us and member.heartbeat_us - member.joined_us >= 20 * interval_us
-        if settled and 3 * interval_us > 1_100 * session_ms:
+        if settled and _is_seldom(interval_us, session_ms):
             notes.setdefault(f"heartbeats every {seconds(interval_us)} at a session timeout of {session_ms} ms", []).append(member)
     severity = Severity.WARNING if notes else Severity.INFO
     values = sorted({(member.session_timeout_ms, member.rebalance_timeout_ms) for member in members})
@@ -648,6 +661,7 @@ P_10 = TimerRule(
     action="Align session.timeout.ms, heartbeat.interval.ms and max.poll.interval.ms of the clients named.",
     false_alarms="Kafka Streams used to set a rebalance timeout without end, and Connect does as it likes: neither is judged for that.",
     due=_odd_timeouts,
+    ripens=_may_beat_seldom,
 )
 
 P_11 = FrameRule(

@@ -28,14 +28,21 @@ from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, admi
 from coordinator_model.wire import API_NAMES
 
 
-def session_end_us(group: ClassicGroup, member: Member) -> int | None:
-    """When this member's session has certainly run out if nothing more is heard of it; None while it cannot."""
+def heard_us(member: Member) -> int:
+    """When a frame last restarted the session of this member."""
+    return max(member.last_frame_us, member.proven_us or 0)
+
+
+def session_end_us(group: ClassicGroup, member: Member, since_us: int) -> int | None:
+    """When this member's session has certainly run out if nothing more is heard of it; None while it cannot.
+
+    :param since_us: when it was heard last.
+    """
     # The others may complete a round without it before slack has passed: that it was dropped then does not explain its silence.
     waited_for = member.present or (member.gone == "dropped" and member.last_frame_us < member.gone_us)
     if not waited_for or member.session_timeout_ms is None or group.parked(member):
         return None
     newest = group.round
-    since_us = max(member.last_frame_us, member.proven_us or 0)
     completed_us = newest.proven_us if newest is not None else 0
     if newest is not None and newest.roster is not None and member.id in newest.roster:
         since_us = max(since_us, completed_us)  # the end of the join phase restarts every session, also of those who were absent

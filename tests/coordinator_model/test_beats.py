@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -168,6 +169,12 @@ def take_in(model: Coordinator, stretch: list[MirrorRecord]) -> tuple[list[Findi
         groups.setdefault((record.cluster, record.group or ""), []).append(record)
     until_us = max(record.at_us for record in stretch)
     taken = {key for key, held in groups.items() if (runs := runs_of(held)) and model.go_on(key, runs, until_us)}
+    if all(before.at_us <= after.at_us for before, after in pairwise(stretch)):
+        taken |= {
+            key
+            for key, held in groups.items()
+            if key not in taken and (runs := runs_of(held)) and model.go_on_past(key, runs, until_us)
+        }
     found: list[Finding] = []
     passed: list[int] = []
     for record in stretch:
@@ -226,6 +233,49 @@ def test_of_a_stretch_only_the_records_of_busy_groups_are_handed_in(monkeypatch)
     monkeypatch.setattr(plain, "beat", lambda *_: pytest.fail("a heartbeat was handed in"))
     assert take_in(model, talk.records[behind:]) == ([], 20)
     assert model.snapshot() == talk.model.snapshot()
+
+
+def beating(pauses_ms: list[int]) -> tuple[Conversation, int]:
+    """Two members heartbeat after each of these pauses, and the group has been looked at; gives how many records were before."""
+    talk = Conversation()
+    a, b = settled(talk)
+    for _ in range(30):
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+        talk.wait(3_000)
+    behind = len(talk.records)
+    for pause_ms in pauses_ms:
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+        talk.wait(pause_ms)
+    talk.heartbeat(b)
+    return talk, behind
+
+
+@pytest.mark.parametrize(("pauses_ms", "is_taken"), [([3_000] * 40, True), ([3_000] * 10 + [60_000] + [3_000] * 5, False)])
+def test_a_group_goes_on_past_the_end_of_sessions_that_are_kept_alive(pauses_ms, is_taken):
+    talk, behind = beating(pauses_ms)
+    model = Coordinator(topic="mirror", partition=0)
+    for record in talk.records[:behind]:
+        model.receive(record)
+    assert model.due_us(("c1", talk.group)) < talk.now_us
+    found, taken = take_in(model, talk.records[behind:])
+    assert bool(taken) is is_taken
+    assert [finding.rule for finding in found] == [] if is_taken else found
+    assert model.snapshot() == talk.model.snapshot()
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["both", "one of them"])
+def test_nobody_goes_on_past_the_end_of_anothers_session(silent):
+    talk, behind = beating([3_000] * 20)
+    heard = [record for record in talk.records[behind:] if record.group]
+    records = [record for record in heard if not silent or record.connection == heard[-1].connection]
+    model = Coordinator(topic="mirror", partition=0)
+    for record in talk.records[:behind]:
+        model.receive(record)
+    runs = runs_of(records)
+    assert runs is not None
+    assert model.go_on_past(("c1", talk.group), runs, talk.now_us) is not silent
 
 
 def test_a_stretch_in_which_a_group_falls_due_is_not_taken_in():

@@ -216,14 +216,14 @@ def ways(monkeypatch) -> Counter[str]:
     """How many frames went the quick way, and how many records the long one."""
     monkeypatch.setattr(reading, "WORTH_COLUMNS", 2)
     ways: Counter[str] = Counter()
-    go_on, receive = Coordinator.go_on, Coordinator.receive
+    go_on, receive = Coordinator._go_on, Coordinator.receive
 
-    def counted(model, key, runs, until_us):
-        taken = go_on(model, key, runs, until_us)
+    def counted(model, key, runs):
+        taken = go_on(model, key, runs)
         ways["quick"] += sum(2 * len(run.asked_us) for run in runs) if taken else 0
         return taken
 
-    monkeypatch.setattr(Coordinator, "go_on", counted)
+    monkeypatch.setattr(Coordinator, "_go_on", counted)
     monkeypatch.setattr(Coordinator, "receive", lambda *given: ways.update([given[1].kind]) or receive(*given))
     return ways
 
