@@ -27,7 +27,8 @@ from tests.coordinator_model import conversation
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
-from tests.coordinator_model.test_rules import settled
+from tests.coordinator_model.rules.test_offsets import SIMPLE
+from tests.coordinator_model.test_rules import live, settled
 
 
 class Longwinded(Coordinator):
@@ -276,6 +277,45 @@ def test_nobody_goes_on_past_the_end_of_anothers_session(silent):
     runs = runs_of(records)
     assert runs is not None
     assert model.go_on_past(("c1", talk.group), runs, talk.now_us) is not silent
+
+
+def seldom() -> tuple[Conversation, int]:
+    """Two of three heartbeats may be lost before the session ends; that they come no sooner shows after twenty."""
+    talk = Conversation()
+    a, b = settled(talk)
+    begins = []
+    for _ in range(40):
+        begins.append(len(talk.records))
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+        talk.wait(4_000)
+    talk.heartbeat(a)
+    return talk, begins[15]
+
+
+def intruded() -> tuple[Conversation, int]:
+    """Somebody who is no member commits, and the next heartbeat proves that there are members."""
+    talk = Conversation()
+    a, b = settled(talk)
+    live(talk, [a, b], 60)
+    talk.commit(talk.client("tool"), **SIMPLE)
+    talk.wait(1_000)
+    talk.heartbeat(a)
+    behind = len(talk.records) - 2
+    live(talk, [a, b], 120)
+    return talk, behind
+
+
+@pytest.mark.parametrize(("lived", "rule"), [(seldom, "P-10"), (intruded, "O-04")])
+def test_what_only_heartbeats_bring_to_light_is_found_when_it_is_due(lived, rule):
+    talk, behind = lived()
+    model = Coordinator(topic="mirror", partition=0)
+    found = [finding for record in talk.records[:behind] for finding in model.receive(record)]
+    assert rule not in {finding.rule for finding in found}
+    found += take_in(model, talk.records[behind:])[0]
+    assert rule in {finding.rule for finding in found}
+    assert found == talk.findings
+    assert model.snapshot() == talk.model.snapshot()
 
 
 def test_a_stretch_in_which_a_group_falls_due_is_not_taken_in():
