@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 # Of a file, the first part is small, so that whoever replays it need not wait for long.
-_FIRST_CHUNK: Final = 1 << 20
+_FIRST_CHUNK: Final = 1 << 17
 _CHUNK: Final = 1 << 23
 
 Packet = tuple[int, int, bytes, int]
