@@ -417,7 +417,7 @@ def _inside_out(message: Message) -> list[str]:
 
 def _class(message: Message, struct: str) -> str:
     base = "Struct" if struct != message.name or message.key is None else "Request" if struct.endswith("Request") else "Response"
-    lines = ["", "", "@dataclass(slots=True, kw_only=True)", f"class {struct}({base}):"]
+    lines = ["", "", "@dataclass(slots=True, kw_only=True, eq=False, repr=False)", f"class {struct}({base}):"]
     lines += [
         f'    """{line}' if at == 0 else f"    {line}".rstrip()
         for at, line in enumerate(layout_notes.class_note(message.name, struct))

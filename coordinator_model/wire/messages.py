@@ -143,7 +143,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetCommitRequestPartition(Struct):
     """Part of :class:`OffsetCommitRequest`."""
 
@@ -160,7 +160,7 @@ class OffsetCommitRequestPartition(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetCommitRequestTopic(Struct):
     """Part of :class:`OffsetCommitRequest`."""
 
@@ -173,7 +173,7 @@ class OffsetCommitRequestTopic(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetCommitRequest(Request):
     """Commits offsets for a group. The request.
 
@@ -207,7 +207,7 @@ class OffsetCommitRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetCommitResponsePartition(Struct):
     """Part of :class:`OffsetCommitResponse`."""
 
@@ -218,7 +218,7 @@ class OffsetCommitResponsePartition(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetCommitResponseTopic(Struct):
     """Part of :class:`OffsetCommitResponse`."""
 
@@ -231,7 +231,7 @@ class OffsetCommitResponseTopic(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetCommitResponse(Response):
     """Commits offsets for a group. The response.
 
@@ -257,7 +257,7 @@ class OffsetCommitResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchRequestTopic(Struct):
     """Part of :class:`OffsetFetchRequest`."""
 
@@ -268,7 +268,7 @@ class OffsetFetchRequestTopic(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchRequestTopics(Struct):
     """Part of :class:`OffsetFetchRequest`."""
 
@@ -281,7 +281,7 @@ class OffsetFetchRequestTopics(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchRequestGroup(Struct):
     """Part of :class:`OffsetFetchRequest`."""
 
@@ -296,7 +296,7 @@ class OffsetFetchRequestGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchRequest(Request):
     """Asks for a group's committed offsets. The request.
 
@@ -326,7 +326,7 @@ class OffsetFetchRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchResponsePartition(Struct):
     """Part of :class:`OffsetFetchResponse`."""
 
@@ -343,7 +343,7 @@ class OffsetFetchResponsePartition(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchResponseTopic(Struct):
     """Part of :class:`OffsetFetchResponse`."""
 
@@ -354,7 +354,7 @@ class OffsetFetchResponseTopic(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchResponsePartitions(Struct):
     """Part of :class:`OffsetFetchResponse`."""
 
@@ -371,7 +371,7 @@ class OffsetFetchResponsePartitions(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchResponseTopics(Struct):
     """Part of :class:`OffsetFetchResponse`."""
 
@@ -384,7 +384,7 @@ class OffsetFetchResponseTopics(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchResponseGroup(Struct):
     """Part of :class:`OffsetFetchResponse`."""
 
@@ -397,7 +397,7 @@ class OffsetFetchResponseGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetFetchResponse(Response):
     """Asks for a group's committed offsets. The response.
 
@@ -427,7 +427,7 @@ class OffsetFetchResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class FindCoordinatorRequest(Request):
     """Asks which broker coordinates a group or a transaction. The request.
 
@@ -450,7 +450,7 @@ class FindCoordinatorRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class FindCoordinatorResponseCoordinator(Struct):
     """Part of :class:`FindCoordinatorResponse`."""
 
@@ -469,7 +469,7 @@ class FindCoordinatorResponseCoordinator(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class FindCoordinatorResponse(Response):
     """Asks which broker coordinates a group or a transaction. The response.
 
@@ -500,7 +500,7 @@ class FindCoordinatorResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class JoinGroupRequestProtocol(Struct):
     """Part of :class:`JoinGroupRequest`."""
 
@@ -511,7 +511,7 @@ class JoinGroupRequestProtocol(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class JoinGroupRequest(Request):
     """Joins a classic group: parked by the coordinator until the rebalance's join phase is over. The request.
 
@@ -547,7 +547,7 @@ class JoinGroupRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class JoinGroupResponseMember(Struct):
     """Part of :class:`JoinGroupResponse`."""
 
@@ -560,7 +560,7 @@ class JoinGroupResponseMember(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class JoinGroupResponse(Response):
     """Joins a classic group: parked by the coordinator until the rebalance's join phase is over. The response.
 
@@ -598,7 +598,7 @@ class JoinGroupResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class HeartbeatRequest(Request):
     """Keeps a member of a classic group alive, and tells it of a rebalance. The request.
 
@@ -621,7 +621,7 @@ class HeartbeatRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class HeartbeatResponse(Response):
     """Keeps a member of a classic group alive, and tells it of a rebalance. The response.
 
@@ -640,7 +640,7 @@ class HeartbeatResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class LeaveGroupRequestMemberIdentity(Struct):
     """Part of :class:`LeaveGroupRequest`."""
 
@@ -653,7 +653,7 @@ class LeaveGroupRequestMemberIdentity(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class LeaveGroupRequest(Request):
     """Leaves a classic group. The request.
 
@@ -675,7 +675,7 @@ class LeaveGroupRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class LeaveGroupResponseMemberResponse(Struct):
     """Part of :class:`LeaveGroupResponse`."""
 
@@ -688,7 +688,7 @@ class LeaveGroupResponseMemberResponse(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class LeaveGroupResponse(Response):
     """Leaves a classic group. The response.
 
@@ -710,7 +710,7 @@ class LeaveGroupResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class SyncGroupRequestAssignment(Struct):
     """Part of :class:`SyncGroupRequest`."""
 
@@ -721,7 +721,7 @@ class SyncGroupRequestAssignment(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class SyncGroupRequest(Request):
     """Hands the leader's assignments to the coordinator, and each member its own. The request.
 
@@ -751,7 +751,7 @@ class SyncGroupRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class SyncGroupResponse(Response):
     """Hands the leader's assignments to the coordinator, and each member its own. The response.
 
@@ -777,7 +777,7 @@ class SyncGroupResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DescribeGroupsRequest(Request):
     """Asks for the state and members of classic groups. The request.
 
@@ -798,7 +798,7 @@ class DescribeGroupsRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DescribeGroupsResponseDescribedGroupMember(Struct):
     """Part of :class:`DescribeGroupsResponse`."""
 
@@ -817,7 +817,7 @@ class DescribeGroupsResponseDescribedGroupMember(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DescribeGroupsResponseDescribedGroup(Struct):
     """Part of :class:`DescribeGroupsResponse`."""
 
@@ -840,7 +840,7 @@ class DescribeGroupsResponseDescribedGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DescribeGroupsResponse(Response):
     """Asks for the state and members of classic groups. The response.
 
@@ -861,7 +861,7 @@ class DescribeGroupsResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ListGroupsRequest(Request):
     """Asks a broker for the groups that it coordinates. The request.
 
@@ -881,7 +881,7 @@ class ListGroupsRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ListGroupsResponseListedGroup(Struct):
     """Part of :class:`ListGroupsResponse`."""
 
@@ -896,7 +896,7 @@ class ListGroupsResponseListedGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ListGroupsResponse(Response):
     """Asks a broker for the groups that it coordinates. The response.
 
@@ -918,7 +918,7 @@ class ListGroupsResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsRequest(Request):
     """Asks which APIs and versions a broker speaks; tells it the client's software. The request.
 
@@ -942,7 +942,7 @@ class ApiVersionsRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsResponseApiVersion(Struct):
     """Part of :class:`ApiVersionsResponse`."""
 
@@ -955,7 +955,7 @@ class ApiVersionsResponseApiVersion(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsResponseSupportedFeatureKey(Struct):
     """Part of :class:`ApiVersionsResponse`."""
 
@@ -968,7 +968,7 @@ class ApiVersionsResponseSupportedFeatureKey(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsResponseFinalizedFeatureKey(Struct):
     """Part of :class:`ApiVersionsResponse`."""
 
@@ -981,7 +981,7 @@ class ApiVersionsResponseFinalizedFeatureKey(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsResponse(Response):
     """Asks which APIs and versions a broker speaks; tells it the client's software. The response.
 
@@ -1011,7 +1011,7 @@ class ApiVersionsResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class AddOffsetsToTxnRequest(Request):
     """Adds a group's offsets to a transaction; goes to the transaction coordinator. The request.
 
@@ -1034,7 +1034,7 @@ class AddOffsetsToTxnRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class AddOffsetsToTxnResponse(Response):
     """Adds a group's offsets to a transaction; goes to the transaction coordinator. The response.
 
@@ -1053,7 +1053,7 @@ class AddOffsetsToTxnResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class EndTxnRequest(Request):
     """Commits or aborts a transaction; goes to the transaction coordinator. The request.
 
@@ -1077,7 +1077,7 @@ class EndTxnRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class EndTxnResponse(Response):
     """Commits or aborts a transaction; goes to the transaction coordinator. The response.
 
@@ -1101,7 +1101,7 @@ class EndTxnResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TxnOffsetCommitRequestPartition(Struct):
     """Part of :class:`TxnOffsetCommitRequest`."""
 
@@ -1116,7 +1116,7 @@ class TxnOffsetCommitRequestPartition(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TxnOffsetCommitRequestTopic(Struct):
     """Part of :class:`TxnOffsetCommitRequest`."""
 
@@ -1129,7 +1129,7 @@ class TxnOffsetCommitRequestTopic(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TxnOffsetCommitRequest(Request):
     """Commits offsets for a group within a transaction. The request.
 
@@ -1162,7 +1162,7 @@ class TxnOffsetCommitRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TxnOffsetCommitResponsePartition(Struct):
     """Part of :class:`TxnOffsetCommitResponse`."""
 
@@ -1173,7 +1173,7 @@ class TxnOffsetCommitResponsePartition(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TxnOffsetCommitResponseTopic(Struct):
     """Part of :class:`TxnOffsetCommitResponse`."""
 
@@ -1186,7 +1186,7 @@ class TxnOffsetCommitResponseTopic(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TxnOffsetCommitResponse(Response):
     """Commits offsets for a group within a transaction. The response.
 
@@ -1207,7 +1207,7 @@ class TxnOffsetCommitResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DeleteGroupsRequest(Request):
     """Deletes empty groups. The request.
 
@@ -1223,7 +1223,7 @@ class DeleteGroupsRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DeleteGroupsResponseDeletableGroupResult(Struct):
     """Part of :class:`DeleteGroupsResponse`."""
 
@@ -1236,7 +1236,7 @@ class DeleteGroupsResponseDeletableGroupResult(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DeleteGroupsResponse(Response):
     """Deletes empty groups. The response.
 
@@ -1254,7 +1254,7 @@ class DeleteGroupsResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetDeleteRequestPartition(Struct):
     """Part of :class:`OffsetDeleteRequest`."""
 
@@ -1262,7 +1262,7 @@ class OffsetDeleteRequestPartition(Struct):
     """Number of the partition. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetDeleteRequestTopic(Struct):
     """Part of :class:`OffsetDeleteRequest`."""
 
@@ -1272,7 +1272,7 @@ class OffsetDeleteRequestTopic(Struct):
     """Partitions. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetDeleteRequest(Request):
     """Deletes committed offsets of a group. The request."""
 
@@ -1284,7 +1284,7 @@ class OffsetDeleteRequest(Request):
     """An entry per topic. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetDeleteResponsePartition(Struct):
     """Part of :class:`OffsetDeleteResponse`."""
 
@@ -1294,7 +1294,7 @@ class OffsetDeleteResponsePartition(Struct):
     """Kafka error code, 0 for success. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetDeleteResponseTopic(Struct):
     """Part of :class:`OffsetDeleteResponse`."""
 
@@ -1304,7 +1304,7 @@ class OffsetDeleteResponseTopic(Struct):
     """Partitions. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetDeleteResponse(Response):
     """Deletes committed offsets of a group. The response."""
 
@@ -1318,7 +1318,7 @@ class OffsetDeleteResponse(Response):
     """An entry per topic. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupHeartbeatRequestTopicPartitions(Struct):
     """Part of :class:`ConsumerGroupHeartbeatRequest`."""
 
@@ -1329,7 +1329,7 @@ class ConsumerGroupHeartbeatRequestTopicPartitions(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupHeartbeatRequest(Request):
     """Joins, stays in and leaves a group of the consumer protocol (KIP-848), and reconciles its assignment. The request.
 
@@ -1361,7 +1361,7 @@ class ConsumerGroupHeartbeatRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
     """Part of :class:`ConsumerGroupHeartbeatResponse`."""
 
@@ -1372,7 +1372,7 @@ class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupHeartbeatResponseAssignment(Struct):
     """Part of :class:`ConsumerGroupHeartbeatResponse`."""
 
@@ -1381,7 +1381,7 @@ class ConsumerGroupHeartbeatResponseAssignment(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupHeartbeatResponse(Response):
     """Joins, stays in and leaves a group of the consumer protocol (KIP-848), and reconciles its assignment. The response.
 
@@ -1407,7 +1407,7 @@ class ConsumerGroupHeartbeatResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupDescribeRequest(Request):
     """Asks for the state, members and target assignment of groups of the consumer protocol (KIP-848). The request.
 
@@ -1423,7 +1423,7 @@ class ConsumerGroupDescribeRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupDescribeResponseTopicPartitions(Struct):
     """Part of :class:`ConsumerGroupDescribeResponse`."""
 
@@ -1436,7 +1436,7 @@ class ConsumerGroupDescribeResponseTopicPartitions(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupDescribeResponseAssignment(Struct):
     """Part of :class:`ConsumerGroupDescribeResponse`."""
 
@@ -1445,7 +1445,7 @@ class ConsumerGroupDescribeResponseAssignment(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupDescribeResponseMember(Struct):
     """Part of :class:`ConsumerGroupDescribeResponse`."""
 
@@ -1474,7 +1474,7 @@ class ConsumerGroupDescribeResponseMember(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupDescribeResponseDescribedGroup(Struct):
     """Part of :class:`ConsumerGroupDescribeResponse`."""
 
@@ -1499,7 +1499,7 @@ class ConsumerGroupDescribeResponseDescribedGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerGroupDescribeResponse(Response):
     """Asks for the state, members and target assignment of groups of the consumer protocol (KIP-848). The response.
 
@@ -1515,7 +1515,7 @@ class ConsumerGroupDescribeResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupHeartbeatRequest(Request):
     """Joins, stays in and leaves a share group (KIP-932). The request.
 
@@ -1538,7 +1538,7 @@ class ShareGroupHeartbeatRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupHeartbeatResponseTopicPartitions(Struct):
     """Part of :class:`ShareGroupHeartbeatResponse`."""
 
@@ -1549,7 +1549,7 @@ class ShareGroupHeartbeatResponseTopicPartitions(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupHeartbeatResponseAssignment(Struct):
     """Part of :class:`ShareGroupHeartbeatResponse`."""
 
@@ -1558,7 +1558,7 @@ class ShareGroupHeartbeatResponseAssignment(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupHeartbeatResponse(Response):
     """Joins, stays in and leaves a share group (KIP-932). The response.
 
@@ -1585,7 +1585,7 @@ class ShareGroupHeartbeatResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupDescribeRequest(Request):
     """Asks for the state and members of share groups (KIP-932). The request.
 
@@ -1602,7 +1602,7 @@ class ShareGroupDescribeRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupDescribeResponseTopicPartitions(Struct):
     """Part of :class:`ShareGroupDescribeResponse`."""
 
@@ -1615,7 +1615,7 @@ class ShareGroupDescribeResponseTopicPartitions(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupDescribeResponseAssignment(Struct):
     """Part of :class:`ShareGroupDescribeResponse`."""
 
@@ -1624,7 +1624,7 @@ class ShareGroupDescribeResponseAssignment(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupDescribeResponseMember(Struct):
     """Part of :class:`ShareGroupDescribeResponse`."""
 
@@ -1645,7 +1645,7 @@ class ShareGroupDescribeResponseMember(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupDescribeResponseDescribedGroup(Struct):
     """Part of :class:`ShareGroupDescribeResponse`."""
 
@@ -1670,7 +1670,7 @@ class ShareGroupDescribeResponseDescribedGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareGroupDescribeResponse(Response):
     """Asks for the state and members of share groups (KIP-932). The response.
 
@@ -1687,7 +1687,7 @@ class ShareGroupDescribeResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestKeyValue(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1698,7 +1698,7 @@ class StreamsGroupHeartbeatRequestKeyValue(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestTopicInfo(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1713,7 +1713,7 @@ class StreamsGroupHeartbeatRequestTopicInfo(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestCopartitionGroup(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1726,7 +1726,7 @@ class StreamsGroupHeartbeatRequestCopartitionGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestSubtopology(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1747,7 +1747,7 @@ class StreamsGroupHeartbeatRequestSubtopology(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestTopology(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1758,7 +1758,7 @@ class StreamsGroupHeartbeatRequestTopology(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestTaskIds(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1769,7 +1769,7 @@ class StreamsGroupHeartbeatRequestTaskIds(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestEndpoint(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1780,7 +1780,7 @@ class StreamsGroupHeartbeatRequestEndpoint(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequestTaskOffset(Struct):
     """Part of :class:`StreamsGroupHeartbeatRequest`."""
 
@@ -1793,7 +1793,7 @@ class StreamsGroupHeartbeatRequestTaskOffset(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequest(Request):
     """Joins, stays in and leaves a Streams group (KIP-1071). The request.
 
@@ -1839,7 +1839,7 @@ class StreamsGroupHeartbeatRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatResponseStatus(Struct):
     """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
@@ -1851,7 +1851,7 @@ class StreamsGroupHeartbeatResponseStatus(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatResponseTaskIds(Struct):
     """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
@@ -1862,7 +1862,7 @@ class StreamsGroupHeartbeatResponseTaskIds(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatResponseEndpoint(Struct):
     """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
@@ -1873,7 +1873,7 @@ class StreamsGroupHeartbeatResponseEndpoint(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatResponseTopicPartition(Struct):
     """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
@@ -1884,7 +1884,7 @@ class StreamsGroupHeartbeatResponseTopicPartition(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatResponseEndpointToPartitions(Struct):
     """Part of :class:`StreamsGroupHeartbeatResponse`."""
 
@@ -1897,7 +1897,7 @@ class StreamsGroupHeartbeatResponseEndpointToPartitions(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupHeartbeatResponse(Response):
     """Joins, stays in and leaves a Streams group (KIP-1071). The response.
 
@@ -1941,7 +1941,7 @@ class StreamsGroupHeartbeatResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeRequest(Request):
     """Asks for the state, members and topology of Streams groups (KIP-1071). The request.
 
@@ -1959,7 +1959,7 @@ class StreamsGroupDescribeRequest(Request):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseKeyValue(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -1970,7 +1970,7 @@ class StreamsGroupDescribeResponseKeyValue(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTopicInfo(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -1985,7 +1985,7 @@ class StreamsGroupDescribeResponseTopicInfo(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseSubtopology(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2002,7 +2002,7 @@ class StreamsGroupDescribeResponseSubtopology(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTopology(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2013,7 +2013,7 @@ class StreamsGroupDescribeResponseTopology(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseEndpoint(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2024,7 +2024,7 @@ class StreamsGroupDescribeResponseEndpoint(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTaskOffset(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2037,7 +2037,7 @@ class StreamsGroupDescribeResponseTaskOffset(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTaskIds(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2048,7 +2048,7 @@ class StreamsGroupDescribeResponseTaskIds(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseAssignment(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2061,7 +2061,7 @@ class StreamsGroupDescribeResponseAssignment(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseMember(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2098,7 +2098,7 @@ class StreamsGroupDescribeResponseMember(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2117,7 +2117,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2128,7 +2128,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2143,7 +2143,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseTopologyDescription(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2154,7 +2154,7 @@ class StreamsGroupDescribeResponseTopologyDescription(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponseDescribedGroup(Struct):
     """Part of :class:`StreamsGroupDescribeResponse`."""
 
@@ -2185,7 +2185,7 @@ class StreamsGroupDescribeResponseDescribedGroup(Struct):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsGroupDescribeResponse(Response):
     """Asks for the state, members and topology of Streams groups (KIP-1071). The response.
 
@@ -2201,7 +2201,7 @@ class StreamsGroupDescribeResponse(Response):
     unknown_tags: UnknownTags = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConnectAssignmentConnector(Struct):
     """Part of :class:`ConnectAssignment`."""
 
@@ -2211,7 +2211,7 @@ class ConnectAssignmentConnector(Struct):
     """Numbers of the tasks; -1 is the connector itself. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConnectAssignment(Struct):
     """What the leader assigns a Connect worker in SyncGroup.
 
@@ -2235,7 +2235,7 @@ class ConnectAssignment(Struct):
     """Delay in ms until the leader rebalances what is lost now. v1+, KIP-415."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConnectWorkerState(Struct):
     """What a Connect worker says of itself in JoinGroup.
 
@@ -2251,7 +2251,7 @@ class ConnectWorkerState(Struct):
     """The worker's present assignment, as bytes of a ConnectAssignment; null for none. v1+, KIP-415."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerProtocolAssignmentTopicPartition(Struct):
     """Part of :class:`ConsumerProtocolAssignment`."""
 
@@ -2261,7 +2261,7 @@ class ConsumerProtocolAssignmentTopicPartition(Struct):
     """Partitions. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerProtocolAssignment(Struct):
     """What the leader assigns a consumer in SyncGroup."""
 
@@ -2271,7 +2271,7 @@ class ConsumerProtocolAssignment(Struct):
     """Bytes of the assignor's own; null for none. v0+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerProtocolSubscriptionTopicPartition(Struct):
     """Part of :class:`ConsumerProtocolSubscription`."""
 
@@ -2281,7 +2281,7 @@ class ConsumerProtocolSubscriptionTopicPartition(Struct):
     """Partitions. v1+, KIP-429."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerProtocolSubscription(Struct):
     """What a consumer says of itself in JoinGroup, for the leader's assignor.
 
@@ -2302,7 +2302,7 @@ class ConsumerProtocolSubscription(Struct):
     """Rack of the member; null for none, in heartbeats null means unchanged. v3+, KIP-881."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsAssignmentInfo(Struct):
     """The beginning of what the Kafka Streams leader adds to an assignment as user data."""
 
@@ -2312,7 +2312,7 @@ class StreamsAssignmentInfo(Struct):
     """Highest version that every member of the group speaks; -1 where the version cannot say. v3+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsSubscriptionInfoTaskId(Struct):
     """Part of :class:`StreamsSubscriptionInfo`."""
 
@@ -2322,7 +2322,7 @@ class StreamsSubscriptionInfoTaskId(Struct):
     """Number of the partition. v1-6."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsSubscriptionInfoPartitionToOffsetSum(Struct):
     """Part of :class:`StreamsSubscriptionInfo`."""
 
@@ -2332,7 +2332,7 @@ class StreamsSubscriptionInfoPartitionToOffsetSum(Struct):
     """Changelog offsets of the task, summed up; -2 for an active task. v7-9."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsSubscriptionInfoTaskOffsetSum(Struct):
     """Part of :class:`StreamsSubscriptionInfo`."""
 
@@ -2348,7 +2348,7 @@ class StreamsSubscriptionInfoTaskOffsetSum(Struct):
     """Offset sums by partition. v7-9."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsSubscriptionInfoClientTag(Struct):
     """Part of :class:`StreamsSubscriptionInfo`."""
 
@@ -2358,7 +2358,7 @@ class StreamsSubscriptionInfoClientTag(Struct):
     """Value of the pair. v11+."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class StreamsSubscriptionInfo(Struct):
     """What a Kafka Streams member adds to its subscription as user data."""
 
