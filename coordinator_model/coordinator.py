@@ -212,7 +212,7 @@ class Coordinator:
             return found
         assert self.next_offset is not None, "content was taken in, so a record was"
         newest_us = max(times_us)
-        if not self._view.open and not (self._deadlines and self._deadlines[0][0] <= newest_us):
+        if not self._view.open and self._first_deadline_us(newest_us) > newest_us:
             self.next_offset += len(times_us)
             self.now_us = max(self.now_us, newest_us)
             return found
@@ -641,6 +641,17 @@ class Coordinator:
             tracked.due_us = due_us
             self._dirty.add(key)
             heappush(self._deadlines, (due_us, key))
+
+    def _first_deadline_us(self, newest_us: int) -> int:
+        """Of those up to a time, the first that has not been put off; else one behind it."""
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= newest_us:
+            due_us, key = deadlines[0]
+            tracked = self._groups.get(key)
+            if tracked is not None and tracked.due_us == due_us:
+                return due_us
+            heappop(deadlines)
+        return newest_us + 1
 
     def _move_clock(self, now_us: int, found: list[Finding]) -> None:
         self.now_us = now_us
