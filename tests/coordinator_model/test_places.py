@@ -1,4 +1,4 @@
-"""Commits are taken apart into what is the same each time and what is not, whatever their version, and put together again."""
+"""Heartbeats and commits are taken apart into what is the same each time and what is not, whatever their version, and put together again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.codes import OFFSET_COMMIT
-from coordinator_model.places import places_of
+from coordinator_model.places import at_generation, places_of
 from coordinator_model.pulse import Constants, Pulse
 
 OFFSETS = st.integers(-1, 2**63 - 1)
@@ -75,6 +75,34 @@ def test_offsets_and_generation_stand_where_they_are_said_to(  # noqa: PLR0917
     )
     assert read.topics == topics_then
     assert (told.correlation_id, told.offset, told.at_us, told.exchange) == (11, 5, 6, 7)
+
+
+@given(
+    version=st.integers(0, 4),
+    names=st.tuples(NAMES, NAMES, st.none() | NAMES),
+    client_id=st.none() | NAMES,
+    before=st.integers(-1, 2**31 - 1),
+    after=st.integers(-1, 2**31 - 1),
+)
+def test_a_heartbeat_of_another_generation_is_what_would_be_written(version, names, client_id, before, after):
+    group, member, instance = names
+
+    def written(generation: int) -> tuple[bytes, wire.HeartbeatRequest]:
+        who = {"group_id": group, "member_id": member, "group_instance_id": instance if version >= 3 else None}
+        body = wire.HeartbeatRequest(**who, generation_id=generation)
+        return wire.encode_request(body, api_version=version, correlation_id=9, client_id=client_id), body
+
+    assert at_generation(*written(before), after) == written(after)
+
+
+@given(
+    version=st.integers(1, 10),
+    topics=st.dictionaries(NAMES, st.lists(OFFSETS, max_size=5), max_size=4),
+    generation=st.integers(-1, 99),
+)
+def test_so_is_a_commit(version, topics, generation):
+    before, after = commit(version, topics), commit(version, topics, generation=generation)
+    assert at_generation(frame_of(before, version), before, generation) == (frame_of(after, version), after)
 
 
 def test_the_first_version_has_no_places():

@@ -24,6 +24,8 @@ steps = st.lists(
         st.tuples(st.just("other version"), st.integers(0, 1), st.just(0)),
         st.tuples(st.just("throttled"), st.integers(0, 1), st.just(0)),
         st.tuples(st.just("commit"), st.integers(0, 1), st.just(0)),
+        st.tuples(st.just("sync"), st.integers(0, 1), st.integers(3, 5)),
+        st.tuples(st.just("beat at"), st.integers(0, 1), st.integers(3, 5)),
         st.tuples(st.just("unanswered"), st.integers(0, 1), st.just(0)),
         st.tuples(st.just("lost request"), st.integers(0, 1), st.just(0)),
         st.tuples(st.just("lost response"), st.integers(0, 1), st.just(0)),
@@ -34,9 +36,14 @@ steps = st.lists(
 )
 
 
-def heartbeat(member: int, correlation_id: int, version: int = 4) -> bytes:
-    asked = wire.HeartbeatRequest(group_id=f"g{member}", generation_id=3, member_id=f"m-{member}")
+def heartbeat(member: int, correlation_id: int, version: int = 4, generation: int = 3) -> bytes:
+    asked = wire.HeartbeatRequest(group_id=f"g{member}", generation_id=generation, member_id=f"m-{member}")
     return request(asked, version, correlation_id)
+
+
+def sync(member: int, correlation_id: int, generation: int) -> bytes:
+    asked = wire.SyncGroupRequest(group_id=f"g{member}", generation_id=generation, member_id=f"m-{member}")
+    return request(asked, 5, correlation_id)
 
 
 def take(line: Connection, correlation_id: int, step: tuple[str, int, int]) -> int:
@@ -52,6 +59,10 @@ def take(line: Connection, correlation_id: int, step: tuple[str, int, int]) -> i
     elif what == "commit":
         commit = wire.OffsetCommitRequest(group_id=f"g{member}", generation_id_or_member_epoch=3, member_id=f"m-{member}")
         asked, said = request(commit, 8, correlation_id), response(wire.OffsetCommitResponse(), 8, correlation_id)
+    elif what == "sync":
+        asked, said = sync(member, correlation_id, how), response(wire.SyncGroupResponse(assignment=b"a"), 5, correlation_id)
+    elif what == "beat at":
+        asked = heartbeat(member, correlation_id, generation=how)
     elif what == "pipelined":
         line.client(b"".join(heartbeat(member, correlation_id + index) for index in range(how)))
         line.broker(b"".join(response(wire.HeartbeatResponse(), 4, correlation_id + index) for index in range(how)))
@@ -124,6 +135,20 @@ def test_all_but_the_first_of_a_members_heartbeats_are_not_read(monkeypatch):
     monkeypatch.setattr("streaming.mirror.conversation.decode", reading := Counting(wire.decode))
     records_of(pcap(wires))
     assert reading.times == 1
+
+
+def test_nor_is_one_at_the_generation_that_it_synced_at(monkeypatch):
+    wires: list[Segment] = []
+    line = Connection(wires).open()
+    for correlation_id in range(3):
+        take(line, correlation_id, ("beat", 1, 0))
+    take(line, 3, ("sync", 1, 4))
+    for correlation_id in range(4, 9):
+        take(line, correlation_id, ("beat at", 1, 4))
+    monkeypatch.setattr("streaming.mirror.conversation.decode", reading := Counting(wire.decode))
+    records = records_of(pcap(wires))
+    assert reading.times == 2
+    assert [record.body.generation_id for record in records if record.kind is Kind.REQUEST] == [3, 3, 3, 4, 4, 4, 4, 4, 4]
 
 
 class Counting:
