@@ -643,23 +643,26 @@ class Coordinator:
             heappush(self._deadlines, (due_us, key))
 
     def _first_deadline_us(self, newest_us: int) -> int:
-        """Of those up to a time, the first that has not been put off; else one behind it."""
+        """Of those up to a time, the first that still stands; else one behind it."""
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= newest_us:
-            due_us, key = deadlines[0]
-            tracked = self._groups.get(key)
-            if tracked is not None and tracked.due_us == due_us:
-                return due_us
+            if self._falling_due(*deadlines[0]) is not None:
+                return deadlines[0][0]
             heappop(deadlines)
         return newest_us + 1
+
+    def _falling_due(self, due_us: int, key: GroupKey) -> _Tracked | None:
+        """The group that a deadline is for; None if that was put off or brought forward since, or the group is gone."""
+        tracked = self._groups.get(key)
+        return tracked if tracked is not None and tracked.due_us == due_us else None
 
     def _move_clock(self, now_us: int, found: list[Finding]) -> None:
         self.now_us = now_us
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now_us:
             due_us, key = heappop(deadlines)
-            tracked = self._groups.get(key)
-            if tracked is not None and tracked.due_us == due_us:  # else it was brought forward or is gone
+            tracked = self._falling_due(due_us, key)
+            if tracked is not None:
                 tracked.due_us = None
                 try:
                     self._check(key, tracked, found)

@@ -51,6 +51,7 @@ _BY_MATTER: Final = {
 
 
 RIPENING: Final = tuple(rule.ripens for rule in TIMER_RULES if rule.ripens is not None)
+"""Of those rules that have it: whether what a group repeats may make something due."""
 
 
 def timers_for(group: ClassicGroup) -> tuple[TimerRule, ...]:

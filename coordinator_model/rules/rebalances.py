@@ -142,20 +142,26 @@ def _plural(count: int, word: str) -> str:
     return word if count == 1 else f"{word}s"
 
 
+def _owing_sync(group: ClassicGroup, newest: Round) -> Iterator[Member]:
+    """Members that were handed the newest generation and have not sent their SyncGroup for it, whatever became of them."""
+    for member in group.members.values():
+        if member.joined == newest.generation and member.synced != newest.generation:
+            yield member
+
+
 def _unsynced(group: ClassicGroup, newest: Round) -> Iterator[Member]:
     """Members that were handed the newest generation, still live, and have not sent their SyncGroup for it."""
-    for member in group.members.values():
-        if member.joined == newest.generation and member.synced != newest.generation and member.present:
+    for member in _owing_sync(group, newest):
+        if member.present:
             alive = not member.hung_up_us or member.last_frame_us > member.hung_up_us
             if alive and member.parked_join not in group.open:
                 yield member
 
 
 def _awaits_syncs(group: ClassicGroup) -> bool:
+    """Whether a member may prove to live by its next frame, and to owe its SyncGroup still."""
     newest = group.round
-    return newest is not None and any(
-        member.joined == newest.generation and member.synced != newest.generation for member in group.members.values()
-    )
+    return newest is not None and any(True for _ in _owing_sync(group, newest))
 
 
 def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:

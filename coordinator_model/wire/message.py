@@ -24,7 +24,8 @@ ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 class Struct:
     """A message, or a struct inside one.
 
-    What is the same in all of them stands here: written for each class anew, as dataclasses do, it would be half of what a start takes.
+    What is the same in all of them stands here: written for each class anew, as dataclasses do, it takes a third of the time in which they
+    are defined.
     """
 
     __slots__: ClassVar[tuple[str, ...]] = ()

@@ -1,7 +1,7 @@
 """Where the packets of a pcap file begin: each header says how long its packet is, and so leads to the next.
 
-Followed one by one, that takes as long as half of all that is done with most packets. So the data is entered at many places at once, at
-what looks like a header, and from each of them followed up to the next, all in step.
+Followed one by one, most packets cost more so than by all that is done with their headers. So the data is entered at many places at once,
+at what looks like a header, and from each of them followed up to the next, all in step.
 
 The trap: what looks like a header may be a part of a packet. An entry counts only if the way from the one before leads to it, up from
 the first, which is known; else nothing of it is used.
