@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coordinator_model.wire.record import HEADER_NAME
+from streaming.bounds import bounds_of
 from streaming.mirror.captures import CaptureError, Source, opened, packets
 from streaming.mirror.pcap import CaptureReader, in_order
 from streaming.mirror.producer import DEFAULT_TOPIC, KafkaSink, MirrorError, create_topic, topic_partitions
@@ -251,7 +252,7 @@ class _Recording:
             begins = self._consumer.offsets_for_times(wanted, timeout=10)
         total = 0
         for begin in begins:
-            low, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, begin.partition), timeout=10)
+            low, high = bounds_of(self._consumer, TopicPartition(self._topic, begin.partition), within_s=10)
             first = max(begin.offset, low) if begin.offset >= 0 else (low if self._since_ms is None else high)
             if first < high:
                 self._ends[begin.partition] = high

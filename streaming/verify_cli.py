@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.groups.state import State
+from streaming.bounds import bounds_of
 from streaming.config import ConfigError, Topics, load
 from streaming.mirror.producer import MirrorError
 from streaming.mirror.tap_cli import read_producer_config
@@ -149,7 +150,7 @@ class GroupsReader:
         """
         ends = {}
         for partition in self._partitions:
-            first, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=_REACH_S)
+            first, end = bounds_of(self._consumer, TopicPartition(self._topic, partition), within_s=_REACH_S)
             if first < end:
                 ends[partition] = end
         deadline = time.monotonic() + _REACH_S

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
+from streaming.bounds import bounds_of
 from streaming.sinks.topics import SILENT_LOGGER, SetupError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Feed:
         """
         try:
             for place in self._found():
-                first, end = self._consumer.get_watermark_offsets(place, timeout=self._kafka.reach_timeout_s)
+                first, end = bounds_of(self._consumer, place, self._kafka.reach_timeout_s)
                 self.ends[place.topic, place.partition] = end
                 self._next[place.topic, place.partition] = first
             self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in self.ends])

@@ -13,6 +13,7 @@ import kafka
 from confluent_kafka import Consumer, TopicPartition
 
 from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, unpack_record
+from streaming.bounds import bounds_of
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.tap import Listener, Tap
 
@@ -79,7 +80,7 @@ def raw_topic(bootstrap: str, topic: str) -> list[Any]:
     try:
         messages: list[Any] = []
         for partition in sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions):
-            first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+            first, end = bounds_of(consumer, TopicPartition(topic, partition), within_s=10)
             if first == end:
                 continue
             consumer.assign([TopicPartition(topic, partition, first)])
