@@ -18,6 +18,8 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from streaming.garbage import collected_seldom, leave_uncollected
+
 _COMMANDS: Final = {
     "demo": "streaming.demo.cli:demo",
     "run": "streaming.run_cli:run_command",
@@ -52,7 +54,8 @@ class _Commands(TyperGroup):
 @cache
 def _imported(name: str) -> Any:
     module, _, attribute = _COMMANDS[name].partition(":")
-    found = getattr(import_module(module), attribute)
+    with collected_seldom():
+        found = getattr(import_module(module), attribute)
     around = _group()
     if isinstance(found, typer.Typer):
         around.add_typer(found, name=name)
@@ -89,6 +92,8 @@ def main() -> None:
             soft_wrap=True,
         )
         sys.exit(2)
+    finally:
+        leave_uncollected()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Spares programs that keep models the collection of garbage that is none: a Spark worker for as long as it lives, a replay while it reads.
+"""Spares programs the collection of garbage that is none: a Spark worker that keeps models, a replay while it reads, a command at its ends.
 
 PySpark's worker collects all garbage after each task, and so visits every object of the process. With 10,000 groups kept that was a
 quarter of the worker's time: a third of a second after each batch, however little the batch had read. So what has outlived one of those
@@ -27,13 +27,22 @@ _turn: Final = itertools.count(1)
 
 @contextlib.contextmanager
 def collected_seldom() -> Iterator[None]:
-    """For what makes and drops objects by the million, hardly any of them in cycles: it was a twentieth of a replay's time."""
+    """For what makes and drops objects by the million, hardly any of them in cycles: it was a twentieth of a replay's time.
+
+    What is left of them is set apart.
+    """
     before = gc.get_threshold()
     gc.set_threshold(_SELDOM, *before[1:])
     try:
         yield
     finally:
+        gc.freeze()
         gc.set_threshold(*before)
+
+
+def leave_uncollected() -> None:
+    """For a process that ends: Python looks for cycles then, in all that there is. Behind a replay that was a tenth of its time."""
+    gc.freeze()
 
 
 def keep_collections_short() -> None:
