@@ -28,13 +28,13 @@ from streaming.mirror.apart import ReaderApart, ReaderEndedError
 from streaming.mirror.captures import CaptureError, Source, is_capture, opened, packets
 from streaming.mirror.pcap import CaptureReader, CaptureStats, in_order
 from streaming.mirror.record_file import Unreadable, is_record_file, records
-from streaming.offline import Offline
 from streaming.timeline import Report, Story, print_finding, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streaming.mirror.captures import Portion
+    from streaming.offline import Offline
 
 STDIN: Final = "-"
 _FIRST_BYTES: Final = len(MAGIC)
@@ -162,27 +162,18 @@ class _Session:
         with ExitStack() as stack:
             stack.enter_context(collected_seldom())
             progress = stack.enter_context(progress_of(files, self._complain))
-            offline = self._model("capture")
-            reader: CaptureReader | ReaderApart
-            if _is_large(files) and apart.is_possible():
-                reader = ReaderApart(offline.recorded, pass_on=offline.stretch, ports=ports, cluster=cluster)
+            reader = ReaderApart(ports=ports, cluster=cluster) if _is_large(files) and apart.is_possible() else None
+            if reader is not None:
                 progress, self._tell_damage = reader.relay(progress), reader.relay(self._note_damage)
-            else:
-                reader = CaptureReader(offline.recorded, pass_on=offline.stretch, ports=ports, cluster=cluster)
             sources = [stack.enter_context(source_of(name, progress)) for name in files]
             if all(is_record_file(source.peek(_FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
                 return
-            self._reader, self._offline = reader, offline
-            captures = [self._packets(name, source) for name, source in zip(files, sources, strict=True)]
-            try:
-                self._reader.read(in_order(captures))
-            except ReaderEndedError as error:
-                raise ReplayError(f"{_listed(files)} {error}") from None
-            except KeyboardInterrupt:
-                if isinstance(reader, CaptureReader):
-                    reader.next_offset = offline.next_offset  # what was read and not taken in any more has no number
-                raise
+            portions = in_order([self._packets(name, source) for name, source in zip(files, sources, strict=True)])
+            if reader is None:
+                self._read_here(portions, cluster)
+            else:
+                self._read_apart(reader, portions)
 
     @property
     def has_begun(self) -> bool:
@@ -208,7 +199,27 @@ class _Session:
             self._complain.print(_escaped(note), style="dim", soft_wrap=True)
         return worst
 
+    def _read_here(self, portions: Iterator[Portion], cluster: str) -> None:
+        offline = self._offline = self._model("capture")
+        reader = self._reader = CaptureReader(offline.recorded, pass_on=offline.stretch, ports=self._ports, cluster=cluster)
+        try:
+            reader.read(portions)
+        except KeyboardInterrupt:
+            reader.next_offset = offline.next_offset  # what was read and not taken in any more has no number
+            raise
+
+    def _read_apart(self, reader: ReaderApart, portions: Iterator[Portion]) -> None:
+        self._reader = reader
+        try:
+            with reader.reading(portions):
+                offline = self._offline = self._model("capture")
+                reader.take_in(offline.recorded, offline.stretch)
+        except ReaderEndedError as error:
+            raise ReplayError(f"{_listed(self._names)} {error}") from None
+
     def _model(self, topic: str) -> Offline:
+        from streaming.offline import Offline  # noqa: PLC0415 - the first packets are read as long as this takes
+
         return Offline(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
 
     def _read_records(self, sources: Sequence[Source]) -> None:

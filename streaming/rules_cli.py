@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,8 +12,7 @@ from rich.text import Text
 from coordinator_model.describe import FAMILIES, covered_by, families, family
 from coordinator_model.findings import Severity
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
-
-COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
+from streaming.timeline import COLOURS
 
 
 def rules(

@@ -28,6 +28,7 @@ from streaming.logs import log_to
 from streaming.sinks.findings import FindingsReader, News
 from streaming.sinks.history import History
 from streaming.sinks.topics import Mirror, SetupError, prepare
+from streaming.timeline import COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,6 @@ EXIT_INTERRUPTED: Final = 130
 
 _POLL_S: Final = 0.25
 _STATUS_EVERY_S: Final = 10.0
-_COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 
 
 def run_command(
@@ -172,7 +172,7 @@ class Screen:
         where = f" {finding['group']}:" if finding["group"] else ""
         self._console.print(
             Text(time.strftime("%H:%M:%S "), "dim"),
-            Text(f"{severity:<9}", _COLOURS.get(severity, "green")),
+            Text(f"{severity:<9}", COLOURS.get(severity, "green")),
             Text(f"{finding['rule']} {finding['name']}:{where} {finding['summary']}"),
             sep="",
         )

@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.findings import Finding, Status, iso_utc
-from streaming.rules_cli import COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +28,9 @@ LINES_KEPT: Final = 500
 FINDINGS_KEPT: Final = 2_000
 
 _NAMED: Final = 4  # members that are named when many join or leave at once
+COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
+"""Of severities."""
+
 _STATE_COLOURS: Final = {"Stable": "green", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow", "Dead": "red"}
 
 

@@ -66,28 +66,18 @@ def is_possible() -> bool:
 
 
 class ReaderApart:
-    """As :class:`streaming.mirror.pcap.CaptureReader`, with another process doing the work.
+    """As :class:`streaming.mirror.pcap.CaptureReader`, with another process doing the work."""
 
-    :param write: takes the records, in this process; ``pass_on`` the stretches.
-    """
-
-    def __init__(
-        self,
-        write: Callable[[MirrorRecord], None],
-        *,
-        pass_on: Callable[[Stretch], None],
-        ports: Collection[int] = (),
-        cluster: str = "",
-    ) -> None:
+    def __init__(self, *, ports: Collection[int] = (), cluster: str = "") -> None:
         self.stats = CaptureStats()
         self.echoes = 0  #: connections that repeat what another one says, and were left out
         self._is_interrupted = False
-        self._write = write
-        self._pass_on = pass_on
         self._ports = ports
         self._cluster = cluster
         self._calls: list[Callable[[Any], None]] = []
         self._batches: _Batches | None = None  # in the child
+        self._child = 0  # in the parent: its process
+        self._pipe: Connection  # from it
 
     def relay(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
         """A function to be handed to whoever reads: wherever it is called, ``function`` is called here.
@@ -105,31 +95,38 @@ class ReaderApart:
 
         return called
 
-    def read(self, portions: Iterable[Portion]) -> None:
-        """Have packets read, and take in what they hold.
+    @contextmanager
+    def reading(self, portions: Iterable[Portion]) -> Iterator[None]:
+        """Have packets read from now on, while the caller gets ready to :meth:`take_in` what they hold."""
+        self._pipe, theirs = Pipe(duplex=False)
+        _widen(self._pipe)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each side is ready for them
+        self._child = os.fork()
+        if not self._child:
+            self._pipe.close()
+            self._be_child(portions, theirs)
+        theirs.close()
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            self._pipe.close()
+            with suppress(ProcessLookupError):
+                os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
+
+    def take_in(self, write: Callable[[MirrorRecord], None], pass_on: Callable[[Stretch], None]) -> None:
+        """Take in all that is read: ``write`` takes the records, ``pass_on`` the stretches.
 
         :raises ReaderEndedError: when the other process has ended before its time.
         :raises KeyboardInterrupt: when it was told to; what had been read until then is taken in.
         """
-        ours, theirs = Pipe(duplex=False)
-        _widen(ours)
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each side is ready for them
-        child = os.fork()
-        if not child:
-            ours.close()
-            self._be_child(portions, theirs)
-        theirs.close()
         try:
-            with self._stopping(child):
+            with self._stopping():
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-                self._take_in(ours)
+                self._take_in(write, pass_on)
         except EOFError:
             raise ReaderEndedError("cannot be read to the end: the process that reads was ended from outside; try again") from None
-        finally:
-            ours.close()
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
         if self._is_interrupted:
             raise KeyboardInterrupt
 
@@ -137,7 +134,7 @@ class ReaderApart:
         """As that of the reader, which was done where it reads."""
 
     @contextmanager
-    def _stopping(self, child: int) -> Iterator[None]:
+    def _stopping(self) -> Iterator[None]:
         """Let the first Ctrl-C be passed on to the child, which then comes to an end; the second is as ever."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -146,7 +143,7 @@ class ReaderApart:
 
         def stop(_signal: int, _frame: Any) -> None:
             self._is_interrupted = True
-            os.kill(child, signal.SIGTERM)
+            os.kill(self._child, signal.SIGTERM)
             signal.signal(signal.SIGINT, before)
 
         signal.signal(signal.SIGINT, stop)
@@ -155,13 +152,13 @@ class ReaderApart:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _take_in(self, ours: Connection) -> None:
+    def _take_in(self, write: Callable[[MirrorRecord], None], pass_on: Callable[[Stretch], None]) -> None:
         pulses: dict[int, Pulse] = {}
-        while batch := ours.recv_bytes():
+        while batch := self._pipe.recv_bytes():
             for entry in marshal.loads(batch):  # noqa: S302 - the child is ourselves
                 size = len(entry)
                 if size == _STRETCH:
-                    self._pass_on(_stretch(entry, pulses))
+                    pass_on(_stretch(entry, pulses))
                     for number in list(pulses)[:-PULSES_KEPT]:
                         del pulses[number]
                 elif size == _PULSE:
@@ -169,8 +166,8 @@ class ReaderApart:
                 elif size == _CALL:
                     self._calls[entry[1]](entry[2])
                 else:
-                    self._write(_record(entry))
-        error, self.stats, self.echoes = pickle.loads(ours.recv_bytes())  # noqa: S301 - likewise
+                    write(_record(entry))
+        error, self.stats, self.echoes = pickle.loads(self._pipe.recv_bytes())  # noqa: S301 - likewise
         if error is not None:
             raise error
 

@@ -100,5 +100,5 @@ def _entries(headers: NDArray[Any]) -> Numbers:
     place = places[row, column]
     these = headers[place]
     is_likely = (these["captured"] <= these["original"]) & (these["original"] <= LARGEST_PACKET) & (these["fraction"] < 10**9)
-    _, first = np.unique(row[is_likely], return_index=True)
+    first = np.diff(row[is_likely], prepend=-1) > 0
     return np.concatenate([np.zeros(1, np.int64), place[is_likely][first]])

@@ -251,7 +251,7 @@ class Taken:
         sizes = self._lines.numbers[_SIZES].reshape(KINDS, 2, -1)[kind, :, line].T
         wrong = np.zeros(len(line), bool)
         both = sizes[0] << 32 | sizes[1]
-        for these in np.unique(both).tolist():
+        for these in sorted(set(both.tolist())):
             here = np.flatnonzero(both == these)
             asked_size, answered_size = these >> 32, these & MODULUS
             asks = _bytes_at(self._data, runs.begins[asked[here]], asked_size)
@@ -266,8 +266,9 @@ class Taken:
 
         :param said: which connection and kind it is by their sizes.
         """
-        different, which = np.unique(said, return_inverse=True)
-        usual = [self._lines.kinds(number // KINDS)[number % KINDS] for number in different.tolist()]
+        is_said = np.bincount(said) > 0
+        which = (np.cumsum(is_said) - 1)[said]
+        usual = [self._lines.kinds(number // KINDS)[number % KINDS] for number in np.flatnonzero(is_said).tolist()]
         is_ask = asks == _rows([repeat.asks for repeat in usual])[which]
         is_answer = answers == _rows([repeat.answers for repeat in usual])[which]
         is_ask[:, _ASK_ID] = True

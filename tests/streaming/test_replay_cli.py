@@ -206,8 +206,8 @@ class TestSameRecordsSameFindings:
         alone = invoke(capture)
         monkeypatch.setattr(replay_cli, "_WORTH_A_PROCESS", 0)
         ways: list[int] = []
-        read = ReaderApart.read
-        monkeypatch.setattr(ReaderApart, "read", lambda *given: ways.append(1) or read(*given))
+        reading = ReaderApart.reading
+        monkeypatch.setattr(ReaderApart, "reading", lambda *given: ways.append(1) or reading(*given))
         together = invoke(capture)
         assert ways
         assert (together.exit_code, together.stdout, together.stderr) == (alone.exit_code, alone.stdout, alone.stderr)

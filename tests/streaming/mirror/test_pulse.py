@@ -6,7 +6,7 @@ import io
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -157,8 +157,16 @@ def quick(offline: Offline) -> CaptureReader:
     return CaptureReader(offline.recorded, pass_on=offline.stretch)
 
 
-def by_another(offline: Offline) -> ReaderApart:
-    return ReaderApart(offline.recorded, pass_on=offline.stretch)
+class ByAnother(ReaderApart):
+    """Reads as the others do."""
+
+    def __init__(self, offline: Offline) -> None:
+        super().__init__()
+        self.offline = offline
+
+    def read(self, portions: Iterable[Portion]) -> None:
+        with self.reading(portions):
+            self.take_in(self.offline.recorded, self.offline.stretch)
 
 
 def quiet(members: int = 2, seconds: int = 60) -> list[MirrorRecord]:
@@ -201,14 +209,14 @@ def test_so_does_another_process(plan: Plan, seed: int, loss: float) -> None:
     history = History(plan)
     history.run()
     capture = capture_of(history.records, Random(seed), loss=loss)
-    assert replayed(capture, by_another) == replayed(capture, plain)
+    assert replayed(capture, ByAnother) == replayed(capture, plain)
 
 
 @pytest.mark.parametrize("kept", [4, 100])
 def test_pulses_that_were_forgotten_are_told_anew(kept, monkeypatch):
     monkeypatch.setattr(apart, "PULSES_KEPT", kept)
     capture = capture_of(quiet(members=6), Random(3))
-    assert replayed(capture, by_another) == replayed(capture, plain)
+    assert replayed(capture, ByAnother) == replayed(capture, plain)
 
 
 @pytest.fixture
@@ -254,7 +262,7 @@ def test_a_reader_that_is_ended_is_one_sentence(monkeypatch):
 
     monkeypatch.setattr(apart._Batches, "record", one_that_dies)
     with pytest.raises(ReaderEndedError, match="ended from outside"):
-        replayed(capture, by_another)
+        replayed(capture, ByAnother)
 
 
 def test_what_goes_wrong_while_reading_is_raised_here():
@@ -266,14 +274,14 @@ def test_what_goes_wrong_while_reading_is_raised_here():
     received: list[MirrorRecord] = []
     offline = Offline(topic="capture", settings=Settings(), found=received.append)
     with pytest.raises(OSError, match="the disk is gone"):
-        ReaderApart(offline.recorded, pass_on=offline.stretch).read(failing())
+        ByAnother(offline).read(failing())
     assert offline.counters["open"]
 
 
 def test_ctrl_c_stops_where_the_file_is_read_on():
     capture = capture_of(quiet(), Random(1))
     offline = Offline(topic="capture", settings=Settings(), found=lambda _: None)
-    reader = ReaderApart(offline.recorded, pass_on=offline.stretch)
+    reader = ByAnother(offline)
     here = os.getpid()
     read_on = reader.relay(lambda _: None)
 
