@@ -211,17 +211,17 @@ class Coordinator:
         if not times_us:
             return found
         assert self.next_offset is not None, "content was taken in, so a record was"
-        newest_us = max(times_us)
-        if not self._view.open and self._first_deadline_us(newest_us) > newest_us:
-            self.next_offset += len(times_us)
-            self.now_us = max(self.now_us, newest_us)
-            return found
-        for at_us in times_us:
-            self._in_hand, self._found = self.next_offset, found
-            self.next_offset += 1
-            if at_us > self.now_us:
-                self._move_clock(at_us, found)
-        self._in_hand = None
+        begin, newest_us = self.next_offset, max(times_us)
+        due_us = self._clock_strikes_us(newest_us)
+        if due_us <= newest_us:
+            for offset, at_us in enumerate(times_us, begin):
+                if at_us >= due_us and at_us > self.now_us:
+                    self._in_hand, self._found, self.next_offset = offset, found, offset + 1
+                    self._move_clock(at_us, found)
+                    due_us = self._clock_strikes_us(newest_us)
+            self._in_hand = None
+        self.next_offset = begin + len(times_us)
+        self.now_us = max(self.now_us, newest_us)
         return found
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
@@ -311,6 +311,10 @@ class Coordinator:
                 changed.append(GroupSnapshot(cluster, name, None))
         self._changed.clear()
         return changed
+
+    def leave_changes_untold(self) -> None:
+        """Do not tell of the changes so far: nobody wants to know."""
+        self._changed.clear()
 
     def figures(self) -> dict[str, Any]:
         """What was counted so far, as JSON values, for the status topic."""
@@ -641,6 +645,10 @@ class Coordinator:
             tracked.due_us = due_us
             self._dirty.add(key)
             heappush(self._deadlines, (due_us, key))
+
+    def _clock_strikes_us(self, newest_us: int) -> int:
+        """When moving the clock, up to a time, does more than that; behind that time if it does not."""
+        return 0 if self._view.open else self._first_deadline_us(newest_us)
 
     def _first_deadline_us(self, newest_us: int) -> int:
         """Of those up to a time, the first that still stands; else one behind it."""

@@ -57,7 +57,9 @@ class Commits(NamedTuple):
     """What is to be known of commits of the same partitions, one behind the other, beyond their times."""
 
     pulse: Pulse
-    offsets: bytes  #: those of one commit behind those of the one before, as they stand in the frames
+    first: Sequence[int]  #: the offsets of the first one
+    newest: Sequence[int]  #: and of the last
+    goes_back: bool  #: whether, as far as is known, one commits less than the one before
     first_answered: int  #: number of the record of the first one's answer, as offset in the mirror
     exchange: int  #: number of the last one on its connection
     asked: int  #: number of its request's record

@@ -39,7 +39,7 @@ class Offline:
     """Models of all partitions of a mirror topic.
 
     :param found: takes each finding as it opens, changes or is resolved.
-    :param changed: takes a group in which something happened, and when, at most every :data:`LOOK_US`.
+    :param changed: takes a group in which something happened, and when, at most every :data:`LOOK_US`; None where nobody is to be told.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Offline:
         topic: str,
         settings: Settings,
         found: Callable[[Finding], None],
-        changed: Callable[[GroupSnapshot, int], None] = lambda _group, _at_us: None,
+        changed: Callable[[GroupSnapshot, int], None] | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
         self.groups: set[tuple[str, str]] = set()
@@ -127,7 +127,7 @@ class Offline:
         """
         key, pieces, _ = rest
         due_us = model.due_us(key)
-        if due_us is None or key in model.changes_untold:
+        if due_us is None or (self._changed is not None and key in model.changes_untold):
             return _looked_at(stretch, rest)
         ends_us = stretch.ends_us(pieces)
         if ends_us >= due_us and model.go_on_past(key, stretch.runs(pieces), ends_us):
@@ -142,7 +142,7 @@ class Offline:
         self.counters["frames"] += len(times_us)
         passed = 0
         while passed < len(times_us):
-            look = bisect_left(times_us, self._next_look_us, passed)
+            look = bisect_left(times_us, self._next_look_us, passed) if self._changed is not None else len(times_us)
             self._report(self._models[0].pass_over(times_us[passed : look + 1]))
             if look < len(times_us):
                 self._look(times_us[look])
@@ -185,6 +185,9 @@ class Offline:
         self._next_look_us = at_us + LOOK_US
         for model in self._models.values():
             model.drain_set_aside()  # the file has them
+            if self._changed is None:
+                model.leave_changes_untold()
+                continue
             for group in model.changed_groups():
                 self._changed(group, at_us)
 

@@ -295,12 +295,11 @@ class _Text:
 class _Json:
     """For programs: each finding event as it comes."""
 
+    group = None  #: nobody reads of a group's course
+
     def __init__(self, groups: Sequence[str]) -> None:
         self._groups = frozenset(groups)
         self._worst: Severity | None = None
-
-    def group(self, _snapshot: Any, _at_us: int) -> None:
-        pass
 
     def finding(self, finding: Finding) -> None:
         if self._groups and finding.group and finding.group not in self._groups:

@@ -8,10 +8,9 @@ topics, authorization and size come from the request layer and say nothing of th
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter, le
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.codes import (
@@ -29,7 +28,6 @@ from coordinator_model.groups.facts import Actor, CommitAsk, Exchange, Member, R
 from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
-from coordinator_model.places import OFFSET_SIZE
 from coordinator_model.pulse import Commits, Pulse
 from coordinator_model.wire import DecodeError, decode_assignment
 
@@ -232,12 +230,13 @@ class Offsets:
 
     def go_forward(self, commits: Commits) -> bool:
         """Whether commits that :meth:`may_go_on` put no position back."""
-        partitions, offsets = commits.pulse.partitions, _unpacked(commits.offsets)
+        if commits.goes_back:
+            return False
         committed = self._committed(commits.pulse)
-        for (topic, partition), offset in zip(partitions, offsets, strict=False):
+        for (topic, partition), offset in zip(commits.pulse.partitions, commits.first, strict=True):
             if offset < committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)[1]:
                 return False
-        return all(map(le, offsets, offsets[len(partitions) :]))
+        return True
 
     def _committed(self, pulse: Pulse) -> dict[str, dict[int, tuple[int, int]]]:
         """Positions of its generation."""
@@ -248,9 +247,7 @@ class Offsets:
         for commits in sorted(runs, key=attrgetter("first_answered")):
             self._begin(group, commits.pulse)
         for commits in runs:
-            partitions = commits.pulse.partitions
-            newest = _unpacked(commits.offsets[-len(partitions) * OFFSET_SIZE :])
-            for (topic, partition), offset in zip(partitions, newest, strict=True):
+            for (topic, partition), offset in zip(commits.pulse.partitions, commits.newest, strict=True):
                 known = self.committed[topic]
                 known[partition] = (known[partition][0], offset)
 
@@ -509,10 +506,6 @@ def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> s
         return instance_id
     member = group.members.get(member_id)
     return member_id if member is None or member.instance_id is None else member.instance_id
-
-
-def _unpacked(offsets: bytes) -> tuple[int, ...]:
-    return struct.unpack(f">{len(offsets) // OFFSET_SIZE}q", offsets)
 
 
 def _is_simple(exchange: Exchange) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from coordinator_model.places import OFFSET_SIZE
 from coordinator_model.pulse import CORRELATION_SIZE, Commits, Run
 
 if TYPE_CHECKING:
@@ -128,13 +129,37 @@ class Stretch:
 
     def _commits(self, run: int, begin: int, end: int) -> Commits:
         (asked, answered), last = self._columns, end - 1
-        where = int(self.exchanges[last]), self.offset + asked[last], self.offset + answered[last]
-        return Commits(self.pulses[run], self._offsets(run, begin, end), self.offset + answered[begin], *where)
+        offsets, at, goes_back = self._positions
+        first_run, width = self._begins[run], len(self.pulses[run].partitions)
+        first, newest = at[run] + (begin - first_run) * width, at[run] + (last - first_run) * width
+        return Commits(
+            self.pulses[run],
+            offsets[first : first + width],
+            offsets[newest : newest + width],
+            goes_back[run],
+            self.offset + answered[begin],
+            int(self.exchanges[last]),
+            self.offset + asked[last],
+            self.offset + answered[last],
+        )
 
     def _offsets(self, run: int, begin: int, end: int) -> bytes:
         offsets, first = self.offsets[run], self._begins[run]
         size = len(offsets) // self.sizes[run]
         return offsets[(begin - first) * size : (end - first) * size]
+
+    @cached_property
+    def _positions(self) -> tuple[list[int], list[int], list[bool]]:
+        """All offsets that are committed; where those of each run begin among them; whether one is less than in the commit before."""
+        offsets = np.frombuffer(b"".join(self.offsets), ">i8").astype(np.int64)
+        counts = np.array([len(run) // OFFSET_SIZE for run in self.offsets])
+        ends = np.cumsum(counts)
+        further = np.arange(len(offsets)) + np.repeat(counts // np.array(self.sizes), counts)
+        has_next = np.flatnonzero(further < np.repeat(ends, counts))
+        is_less = has_next[offsets[further[has_next]] < offsets[has_next]]
+        goes_back = np.zeros(len(counts), bool)
+        goes_back[np.searchsorted(ends, is_less, "right")] = True
+        return offsets.tolist(), (ends - counts).tolist(), goes_back.tolist()
 
     @cached_property
     def _begins(self) -> list[int]:

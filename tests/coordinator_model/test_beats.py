@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
+from operator import lt
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -138,10 +140,18 @@ def further(run: Run | None, asked: MirrorRecord, answered: MirrorRecord) -> Run
         return None
     committed, offsets = None, b"".join(asked.frame[place : place + 8] for place in places)
     if asked.api_key == OFFSET_COMMIT:
-        before, first = (
-            (run.commits.offsets, run.commits.first_answered) if run is not None and run.commits else (b"", answered.offset)
+        before = None if run is None else run.commits
+        newest = struct.unpack(f">{len(places)}q", offsets)
+        committed = Commits(
+            told,
+            newest if before is None else before.first,
+            newest,
+            before is not None and (before.goes_back or any(map(lt, newest, before.newest))),
+            answered.offset if before is None else before.first_answered,
+            asked.exchange,
+            asked.offset,
+            answered.offset,
         )
-        committed = Commits(told, before + offsets, first, asked.exchange, asked.offset, answered.offset)
         if not places:
             return None
     said = told.request(0, 0, 0, asked.frame[4:8], offsets)
