@@ -61,8 +61,10 @@ class Passage:
         self._stops = frozenset(stops)
         self._taken: list[Taken] = []
         self._spoken: dict[bytes, bytes] = {}  # on connections that were passed over: what, and on which
+        self._openings: frozenset[int] = frozenset()  # how long that is
         self._is_taken = np.zeros(len(times_us), bool)
         self._is_frame = np.zeros(len(times_us), bool)  # of those that are taken
+        self._frames_before = np.zeros(len(times_us), np.int64)
         self._queue: list[int] = []
         self._at = -1
         self._records: list[MirrorRecord] = []
@@ -95,6 +97,7 @@ class Passage:
             return
         taken = self._take(these, self._spoken)
         self._spoken |= taken.spoken
+        self._openings |= taken.openings
         self._taken.append(taken)
         self._is_taken |= taken.is_taken
         for frames in taken.frames():
@@ -118,6 +121,8 @@ class Passage:
 
         Gives those of its packets that should have been looked at before; until the next one is asked for, it is that time.
         """
+        if all(says[:size] not in self._spoken for size in self._openings):
+            return
         back = [index for taken in self._taken for index in taken.give_back(says, self._at)]
         if not back:
             return
@@ -150,11 +155,11 @@ class Passage:
             sizes=sizes.tolist(),
             offsets=[offsets for one in found for offsets in one.offsets],
             exchanges=exchanges,
-            asked=places[np.searchsorted(frames, asked)],
-            answered=places[np.searchsorted(frames, answered)],
+            asked=places[self._frames_before[asked]],
+            answered=places[self._frames_before[answered]],
             correlation_ids=b"".join([one.correlation_ids for one in found]),
         )
 
     def _count_frames(self) -> None:
         """How many frames are passed over before each packet."""
-        self._frames_before = np.cumsum(self._is_frame) - self._is_frame
+        np.cumsum(self._is_frame[:-1], out=self._frames_before[1:])
