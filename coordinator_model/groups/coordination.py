@@ -234,9 +234,10 @@ class Coordination:
         :param connections: on which it did, the last one last.
         """
         tenure = self.tenures.pop(exchange.broker)
-        acted = tenure.connections
-        for connection in connections:
-            acted = _with_newest(acted, crc32(connection.encode()))
+        acted, these = tenure.connections, tuple([crc32(connection.encode()) for connection in connections])
+        if acted[-len(these) :] != these:  # else they are the newest already, in this order
+            for connection in these:
+                acted = _with_newest(acted, connection)
         self.tenures[exchange.broker] = Tenure(tenure.first_us, exchange.res_us, acted, response_evidence(exchange, 0))
 
     def lost_sight(self, group: ClassicGroup) -> None:

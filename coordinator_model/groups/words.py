@@ -5,6 +5,8 @@ The trap: an answer has no member of its own; what it says about whom, only its 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.facts import Exchange
 from coordinator_model.wire import API_NAMES, error_name
@@ -17,7 +19,8 @@ def host_of(address: str) -> str:
 
 def request_evidence(exchange: Exchange) -> Evidence:
     """The request, as evidence."""
-    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{_particulars(exchange)}"
+    particulars = _particulars(exchange.member_id, exchange.instance_id, exchange.generation)
+    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{particulars}"
     return Evidence(exchange.partition, exchange.offset, *exchange.key, exchange.inv_us, words)
 
 
@@ -25,19 +28,20 @@ def response_evidence(exchange: Exchange, error: int, generation: int | None = N
     """The answer, as evidence. ``generation`` where the answer carries one of its own."""
     outcome = error_name(error) if error else "success"
     handed_out = "" if generation is None else f", generation {generation}"
-    asked = _particulars(exchange)
+    asked = _particulars(exchange.member_id, exchange.instance_id, exchange.generation)
     words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} answer: {outcome}{handed_out}"
     if asked:
         words += f" (to{asked})"
     return Evidence(exchange.partition, exchange.response_offset, *exchange.key, exchange.res_us, words)
 
 
-def _particulars(exchange: Exchange) -> str:
+@lru_cache(maxsize=4_096)  # a member says who it is with each of its frames
+def _particulars(member_id: str, instance_id: str | None, generation: int) -> str:
     parts = []
-    if exchange.member_id:
-        parts.append(f" member {exchange.member_id}")
-    if exchange.instance_id is not None:
-        parts.append(f" instance {exchange.instance_id}")
-    if exchange.generation >= 0:
-        parts.append(f" generation {exchange.generation}")
+    if member_id:
+        parts.append(f" member {member_id}")
+    if instance_id is not None:
+        parts.append(f" instance {instance_id}")
+    if generation >= 0:
+        parts.append(f" generation {generation}")
     return ",".join(parts)
