@@ -13,6 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,31 +74,27 @@ def _one_by_one(data: bytes, layout: np.dtype[Any]) -> tuple[Numbers, int]:
 
 def _in_step(headers: NDArray[Any], size: int) -> tuple[Numbers, int] | None:
     """Likewise, or None if an entry proves to be none."""
-    entries = _entries(headers)
-    limits = np.append(entries[1:], size)
+    position = _entries(headers)
+    limits, last = np.append(position[1:], len(headers)), len(headers) - 1
     captured = headers["captured"]
-    position, last = entries.copy(), len(headers) - 1
     steps = []
-    while True:
-        end = position + headers.itemsize + captured[np.minimum(position, last)]
-        goes_on = (position < limits) & (position <= last) & (end <= size)
-        if not goes_on.any():
-            break
-        steps.append(np.where(goes_on, position, -1))
-        position = np.where(goes_on, end, position)
+    while (goes_on := position < limits).any():
+        steps.append(position)
+        position = np.where(goes_on, position + headers.itemsize + captured[np.minimum(position, last)], position)
     if (position[:-1] != limits[:-1]).any():
         return None
-    begins = np.array(steps, np.int64).T.ravel()
-    return begins[begins >= 0], int(position[-1])
+    ways = np.array(steps, np.int64)
+    begins = ways.T.ravel()[np.flatnonzero((ways < limits).T)]
+    behind = int(position[-1])
+    return (begins, behind) if behind <= size else (begins[:-1], int(begins[-1]))
 
 
 def _entries(headers: NDArray[Any]) -> Numbers:
     """The first header, and what looks like one further on."""
     begin_s = headers["seconds"][0].astype(np.uint32)
-    targets = np.arange(APART, len(headers) - WINDOW, APART)
-    places = np.add.outer(targets, np.arange(WINDOW))
-    row, column = np.nonzero(headers["seconds"][places] - begin_s < _LONGEST_S)  # unsigned: none is less than the first
-    place = places[row, column]
+    windows = sliding_window_view(headers["seconds"], WINDOW)[APART::APART]
+    row, column = np.nonzero(windows - begin_s < _LONGEST_S)  # unsigned: none is less than the first
+    place = (row + 1) * APART + column
     these = headers[place]
     is_likely = (these["captured"] <= these["original"]) & (these["original"] <= LARGEST_PACKET) & (these["fraction"] < 10**9)
     first = np.diff(row[is_likely], prepend=-1) > 0
