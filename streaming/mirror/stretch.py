@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from coordinator_model.wire.record import MirrorRecord
 
     Numbers = NDArray[np.int64]
+
+
+_new: Final = tuple.__new__  # past the constructor: so many pieces and runs are made that it shows
 
 
 class Piece(NamedTuple):
@@ -63,22 +66,22 @@ class Stretch:
         """Of which groups something repeats, and what."""
         groups: dict[tuple[str, str], list[Piece]] = {}
         for run, (pulse, begin, size) in enumerate(zip(self.pulses, self._begins, self.sizes, strict=True)):
-            groups.setdefault(pulse.key, []).append(Piece(run, begin, begin + size))
+            groups.setdefault(pulse.key, []).append(_new(Piece, (run, begin, begin + size)))
         return groups
 
     def begins_at(self, pieces: Iterable[Piece]) -> int:
         """The place of their first request."""
         asked = self._columns[0]
-        return min(asked[piece.begin] for piece in pieces)
+        return min([asked[begin] for _, begin, _ in pieces])
 
     def ends_us(self, pieces: Iterable[Piece]) -> int:
         """Capture time of their last answer."""
         answered_us = self._times[1]
-        return max(answered_us[piece.end - 1] for piece in pieces)
+        return max([answered_us[end - 1] for _, _, end in pieces])
 
     def split_at_place(self, pieces: Iterable[Piece], place: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
         """What is over before a place, what is under way there, and what comes behind it."""
-        return _split(pieces, *self._columns, place)
+        return _split(pieces, *self._columns[:2], place)
 
     def split_at_us(self, pieces: Iterable[Piece], at_us: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
         """What is over before a time, what is under way then, and what comes then or later."""
@@ -101,13 +104,16 @@ class Stretch:
         runs = [
             (
                 answered[end - 1],
-                Run(
-                    pulses[run],
-                    asked_us[begin:end],
-                    answered_us[begin:end],
-                    slowest_us[run],
-                    longest_pause_us[run],
-                    self._commits(run, begin, end) if offsets[run] else None,
+                _new(
+                    Run,
+                    (
+                        pulses[run],
+                        asked_us[begin:end],
+                        answered_us[begin:end],
+                        slowest_us[run],
+                        longest_pause_us[run],
+                        self._commits(run, begin, end) if offsets[run] else None,
+                    ),
                 ),
             )
             for run, begin, end in pieces
@@ -128,19 +134,22 @@ class Stretch:
                 yield answered, pulse.response(request, self.offset + answered, self.times_us[answered])
 
     def _commits(self, run: int, begin: int, end: int) -> Commits:
-        (asked, answered), last = self._columns, end - 1
+        (asked, answered, exchanges), last = self._columns, end - 1
         offsets, at, goes_back = self._positions
         first_run, width = self._begins[run], len(self.pulses[run].partitions)
         first, newest = at[run] + (begin - first_run) * width, at[run] + (last - first_run) * width
-        return Commits(
-            self.pulses[run],
-            offsets[first : first + width],
-            offsets[newest : newest + width],
-            goes_back[run],
-            self.offset + answered[begin],
-            int(self.exchanges[last]),
-            self.offset + asked[last],
-            self.offset + answered[last],
+        return _new(
+            Commits,
+            (
+                self.pulses[run],
+                offsets[first : first + width],
+                offsets[newest : newest + width],
+                goes_back[run],
+                self.offset + answered[begin],
+                exchanges[last],
+                self.offset + asked[last],
+                self.offset + answered[last],
+            ),
         )
 
     def _offsets(self, run: int, begin: int, end: int) -> bytes:
@@ -170,8 +179,8 @@ class Stretch:
         return begins
 
     @cached_property
-    def _columns(self) -> tuple[list[int], list[int]]:
-        return self.asked.tolist(), self.answered.tolist()
+    def _columns(self) -> tuple[list[int], list[int], list[int]]:
+        return self.asked.tolist(), self.answered.tolist(), self.exchanges.tolist()
 
     @cached_property
     def _times(self) -> tuple[list[int], list[int]]:
@@ -199,9 +208,9 @@ def _split(pieces: Iterable[Piece], asked: Any, answered: Any, at: int) -> tuple
         over = bisect_left(answered, at, begin, end)
         begun = bisect_left(asked, at, over, end)
         if over > begin:
-            before.append(Piece(run, begin, over))
+            before.append(_new(Piece, (run, begin, over)))
         if begun > over:
-            amid.append(Piece(run, over, begun))
+            amid.append(_new(Piece, (run, over, begun)))
         if end > begun:
-            later.append(Piece(run, begun, end))
+            later.append(_new(Piece, (run, begun, end)))
     return before, amid, later
