@@ -431,14 +431,18 @@ def new_cluster_id() -> str:
     return written
 
 
+_GUARD: Final = 'read -r _; kill -9 "$1"; shift; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$@" && exit; sleep 1; done'
+
+
 def guard(pid: int, *leftovers: Path) -> subprocess.Popen[bytes]:
     """A process that kills ``pid`` and removes ``leftovers`` once this process is gone; end it first if ``pid`` ends by itself.
 
     It waits for the end of a pipe that only this process holds open, so it needs no polling, works wherever there is a shell, and
-    unlike Linux's parent-death signal does not mistake the end of the starting *thread* for the end of the process.
+    unlike Linux's parent-death signal does not mistake the end of the starting *thread* for the end of the process. Who is killed may
+    still write for a moment, and what is written while it is removed stays: so removing is tried again.
     """
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; kill -9 "$1"; shift; rm -rf -- "$@"', "guard", str(pid), *map(str, leftovers)],
+        ["/bin/sh", "-c", _GUARD, "guard", str(pid), *map(str, leftovers)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
