@@ -102,12 +102,10 @@ def is_calm(group: ClassicGroup, runs: Iterable[Run]) -> bool:
 
 def go_forward(group: ClassicGroup, runs: Iterable[Run]) -> bool:
     """Whether heartbeats come in time, and commits put no position back."""
-    for run in runs:
-        if not (
-            _is_in_time(group.members[run.told.member_id], run) if run.commits is None else group.offsets.go_forward(run.commits)
-        ):
-            return False
-    return True
+    return all(
+        _is_in_time(group.members[run.told.member_id], run) if run.commits is None else group.offsets.go_forward(run.commits)
+        for run in runs
+    )
 
 
 def go_on(group: ClassicGroup, runs: Sequence[Run], partition: int) -> None:

@@ -19,8 +19,7 @@ def host_of(address: str) -> str:
 
 def request_evidence(exchange: Exchange) -> Evidence:
     """The request, as evidence."""
-    particulars = _particulars(exchange.member_id, exchange.instance_id, exchange.generation)
-    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{particulars}"
+    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{_particulars(exchange)}"
     return Evidence(exchange.partition, exchange.offset, *exchange.key, exchange.inv_us, words)
 
 
@@ -28,15 +27,19 @@ def response_evidence(exchange: Exchange, error: int, generation: int | None = N
     """The answer, as evidence. ``generation`` where the answer carries one of its own."""
     outcome = error_name(error) if error else "success"
     handed_out = "" if generation is None else f", generation {generation}"
-    asked = _particulars(exchange.member_id, exchange.instance_id, exchange.generation)
+    asked = _particulars(exchange)
     words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} answer: {outcome}{handed_out}"
     if asked:
         words += f" (to{asked})"
     return Evidence(exchange.partition, exchange.response_offset, *exchange.key, exchange.res_us, words)
 
 
+def _particulars(exchange: Exchange) -> str:
+    return _said_by(exchange.member_id, exchange.instance_id, exchange.generation)
+
+
 @lru_cache(maxsize=4_096)  # a member says who it is with each of its frames
-def _particulars(member_id: str, instance_id: str | None, generation: int) -> str:
+def _said_by(member_id: str, instance_id: str | None, generation: int) -> str:
     parts = []
     if member_id:
         parts.append(f" member {member_id}")

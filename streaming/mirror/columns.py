@@ -189,11 +189,6 @@ class Taken:
         return self._lines.spoken()
 
     @property
-    def openings(self) -> frozenset[int]:
-        """How long that is."""
-        return self._lines.openings
-
-    @property
     def index(self) -> Numbers:
         """Which packets, connection by connection."""
         return self._runs.packet[self._runs.taken]
@@ -257,7 +252,7 @@ class Taken:
         sizes = self._lines.numbers[_SIZES].reshape(KINDS, 2, -1)[kind, :, line].T
         wrong = np.zeros(len(line), bool)
         both = sizes[0] << 32 | sizes[1]
-        for these in sorted(set(both.tolist())):
+        for these in set(both.tolist()):
             here = np.flatnonzero(both == these)
             asked_size, answered_size = these >> 32, these & MODULUS
             asks = _bytes_at(self._data, runs.begins[asked[here]], asked_size)
@@ -346,7 +341,7 @@ class _Lines:
             before = spoken.get(said)
             if before is not None and self._keys[line] not in {before, reverse(before)}:
                 self.repeats[line] = None
-        self.openings = frozenset(map(len, self._speaking))  #: how long it is what they say, as far as it is always the same
+        self._openings = {len(said) for said in self._speaking}
         for said in busy:
             speaker = self.speaker(said)
             if speaker is not None:
@@ -382,7 +377,7 @@ class _Lines:
 
     def speaker(self, says: bytes) -> int | None:
         """The connection that may say this again and again; of what is new each time nothing is compared."""
-        for size in self.openings:
+        for size in self._openings:
             line = self._speaking.get(says[:size])
             if line is not None:
                 return line

@@ -61,7 +61,6 @@ class Passage:
         self._stops = frozenset(stops)
         self._taken: list[Taken] = []
         self._spoken: dict[bytes, bytes] = {}  # on connections that were passed over: what, and on which
-        self._openings: frozenset[int] = frozenset()  # how long that is
         self._is_taken = np.zeros(len(times_us), bool)
         self._is_frame = np.zeros(len(times_us), bool)  # of those that are taken
         self._frames_before = np.zeros(len(times_us), np.int64)
@@ -97,7 +96,6 @@ class Passage:
             return
         taken = self._take(these, self._spoken)
         self._spoken |= taken.spoken
-        self._openings |= taken.openings
         self._taken.append(taken)
         self._is_taken |= taken.is_taken
         for frames in taken.frames():
@@ -121,8 +119,6 @@ class Passage:
 
         Gives those of its packets that should have been looked at before; until the next one is asked for, it is that time.
         """
-        if all(says[:size] not in self._spoken for size in self._openings):
-            return
         back = [index for taken in self._taken for index in taken.give_back(says, self._at)]
         if not back:
             return

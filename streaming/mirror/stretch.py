@@ -81,7 +81,7 @@ class Stretch:
 
     def split_at_place(self, pieces: Iterable[Piece], place: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
         """What is over before a place, what is under way there, and what comes behind it."""
-        return _split(pieces, *self._columns[:2], place)
+        return _split(pieces, *self._columns, place)
 
     def split_at_us(self, pieces: Iterable[Piece], at_us: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
         """What is over before a time, what is under way then, and what comes then or later."""
@@ -134,7 +134,7 @@ class Stretch:
                 yield answered, pulse.response(request, self.offset + answered, self.times_us[answered])
 
     def _commits(self, run: int, begin: int, end: int) -> Commits:
-        (asked, answered, exchanges), last = self._columns, end - 1
+        (asked, answered), last = self._columns, end - 1
         offsets, at, goes_back = self._positions
         first_run, width = self._begins[run], len(self.pulses[run].partitions)
         first, newest = at[run] + (begin - first_run) * width, at[run] + (last - first_run) * width
@@ -146,7 +146,7 @@ class Stretch:
                 offsets[newest : newest + width],
                 goes_back[run],
                 self.offset + answered[begin],
-                exchanges[last],
+                self._numbers[last],
                 self.offset + asked[last],
                 self.offset + answered[last],
             ),
@@ -179,8 +179,12 @@ class Stretch:
         return begins
 
     @cached_property
-    def _columns(self) -> tuple[list[int], list[int], list[int]]:
-        return self.asked.tolist(), self.answered.tolist(), self.exchanges.tolist()
+    def _columns(self) -> tuple[list[int], list[int]]:
+        return self.asked.tolist(), self.answered.tolist()
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return self.exchanges.tolist()  # type: ignore[no-any-return]
 
     @cached_property
     def _times(self) -> tuple[list[int], list[int]]:

@@ -11,6 +11,7 @@ from harness import WAIT_S, wait_for
 
 from coordinator_model.findings import Finding, Status
 from coordinator_model.rules import CATALOGUE
+from streaming.bounds import bounds_of
 from streaming.config import Kafka
 from streaming.sinks.findings import FindingsReader, FindingsWriter
 from streaming.sinks.history import AT_ONCE, EVERY_S, History
@@ -50,7 +51,7 @@ def keys_withdrawn(broker, topic):
     consumer = Consumer({"bootstrap.servers": broker.internal, "group.id": "look", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=WAIT_S)[1]
+        _, end = bounds_of(consumer, TopicPartition(topic, 0), WAIT_S)
         messages = []
         wait_for(lambda: messages.extend(consumer.consume(1000, 0.5)) or len(messages) >= end, "the topic is read")
         return [message.key().decode() for message in messages if message.value() is None]

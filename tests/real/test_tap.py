@@ -17,6 +17,7 @@ from harness import WAIT_S, kafka_python_consumer, kafka_sink, mirrored, raw_top
 
 from coordinator_model import wire
 from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, unpack_loss
+from streaming.bounds import bounds_of
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.jvm import java_command
 from streaming.mirror.patient import PatientSink
@@ -183,7 +184,7 @@ def test_large_records_arrive_byte_for_byte(setup, tap, acks):
     reader = Consumer(
         {"bootstrap.servers": tap.address, "group.id": "large", "enable.auto.commit": False, "fetch.message.max.bytes": 30 * 2**20}
     )
-    _, end = reader.get_watermark_offsets(TopicPartition("data", 1), timeout=WAIT_S)
+    _, end = bounds_of(reader, TopicPartition("data", 1), WAIT_S)
     for payload in sent:
         producer.produce("data", payload, partition=1)
     assert producer.flush(WAIT_S) == 0
