@@ -11,22 +11,18 @@ may depend on batches*: whoever calls :meth:`Coordinator.receive` may stop after
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
-from coordinator_model.codes import COORDINATOR_LOAD_IN_PROGRESS, HEARTBEAT, OFFSET_COMMIT
+from coordinator_model.codes import COORDINATOR_LOAD_IN_PROGRESS
 from coordinator_model.findings import Finding
-from coordinator_model.groups import plain
 from coordinator_model.groups.asks import MODELLED_API_KEYS
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
-from coordinator_model.outlast import due_behind
 from coordinator_model.overview import GroupSnapshot, overview
-from coordinator_model.pulse import Repeated, Run
-from coordinator_model.rules import CATALOGUE, RIPENING, RULES_FOR, Breach, timers_for
+from coordinator_model.rules import CATALOGUE, RULES_FOR, Breach, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import heard_us, session_end_us
 from coordinator_model.settings import Settings
@@ -79,15 +75,12 @@ class _Shelf:
 class _Tracked:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("beat", "calm", "cold", "due_us", "group", "hot", "ledger", "settled", "shelf")
+    __slots__ = ("cold", "due_us", "group", "hot", "ledger", "shelf")
 
     def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
         self.ledger: Ledger | None = None
-        self.beat: plain.Beat | None = None  #: a heartbeat under way that the group has not been shown yet
-        self.calm: AbstractSet[Repeated] = frozenset()  #: those that may go on, for nothing else has happened since they did
         self.due_us: int | None = None
-        self.settled = False  #: nothing falls due but sessions' ends, and nothing else has happened since that was seen
         self.shelf = shelf
         self.cold = b""  #: both parts as of the last snapshot
         self.hot = b""
@@ -147,81 +140,6 @@ class Coordinator:
             if kind is Kind.TICK:
                 self.tally.tick_us = record.at_us
         self._in_hand = None
-        return found
-
-    def go_on(self, key: GroupKey, runs: Sequence[Run], until_us: int) -> bool:
-        """Take in what repeats, if it is all that is heard of a group in a stretch of records and changes nothing but times and positions.
-
-        It is for whoever has the records of a stretch at hand, and leaves what :meth:`receive` would leave, if all of them that are of
-        no group taken in so are then handed in, each after :meth:`pass_over` of those before it, and none tells all groups of a gap.
-
-        :param runs: in the order of their last answers.
-        :param until_us: newest capture time of the stretch, microseconds.
-        :return: False, and nothing is changed, if the records are to be handed in.
-        """
-        due_us = self.due_us(key)
-        return (due_us is None or due_us > until_us) and self._go_on(key, runs)
-
-    def go_on_past(self, key: GroupKey, runs: Sequence[Run], until_us: int) -> bool:
-        """As :meth:`go_on`, but the group may fall due in the stretch, if that proves to be nothing.
-
-        The records of the stretch are in the order of their times.
-        """
-        tracked = self._groups.get(key)
-        if tracked is None or tracked.group is None or tracked.due_us is None or not tracked.settled:
-            return False
-        due_us = due_behind(tracked.group, runs, tracked.due_us, until_us)
-        if due_us is None or not self._go_on(key, runs):
-            return False
-        tracked.due_us = None
-        self._schedule(key, tracked, due_us)
-        return True
-
-    def _go_on(self, key: GroupKey, runs: Sequence[Run]) -> bool:
-        tracked = self._groups.get(key)
-        if tracked is None or tracked.group is None or tracked.beat is not None:
-            return False
-        group, going_on = tracked.group, {run.told for run in runs}
-        is_known = going_on <= tracked.calm and len(going_on) == len(runs)
-        if not ((is_known or plain.is_calm(group, runs)) and plain.go_forward(group, runs)):
-            return False
-        plain.go_on(group, runs, self.partition)
-        if not is_known:
-            tracked.calm = going_on
-        self._dirty.add(key)
-        for told, asked_us, _, _, _, commits in runs:
-            api_key = HEARTBEAT if commits is None else OFFSET_COMMIT
-            self.tally.requests[api_key][told.version] += len(asked_us)
-            self.tally.responses[api_key][told.version] += len(asked_us)
-        return True
-
-    def due_us(self, key: GroupKey) -> int | None:
-        """When something falls due for a group, if nothing happens before: capture time in microseconds."""
-        tracked = self._groups.get(key)
-        return None if tracked is None else tracked.due_us
-
-    def pass_over(self, times_us: Sequence[int]) -> list[Finding]:
-        """Go past the next records, whose content has been taken in: all that they still do is to move the clock.
-
-        :param times_us: their capture times.
-        :raises Exception: what the model raises at a deadline. :attr:`next_offset` is then behind the record whose time was the last
-            straw: :meth:`receive_unreadable` wants to hear of it, and the others are to be passed over anew.
-        """
-        found: list[Finding] = []
-        if not times_us:
-            return found
-        assert self.next_offset is not None, "content was taken in, so a record was"
-        begin, newest_us = self.next_offset, max(times_us)
-        due_us = self._clock_strikes_us(newest_us)
-        if due_us <= newest_us:
-            for offset, at_us in enumerate(times_us, begin):
-                if at_us >= due_us and at_us > self.now_us:
-                    self._in_hand, self._found, self.next_offset = offset, found, offset + 1
-                    self._move_clock(at_us, found)
-                    due_us = self._clock_strikes_us(newest_us)
-            self._in_hand = None
-        self.next_offset = begin + len(times_us)
-        self.now_us = max(self.now_us, newest_us)
         return found
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
@@ -295,11 +213,6 @@ class Coordinator:
         drained, self._set_aside = self._set_aside, []
         return drained
 
-    @property
-    def changes_untold(self) -> Iterable[GroupKey]:
-        """The groups of which :meth:`changed_groups` will tell: as they are when it is called."""
-        return self._changed
-
     def changed_groups(self) -> list[GroupSnapshot]:
         """The groups that something happened to since the last call; a forgotten one has no content."""
         changed = []
@@ -328,7 +241,6 @@ class Coordinator:
         for key in self._dirty:
             tracked = groups.get(key)
             if tracked is not None and tracked.group is not None and tracked.ledger is not None:
-                _show_beat(tracked)
                 if tracked.group.cold_changed or not tracked.cold:
                     tracked.cold = pack_cold(tracked.group, tracked.ledger)
                     tracked.shelf.packed = b""
@@ -458,9 +370,6 @@ class Coordinator:
             body, correlation_id = frame.body, frame.correlation_id
         counts = (self.tally.requests if is_request else self.tally.responses)[api_key]
         key = (record.cluster, record.group)
-        if api_key == HEARTBEAT and self._beats(key, record, body, correlation_id):
-            counts[record.api_version] += 1
-            return
         group, ledger = self._heard_of(key, record.at_us)
         counts[record.api_version] += 1
         if is_request:
@@ -475,26 +384,6 @@ class Coordinator:
         elif group.counted:
             self._changed[key] = None
         group.counted = False
-
-    def _beats(self, key: GroupKey, record: MirrorRecord, body: Any, correlation_id: int) -> bool:
-        """Whether this is half of a heartbeat that changes nothing but times.
-
-        Nine in ten frames are that. Its request waits here for its answer, so that the group sees both at once and keeps no exchange
-        for it; whatever else concerns the group meanwhile shows it the request first.
-        """
-        tracked = self._groups.get(key)
-        if tracked is None or tracked.group is None:
-            return False
-        if record.kind is _REQUEST:
-            if tracked.beat is None and plain.may_beat(tracked.group, record, body):
-                tracked.beat = record, body
-                self._dirty.add(key)
-                return True
-        elif tracked.beat is not None and plain.beat(tracked.group, tracked.beat, record, body, correlation_id):
-            tracked.beat = None
-            self._dirty.add(key)
-            return True
-        return False
 
     def _judge(
         self, group: ClassicGroup, ledger: Ledger, happenings: Iterable[Happening], at_us: int, found: list[Finding]
@@ -588,9 +477,6 @@ class Coordinator:
             group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally)
             ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else Ledger(cluster, name)
             tracked.group, tracked.ledger = group, ledger
-        if tracked.beat is not None:
-            _show_beat(tracked)
-        tracked.calm, tracked.settled = frozenset(), False
         return tracked.group, tracked.ledger
 
     def _heard_of(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, Ledger]:
@@ -646,19 +532,6 @@ class Coordinator:
             self._dirty.add(key)
             heappush(self._deadlines, (due_us, key))
 
-    def _clock_strikes_us(self, newest_us: int) -> int:
-        """When moving the clock, up to a time, does more than that; behind that time if it does not."""
-        return 0 if self._view.open else self._first_deadline_us(newest_us)
-
-    def _first_deadline_us(self, newest_us: int) -> int:
-        """Of those up to a time, the first that still stands; else one behind it."""
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][0] <= newest_us:
-            if self._falling_due(*deadlines[0]) is not None:
-                return deadlines[0][0]
-            heappop(deadlines)
-        return newest_us + 1
-
     def _falling_due(self, due_us: int, key: GroupKey) -> _Tracked | None:
         """The group that a deadline is for; None if that was put off or brought forward since, or the group is gone."""
         tracked = self._groups.get(key)
@@ -683,7 +556,6 @@ class Coordinator:
 
     def _check(self, key: GroupKey, tracked: _Tracked, found: list[Finding]) -> None:
         """Let time act on a group: sessions run out, timers fall due, findings are published and resolved."""
-        calm = tracked.calm if tracked.beat is None else frozenset()
         group, ledger = self._opened(key)
         now_us, quiet_us = self.now_us, self.settings.quiet_ms * 1_000
         coming = [group.last_record_us + self.settings.forget_group_ms * 1_000]
@@ -691,7 +563,6 @@ class Coordinator:
         for member in list(group.members.values()):
             end_us = session_end_us(group, member, heard_us(member))
             if end_us is not None and end_us <= now_us:
-                calm = frozenset()
                 self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
@@ -721,8 +592,6 @@ class Coordinator:
             found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, list(ledger.open), group.kind))
             self._forget(key)
             return
-        tracked.calm = calm
-        tracked.settled = not (dues or ledger.open) and not any(ripens(group) for ripens in RIPENING)
         coming[0] = max(coming[0], now_us + 1_000_000)
         next_us = ledger.next_due_us(CATALOGUE, quiet_us)
         if next_us is not None:
@@ -781,13 +650,3 @@ def raised_in_words(error: Exception) -> str:
         trace = trace.tb_next
     where = f" in line {trace.tb_lineno} of {trace.tb_frame.f_globals.get('__name__')}" if trace is not None else ""
     return f"the model raised {type(error).__name__}: {error}{where}"
-
-
-def _show_beat(tracked: _Tracked) -> None:
-    """Let the group see the request that waited: it has not been looked at since, so the request meets what it would have met then."""
-    if tracked.beat is not None and tracked.group is not None:
-        record, body = tracked.beat
-        tracked.beat = None
-        tracked.group.last_record_us = record.at_us
-        happenings = tracked.group.request(record, body)
-        assert not happenings, "a heartbeat that was to change nothing but times"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from coordinator_model.coordinator import raised_in_words
-from coordinator_model.sieve import NOTHING_SIFTED, Sieve
 from coordinator_model.wire.reader import RecordReader
 from coordinator_model.wire.record import RecordError
 
@@ -17,10 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from coordinator_model.findings import Finding
-    from coordinator_model.pulse import Run
     from coordinator_model.settings import Settings
-    from coordinator_model.sieve import MirrorRow, Sifted
     from coordinator_model.wire.record import MirrorRecord
+
+
+MirrorRow = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
+"""A record as Spark hands it over: partition, offset, timestamp in ms, key, value, envelope."""
 
 
 class GroupSnapshot(Protocol):
@@ -47,10 +48,6 @@ class Model(Protocol):
 
     def receive(self, record: MirrorRecord) -> list[Finding]: ...
 
-    def go_on(self, key: tuple[str, str], runs: Sequence[Run], until_us: int) -> bool: ...
-
-    def pass_over(self, times_us: Sequence[int]) -> list[Finding]: ...
-
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
 
     def spread_over(self, partitions: int) -> list[Finding]: ...
@@ -70,8 +67,7 @@ class Taken(NamedTuple):
 
 
 _reader: Final = RecordReader()
-_sieve: Final = Sieve(_reader)
-"""Of this process; what they remember changes nothing of what is known."""
+"""Of this process; what it remembers changes nothing of what is known."""
 
 
 def take_in(model: Model, rows: Sequence[MirrorRow], partitions: int | None) -> Taken:
@@ -81,14 +77,8 @@ def take_in(model: Model, rows: Sequence[MirrorRow], partitions: int | None) -> 
     :param partitions: of the mirror topic; None when nobody has counted.
     """
     found = [] if partitions is None else model.spread_over(partitions)
-    sifted = _sieve.sift(rows) if are_next(rows, model.next_offset) else NOTHING_SIFTED
-    taken = _taken_in(model, sifted, len(rows))
-    begin = 0
-    for end in [*(place for place, at_us in enumerate(taken) if at_us is None), len(rows)]:
-        found += _pass_over(model, rows[begin:end], taken[begin:end])
-        if end < len(rows):
-            found += _receive(model, rows[end], sifted.read.get(end))
-        begin = end + 1
+    for row in rows:
+        found += _receive(model, row)
     return Taken(found, _set_aside(model, rows))
 
 
@@ -100,55 +90,14 @@ def _set_aside(model: Model, rows: Sequence[MirrorRow]) -> list[tuple[MirrorRow,
     return [(by_offset[offset], reason) for offset, reason in set_aside]
 
 
-def are_next(rows: Sequence[MirrorRow], next_offset: int | None) -> bool:
-    """Whether the rows' offsets go on from ``next_offset`` without a hole or a repeat."""
-    return next_offset is not None and [row[1] for row in rows] == list(range(next_offset, next_offset + len(rows)))
-
-
-def _taken_in(model: Model, sifted: Sifted, count: int) -> list[int | None]:
-    """Give the model the heartbeats that were sifted out; gives the capture times of the rows that it has taken in so."""
-    taken: list[int | None] = [None] * count
-    times_us = sifted.times_us
-    newest_us = max(times_us, default=0)
-    for group in sifted.groups:
-        if model.go_on(group.key, group.runs(), newest_us):
-            for place in group.places:
-                taken[place] = times_us[place]
-    return taken
-
-
-def _pass_over(model: Model, rows: Sequence[MirrorRow], times_us: Sequence[Any]) -> list[Finding]:
-    """Let the model go past rows that it has taken in."""
-    found: list[Finding] = []
-    begin = rows[0][1] if rows else 0
-    while times_us:
-        try:
-            return found + model.pass_over(times_us)
-        except Exception as error:  # as in _receive
-            passed = (model.next_offset or 0) - begin
-            found += _unreadable(model, rows[passed - 1], raised_in_words(error))
-            begin, rows, times_us = begin + passed, rows[passed:], times_us[passed:]
-    return found
-
-
-def _receive(model: Model, row: MirrorRow, read: MirrorRecord | RecordError | None) -> list[Finding]:
-    """Hand a row in; ``read`` is what is known to be in it."""
-    try:
-        record = _read(row) if read is None else read
-        if isinstance(record, RecordError):
-            return _unreadable(model, row, str(record))
-        _sieve.learn(record, row)
-        return model.receive(record)
-    except Exception as error:  # one bad record must not stop the query, nor every restart of it
-        return _unreadable(model, row, raised_in_words(error))
-
-
-def _read(row: MirrorRow) -> MirrorRecord | RecordError:
+def _receive(model: Model, row: MirrorRow) -> list[Finding]:
     partition, offset, _timestamp_ms, key, value, envelope = row
     try:
-        return _reader.read(partition, offset, key, value, envelope)
+        return model.receive(_reader.read(partition, offset, key, value, envelope))
     except RecordError as error:
-        return error
+        return _unreadable(model, row, str(error))
+    except Exception as error:  # one bad record must not stop the query, nor every restart of it
+        return _unreadable(model, row, raised_in_words(error))
 
 
 def _unreadable(model: Model, row: MirrorRow, reason: str) -> list[Finding]:

@@ -24,7 +24,8 @@ from coordinator_model.snapshots import SnapshotError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from coordinator_model.sieve import MirrorRow
+    from streaming.intake import MirrorRow
+
 
 FOLDER: Final = "models"
 _SNAPSHOT: Final = ".snapshot"

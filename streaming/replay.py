@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
     from coordinator_model.settings import Settings
-    from coordinator_model.sieve import MirrorRow
-    from streaming.intake import Model
+    from streaming.intake import MirrorRow, Model
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
 STATE_SCHEMA: Final = "partition int, sequence long, digest string, base long"

@@ -23,22 +23,19 @@ from coordinator_model.findings import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
 from streaming.garbage import collected_seldom
-from streaming.mirror import apart
-from streaming.mirror.apart import ReaderApart, ReaderEndedError
 from streaming.mirror.captures import CaptureError, Source, is_capture, opened, packets
 from streaming.mirror.pcap import CaptureReader, CaptureStats, in_order
 from streaming.mirror.record_file import Unreadable, is_record_file, records
+from streaming.offline import Offline
 from streaming.timeline import Report, Story, print_finding, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from streaming.mirror.captures import Portion
-    from streaming.offline import Offline
+    from streaming.mirror.captures import Packet
 
 STDIN: Final = "-"
 _FIRST_BYTES: Final = len(MAGIC)
-_WORTH_A_PROCESS: Final = 10_000_000  # bytes of captures: about a second of reading
 
 
 class Format(StrEnum):
@@ -152,8 +149,7 @@ class _Session:
         self._settings = settings
         self._complain = complain
         self._offline: Offline | None = None
-        self._reader: CaptureReader | ReaderApart | None = None
-        self._tell_damage: Callable[[str], None] = self._note_damage
+        self._reader: CaptureReader | None = None
         self._names: Sequence[str] = ()
         self._ports: Sequence[int] = ()
 
@@ -162,18 +158,11 @@ class _Session:
         with ExitStack() as stack:
             stack.enter_context(collected_seldom())
             progress = stack.enter_context(progress_of(files, self._complain))
-            reader = ReaderApart(ports=ports, cluster=cluster) if _is_large(files) and apart.is_possible() else None
-            if reader is not None:
-                progress, self._tell_damage = reader.relay(progress), reader.relay(self._note_damage)
             sources = [stack.enter_context(source_of(name, progress)) for name in files]
             if all(is_record_file(source.peek(_FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
                 return
-            portions = in_order([self._packets(name, source) for name, source in zip(files, sources, strict=True)])
-            if reader is None:
-                self._read_here(portions, cluster)
-            else:
-                self._read_apart(reader, portions)
+            self._read_captures([self._packets(name, source) for name, source in zip(files, sources, strict=True)], cluster)
 
     @property
     def has_begun(self) -> bool:
@@ -199,27 +188,16 @@ class _Session:
             self._complain.print(_escaped(note), style="dim", soft_wrap=True)
         return worst
 
-    def _read_here(self, portions: Iterator[Portion], cluster: str) -> None:
+    def _read_captures(self, captures: Sequence[Iterator[list[Packet]]], cluster: str) -> None:
         offline = self._offline = self._model("capture")
-        reader = self._reader = CaptureReader(offline.recorded, pass_on=offline.stretch, ports=self._ports, cluster=cluster)
+        reader = self._reader = CaptureReader(offline.recorded, ports=self._ports, cluster=cluster)
         try:
-            reader.read(portions)
+            reader.read(in_order(captures))
         except KeyboardInterrupt:
-            reader.next_offset = offline.next_offset  # what was read and not taken in any more has no number
+            reader.next_offset = offline.next_offset  # the record in hand may not have been taken in
             raise
 
-    def _read_apart(self, reader: ReaderApart, portions: Iterator[Portion]) -> None:
-        self._reader = reader
-        try:
-            with reader.reading(portions):
-                offline = self._offline = self._model("capture")
-                reader.take_in(offline.recorded, offline.stretch)
-        except ReaderEndedError as error:
-            raise ReplayError(f"{_listed(self._names)} {error}") from None
-
     def _model(self, topic: str) -> Offline:
-        from streaming.offline import Offline  # noqa: PLC0415 - the first packets are read as long as this takes
-
         return Offline(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
 
     def _read_records(self, sources: Sequence[Source]) -> None:
@@ -235,7 +213,7 @@ class _Session:
                 else:
                     offline.recorded(record)
 
-    def _packets(self, name: str, source: Source) -> Iterator[Portion]:
+    def _packets(self, name: str, source: Source) -> Iterator[list[Packet]]:
         beginning = source.peek(_FIRST_BYTES)
         if beginning and not is_capture(beginning[:4]):
             what = (
@@ -250,7 +228,7 @@ class _Session:
             raise ReplayError(f"{_called(name)} {error}") from None
 
     def _damage(self, name: str) -> Callable[[str], None]:
-        return lambda why: self._tell_damage(f"{_called(name)} {why}: what came before was replayed")
+        return lambda why: self._note_damage(f"{_called(name)} {why}: what came before was replayed")
 
     def _note_damage(self, note: str) -> None:
         self.is_damaged = True
@@ -401,10 +379,6 @@ def _open(name: str) -> BinaryIO:
             "standard input is a terminal: pipe a capture into it, as in 'tcpdump -U -w - | rebalance-monitor replay -'"
         )
     return sys.stdin.buffer
-
-
-def _is_large(files: Sequence[str]) -> bool:
-    return STDIN not in files and sum(Path(name).stat().st_size for name in files if Path(name).is_file()) >= _WORTH_A_PROCESS
 
 
 def _unreadable(name: str, error: OSError) -> ReplayError:

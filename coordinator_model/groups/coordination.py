@@ -8,7 +8,7 @@ generation is persisted when the leader's assignment is*, not when it is handed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
@@ -214,31 +214,6 @@ class Coordination:
             happenings.extend(self._acted(group, exchange))
             happenings.extend(self._survived(group, exchange, body, moved=moved))
         return tuple(happenings)
-
-    def is_served_by(self, broker: str, generation: int) -> bool:
-        """Whether it is nothing new that this broker acts for the group at this generation."""
-        return (
-            not self.moved
-            and self.acting == broker
-            and broker in self.tenures
-            and self.turns < TURNS
-            and (self.pointed is None or self.pointed.broker != broker)
-            and (self.persisted is None or self.persisted.generation <= generation)
-            and self.spells.keys().isdisjoint(_ENDED_BY_SUCCESS)
-        )
-
-    def go_on(self, exchange: Exchange, connections: Iterable[str]) -> None:
-        """A broker has acted of which :meth:`is_served_by` holds.
-
-        :param exchange: the last one.
-        :param connections: on which it did, the last one last.
-        """
-        tenure = self.tenures.pop(exchange.broker)
-        acted, these = tenure.connections, tuple([crc32(connection.encode()) for connection in connections])
-        if acted[-len(these) :] != these:  # else they are the newest already, in this order
-            for connection in these:
-                acted = _with_newest(acted, connection)
-        self.tenures[exchange.broker] = Tenure(tenure.first_us, exchange.res_us, acted, response_evidence(exchange, 0))
 
     def lost_sight(self, group: ClassicGroup) -> None:
         if group.incarnation != self.incarnation:

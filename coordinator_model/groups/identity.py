@@ -155,10 +155,6 @@ class Identity:
         self._mind()
         return tuple(happenings)
 
-    def knows(self, api_key: int, api_version: int) -> bool:
-        """Whether it is nothing new that the broker speaks this version."""
-        return self.dialect.heard(api_key, api_version) is self.dialect
-
     def lost_sight(self, group: ClassicGroup) -> None:
         """What was proven is proven no longer. A failover, unlike lost frames, tells which generation was never written."""
         moved = group.incarnation != self.incarnation

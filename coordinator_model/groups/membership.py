@@ -16,9 +16,8 @@ from coordinator_model.codes import (
     NOT_ADMITTED,
     REBALANCE_IN_PROGRESS,
 )
-from coordinator_model.groups.facts import Exchange, LeaveAsk, Round, SyncAsk
+from coordinator_model.groups.facts import Exchange, LeaveAsk, Member, Round, SyncAsk
 from coordinator_model.groups.happenings import Accepted, ToldToRejoin
-from coordinator_model.groups.plain import UNSERVED, note_pace
 from coordinator_model.groups.sessions import thin_margin
 from coordinator_model.groups.state import Seen, State
 from coordinator_model.groups.watch import NOTHING, Happening
@@ -27,6 +26,9 @@ from coordinator_model.tally import SYNC
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
+
+_UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})
+"""In these states no heartbeat succeeds."""
 
 # A commit's per-partition codes that the request layer gives without asking the coordinator.
 _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
@@ -88,12 +90,26 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[H
     return suspects
 
 
+def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
+    """Note that the member sent a heartbeat; return the microseconds since the one before, 0 if there was none."""
+    before_us, member.heartbeat_us = member.heartbeat_us, at_us
+    if not before_us:
+        return 0
+    pause_us = at_us - before_us
+    known, least = member.heartbeat_interval_us, member.least_interval_us
+    member.heartbeat_interval_us = pause_us if known == 0 else (3 * known + pause_us) // 4
+    if (pause_us < least - least // 8 or not least) and before_us > member.joined_us:
+        member.least_interval_us = pause_us
+        group.cold_changed = True
+    return pause_us
+
+
 def heartbeat_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
     member = group.members.get(exchange.member_id)
     if member is None:
         return NOTHING
     late: tuple[Happening, ...] = NOTHING
-    pause_us = note_pace(group, member, exchange.inv_us)
+    pause_us = _note_pace(group, member, exchange.inv_us)
     if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 500:
         late = thin_margin(group, exchange, member)
     if exchange.key[0] != member.actor.connection:
@@ -120,7 +136,7 @@ def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
             if member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
                 group.changed = group.cold_changed = True
-            if group.state in UNSERVED:
+            if group.state in _UNSERVED:
                 _served_after_all(group, exchange)
             return NOTHING
         return _heartbeat_accepted(group, exchange)

@@ -8,9 +8,8 @@ topics, authorization and size come from the request layer and say nothing of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.codes import (
@@ -28,7 +27,6 @@ from coordinator_model.groups.facts import Actor, CommitAsk, Exchange, Member, R
 from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
-from coordinator_model.pulse import Commits, Pulse
 from coordinator_model.wire import DecodeError, decode_assignment
 
 if TYPE_CHECKING:
@@ -198,71 +196,6 @@ class Offsets:
             return None
         known = self.committed.get(topic, {}).get(partition)
         return None if known is None or known[1] < 0 else known[1]
-
-    # ------------------------------------------------------------------------------------------------ commits that repeat
-
-    def may_go_on(self, group: ClassicGroup, runs: Iterable[Commits]) -> bool:
-        """Whether members commit what they have committed in this generation before, or what nobody has.
-
-        :param runs: successful commits of one generation, and of different members.
-        """
-        begun: set[Partition] = set()  # what those commit whose first it is
-        for commits in runs:
-            pulse = commits.pulse
-            who, partitions = pulse.member_id, pulse.partitions
-            if not pulse.is_plain or who in self.refused or who in self.rejected or who in self.set_back:
-                return False
-            if self.generation is not None and self.generation > pulse.generation:
-                return False
-            committer, committed = _identity(group, who, pulse.instance_id), self._committed(pulse)
-            index = _NOBODY
-            if self.generation == pulse.generation and committer in self.committers:
-                index = self.committers.index(committer)
-            elif begun.isdisjoint(partitions):
-                begun.update(partitions)
-            else:
-                return False
-            if any(committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)[0] != index for topic, partition in partitions):
-                return False
-            if self._foreign(pulse.generation, OFFSET_COMMIT, pulse.version, partitions, committer):
-                return False
-        return self.kept + len(begun) <= POSITIONS_KEPT
-
-    def go_forward(self, commits: Commits) -> bool:
-        """Whether commits that :meth:`may_go_on` put no position back."""
-        if commits.goes_back:
-            return False
-        committed = self._committed(commits.pulse)
-        for (topic, partition), offset in zip(commits.pulse.partitions, commits.first, strict=True):
-            if offset < committed.get(topic, _NO_POSITIONS).get(partition, _BY_NOBODY)[1]:
-                return False
-        return True
-
-    def _committed(self, pulse: Pulse) -> dict[str, dict[int, tuple[int, int]]]:
-        """Positions of its generation."""
-        return self.committed if self.generation == pulse.generation else {}
-
-    def go_on(self, group: ClassicGroup, runs: Sequence[Commits]) -> None:
-        """Take in commits that :meth:`may_go_on`, and of which :meth:`go_forward` holds."""
-        for commits in sorted(runs, key=attrgetter("first_answered")):
-            self._begin(group, commits.pulse)
-        for commits in runs:
-            for (topic, partition), offset in zip(commits.pulse.partitions, commits.newest, strict=True):
-                known = self.committed[topic]
-                known[partition] = (known[partition][0], offset)
-
-    def _begin(self, group: ClassicGroup, pulse: Pulse) -> None:
-        """Note who commits what, if it is the first that is heard of it; up to where is said later."""
-        if self.generation != pulse.generation:
-            self._forget_positions(pulse.generation)
-        committer = _identity(group, pulse.member_id, pulse.instance_id)
-        if committer in self.committers:
-            return
-        index = len(self.committers)
-        self.committers = (*self.committers, committer)
-        self.kept += len(pulse.partitions)
-        for topic, partition in pulse.partitions:
-            self.committed.setdefault(topic, {})[partition] = (index, 0)
 
     # ------------------------------------------------------------------------------------------------ commits
 

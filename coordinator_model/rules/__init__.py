@@ -50,10 +50,6 @@ _BY_MATTER: Final = {
 }
 
 
-RIPENING: Final = tuple(rule.ripens for rule in TIMER_RULES if rule.ripens is not None)
-"""Of those rules that have it: whether what a group repeats may make something due."""
-
-
 def timers_for(group: ClassicGroup) -> tuple[TimerRule, ...]:
     """The timer rules that can have anything to say about a group: in a quiet one that is less than half of them."""
     return _BY_MATTER[bool(group.open), bool(group.assignments.flaws or group.assignments.suspects)]
@@ -71,4 +67,4 @@ def _by_happening() -> dict[type[Any], tuple[FrameRule, ...]]:
 RULES_FOR: Final = _by_happening()
 """Happening type → the rules that look at it."""
 
-__all__ = ["CATALOGUE", "RIPENING", "RULES_FOR", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "timers_for"]
+__all__ = ["CATALOGUE", "RULES_FOR", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "timers_for"]

@@ -92,8 +92,6 @@ class TimerRule(Rule):
 
     matter: Matter = Matter.ANYTHING
     due: Callable[[ClassicGroup], Iterable[Due]]
-    ripens: Callable[[ClassicGroup], bool] | None = None
-    #: whether heartbeats and commits that are simply served may make something due, where now nothing is; None where they never do
 
 
 def who(member: Member) -> str:

@@ -333,7 +333,6 @@ O_04 = TimerRule(
     false_alarms="Version 0 goes to ZooKeeper and is not judged; transactional commits without a member are O-08.",
     folds_under=("C-05",),
     due=_simple_commits,
-    ripens=lambda group: bool(group.offsets.let_in),  # a heartbeat proves a member that was there before and after
 )
 
 O_05 = FrameRule(

@@ -438,15 +438,6 @@ def _version_refused(group: ClassicGroup, failed: Failed) -> Breach | None:
     )
 
 
-def _may_beat_seldom(group: ClassicGroup) -> bool:
-    """Whether a member may prove to heartbeat too seldom: its shortest pause, which only becomes shorter, does not speak against it."""
-    return any(
-        not member.least_interval_us or _is_seldom(member.least_interval_us, member.session_timeout_ms)
-        for member in group.present_members()
-        if member.session_timeout_ms is not None
-    )
-
-
 def _is_seldom(interval_us: int, session_ms: int) -> bool:
     return 3 * interval_us > 1_100 * session_ms
 
@@ -661,7 +652,6 @@ P_10 = TimerRule(
     action="Align session.timeout.ms, heartbeat.interval.ms and max.poll.interval.ms of the clients named.",
     false_alarms="Kafka Streams used to set a rebalance timeout without end, and Connect does as it likes: neither is judged for that.",
     due=_odd_timeouts,
-    ripens=_may_beat_seldom,
 )
 
 P_11 = FrameRule(

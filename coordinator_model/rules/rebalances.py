@@ -158,12 +158,6 @@ def _unsynced(group: ClassicGroup, newest: Round) -> Iterator[Member]:
                 yield member
 
 
-def _awaits_syncs(group: ClassicGroup) -> bool:
-    """Whether a member may prove to live by its next frame, and to owe its SyncGroup still."""
-    newest = group.round
-    return newest is not None and any(True for _ in _owing_sync(group, newest))
-
-
 def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
     """The sync timer that this member's round runs under, as far as it is known, and whether it means anything."""
     timeout_ms, _ = group.rebalance_timeout_ms()
@@ -410,7 +404,6 @@ R_02 = TimerRule(
     action="Take a thread dump of the leader: look at its assignor and its metadata requests.",
     false_alarms="A leader whose connection ended is a T-04. A static leader replaced before JoinGroup v9 does not know that it leads.",
     due=_leader_not_syncing,
-    ripens=_awaits_syncs,
 )
 
 R_03 = TimerRule(
@@ -425,7 +418,6 @@ R_03 = TimerRule(
     action="Look at that client's rebalance callback and deserialiser.",
     false_alarms="A JoinGroup answer lost between the capture and the client.",
     due=_follower_not_syncing,
-    ripens=_awaits_syncs,
 )
 
 R_04 = TimerRule(

@@ -28,9 +28,9 @@ _HEADS: Final = {
 }
 """How the envelope of a frame begins, up to its capture time: kind and number of fields."""
 
-HEAD_ENDS: Final = 14
-AT_ENDS: Final = HEAD_ENDS + 8
-EXCHANGE: Final = b"\xa2sq"
+_HEAD_ENDS: Final = 14
+_AT_ENDS: Final = _HEAD_ENDS + 8
+_EXCHANGE: Final = b"\xa2sq"
 """Stands before the exchange number."""
 
 _CORRELATION: Final = b"\xa3cor"
@@ -59,16 +59,6 @@ class _Known(NamedTuple):
     behind: tuple[str | None, str, str, int, int]  #: from client id on
 
 
-class EnvelopeParts(NamedTuple):
-    """What all envelopes of a connection and API share, and how wide the numbers between are, their marks included."""
-
-    before: bytes  #: from behind the capture time to the exchange number's name
-    exchange_width: int
-    label: bytes  #: API, version and the correlation id's name
-    correlation_width: int
-    behind: bytes
-
-
 class RecordReader:
     """Remembers connections; the records that it gives depend on their bytes alone."""
 
@@ -81,33 +71,28 @@ class RecordReader:
 
         :raises RecordError: as :func:`~coordinator_model.wire.record.unpack_record`.
         """
-        if envelope is None or (head := _HEADS.get(envelope[:HEAD_ENDS])) is None:
+        if envelope is None or (head := _HEADS.get(envelope[:_HEAD_ENDS])) is None:
             return unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
         try:
-            mark = envelope.index(EXCHANGE, AT_ENDS)
+            mark = envelope.index(_EXCHANGE, _AT_ENDS)
             unpack, width = _EXCHANGE_AND_LABEL[envelope[mark + 3]]
             exchange, label = unpack(envelope, mark + 3)
             at = mark + 3 + width
             unpack, width = _NUMBER[envelope[at]]
             (correlation_id,) = unpack(envelope, at)
-            fields, known_key, group, before, behind = self._known[envelope[AT_ENDS:mark], envelope[at + width :]]
+            fields, known_key, group, before, behind = self._known[envelope[_AT_ENDS:mark], envelope[at + width :]]
             api_key, api_version = self._labels[label]
         except _NOT_AS_USUAL:
             return self._learn(partition, offset, key, value, envelope)
         if head[1] != fields or known_key != key:
             return self._learn(partition, offset, key, value, envelope)
-        at_us = _CAPTURE_TIME(envelope, HEAD_ENDS)[0]
+        at_us = _CAPTURE_TIME(envelope, _HEAD_ENDS)[0]
         label_read = exchange, api_key, api_version, correlation_id
         return _record(MirrorRecord, (partition, offset, group, head[0], at_us, *before, *label_read, *behind, value or b""))
 
-    def parts(self, envelope: bytes) -> EnvelopeParts | None:
-        """How an envelope is divided, if it is of a connection that is remembered: the bytes mean what they seem to mean."""
-        parts = _parts(envelope)
-        return parts if parts is not None and (parts.before, parts.behind) in self._known else None
-
     def _learn(self, partition: int, offset: int, key: bytes | None, value: bytes | None, envelope: bytes) -> MirrorRecord:
         record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
-        if envelope.count(EXCHANGE) != 1 or envelope.count(_CORRELATION) != 1 or pack_envelope(record) != envelope:
+        if envelope.count(_EXCHANGE) != 1 or envelope.count(_CORRELATION) != 1 or pack_envelope(record) != envelope:
             return record
         parts = _parts(envelope)
         if parts is not None:
@@ -118,16 +103,22 @@ class RecordReader:
         return record
 
 
-def _parts(envelope: bytes) -> EnvelopeParts | None:
+class _Parts(NamedTuple):
+    """What all envelopes of a connection and API share."""
+
+    before: bytes  #: from behind the capture time to the exchange number's name
+    label: bytes  #: API, version and the correlation id's name
+    behind: bytes  #: from behind the correlation id
+
+
+def _parts(envelope: bytes) -> _Parts | None:
     """None if it is no envelope of a frame, or holds a number below zero, or a wide one."""
     try:
-        mark = envelope.index(EXCHANGE, AT_ENDS)
+        mark = envelope.index(_EXCHANGE, _AT_ENDS)
         unpack, width = _EXCHANGE_AND_LABEL[envelope[mark + 3]]
         label = unpack(envelope, mark + 3)[1]
         at = mark + 3 + width
-        correlation_width = _NUMBER[envelope[at]][1]
+        behind = at + _NUMBER[envelope[at]][1]
     except _NOT_AS_USUAL:
         return None
-    if not label.endswith(_CORRELATION):
-        return None
-    return EnvelopeParts(envelope[AT_ENDS:mark], width - _LABEL_BYTES, label, correlation_width, envelope[at + correlation_width :])
+    return _Parts(envelope[_AT_ENDS:mark], label, envelope[behind:]) if label.endswith(_CORRELATION) else None

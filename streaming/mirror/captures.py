@@ -5,8 +5,7 @@ original length (what the snap length has cut off), all interfaces of a pcapng f
 middle of a packet. They also take any length that a damaged file claims for true.
 
 The trap: a stream that is being written (``tcpdump -U -w -``) must not be read in full chunks, or the newest packets wait for the next.
-So packets are given in portions, each of what was there when the file was read on, and these as columns: nothing is done to a packet by
-itself here, for a file has many.
+So packets are given in lists, each of what was there when the file was read on.
 """
 
 from __future__ import annotations
@@ -19,59 +18,20 @@ import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import dpkt
-import numpy as np
-
-from streaming.mirror.chain import LARGEST_PACKET, laid_over, read_at, whole_packets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
-
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.int64]
 
 # Of a file, the first part is small, so that whoever replays it need not wait for long.
 _FIRST_CHUNK: Final = 1 << 17
-_CHUNK: Final = 1 << 23
+_CHUNK: Final = 1 << 20
+
+LARGEST_PACKET: Final = 16 * 2**20
+"""Bytes. A longer packet or block is taken for damage: snap lengths are 256 KiB at most, blocks carry little beside a packet."""
 
 Packet = tuple[int, int, bytes, int]
 """Capture time in µs since the epoch, link type, captured bytes, original length."""
-
-
-class Portion(NamedTuple):
-    """Packets in columns, and the bytes in which they lie."""
-
-    data: bytes
-    at_us: Numbers
-    link: Numbers
-    begin: Numbers
-    end: Numbers
-    original: Numbers  #: length
-
-    @classmethod
-    def of(cls, packets: Sequence[Packet]) -> Portion:
-        """Packets that come from several places."""
-        at_us, link, data, original = zip(*packets, strict=True)
-        sizes = np.fromiter(map(len, data), np.int64, len(data))
-        ends = np.cumsum(sizes)
-        return cls(b"".join(data), np.array(at_us), np.array(link), ends - sizes, ends, np.array(original))
-
-    def part(self, begin: int, end: int) -> Portion:
-        """Some of them."""
-        data, *columns = self
-        return Portion(data, *(column[begin:end] for column in columns))
-
-    def packet(self, index: int) -> Packet:
-        """One of them."""
-        data = self.data[self.begin[index] : self.end[index]]
-        return int(self.at_us[index]), int(self.link[index]), data, int(self.original[index])
-
-    def packets(self) -> Iterator[Packet]:
-        """One after the other."""
-        data, *columns = self
-        for at_us, link, begin, end, original in zip(*(column.tolist() for column in columns), strict=True):
-            yield at_us, link, data[begin:end], original
 
 
 _COMPRESSED: Final[tuple[tuple[bytes, Callable[[Any], Any]], ...]] = (
@@ -148,8 +108,8 @@ def is_capture(magic: bytes) -> bool:
     return magic == _PCAPNG or _pcap_magic(magic) is not None
 
 
-def packets(source: Source, damage: Callable[[str], None]) -> Iterator[Portion]:
-    """The packets of a capture, in the file's order and in portions as they come.
+def packets(source: Source, damage: Callable[[str], None]) -> Iterator[list[Packet]]:
+    """The packets of a capture, in the file's order, in lists as they come.
 
     :param damage: told, in a half sentence, why reading ended before the file did.
     :raises CaptureError: when it is no capture at all.
@@ -182,16 +142,10 @@ def _order(header: type[Any]) -> str:
     return getattr(header, "__byte_order__", ">")  # dpkt's default
 
 
-def _packet_layout(header: type[Any]) -> np.dtype[Any]:
-    number = np.dtype(_order(header) + "u4")
-    names = ["seconds", "fraction", "captured", "original"]
-    return np.dtype({"names": names, "formats": [number] * 4, "offsets": [0, 4, 8, 12], "itemsize": header.__hdr_len__})
-
-
 class _PcapHeader(NamedTuple):
     link: int
     nanoseconds: bool
-    layout: np.dtype[Any]  #: of what stands before each packet
+    packet_header: struct.Struct  #: seconds, fraction of the second, captured and original length
 
 
 def _pcap_header(source: Source) -> _PcapHeader:
@@ -207,33 +161,33 @@ def _pcap_header(source: Source) -> _PcapHeader:
     return _PcapHeader(
         link=header.linktype & 0xFFFF,  # above that stands how long the frame check sequence is
         nanoseconds=int.from_bytes(raw[:4], "big") in (dpkt.pcap.TCPDUMP_MAGIC_NANO, dpkt.pcap.PMUDPCT_MAGIC_NANO),
-        layout=_packet_layout(packet_header),
+        packet_header=struct.Struct(f"{_order(packet_header)}IIII{packet_header.__hdr_len__ - 16}x"),
     )
 
 
-def _pcap(source: Source, header: _PcapHeader, damage: Callable[[str], None]) -> Iterator[Portion]:
+def _pcap(source: Source, header: _PcapHeader, damage: Callable[[str], None]) -> Iterator[list[Packet]]:
     data = b""
+    size, unpack, link = header.packet_header.size, header.packet_header.unpack_from, header.link
+    units_a_microsecond = 1000 if header.nanoseconds else 1
     while more := _more(source, damage):
         data += more
-        at, behind = whole_packets(data, header.layout)
-        if len(at):
-            yield _portion(data, at, header)
-        data = data[behind:]
-        headers = laid_over(data, header.layout)
-        if len(headers) and headers["captured"][0] > LARGEST_PACKET:
-            damage(f"is damaged: a packet of {headers['captured'][0]:,} bytes")
+        found: list[Packet] = []
+        begin, last = 0, len(data) - size
+        while begin <= last:
+            seconds, fraction, captured, original = unpack(data, begin)
+            end = begin + size + captured
+            if end > len(data):
+                break
+            found.append((seconds * _MICROSECONDS + fraction // units_a_microsecond, link, data[begin + size : end], original))
+            begin = end
+        if found:
+            yield found
+        data = data[begin:]
+        if len(data) >= size and (captured := unpack(data)[2]) > LARGEST_PACKET:
+            damage(f"is damaged: a packet of {captured:,} bytes")
             return
     if data:
         damage("ends in the middle of a packet")
-
-
-def _portion(data: bytes, at: Numbers, header: _PcapHeader) -> Portion:
-    headers = read_at(data, header.layout, at)
-    fraction = headers["fraction"].astype(np.int64)
-    at_us = headers["seconds"].astype(np.int64) * _MICROSECONDS + (fraction // 1000 if header.nanoseconds else fraction)
-    begin = at + header.layout.itemsize
-    end, original = begin + headers["captured"], headers["original"].astype(np.int64)
-    return Portion(data, at_us, np.full(len(begin), header.link), begin, end, original)
 
 
 def _more(source: Source, damage: Callable[[str], None]) -> bytes:
@@ -298,7 +252,7 @@ class _Section:
         return at_us, interface.link, block[28 : 28 + captured], original
 
 
-def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[Portion]:
+def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[list[Packet]]:
     section: _Section | None = None
     for blocks in _blocks(source, damage):
         found: list[Packet] = []
@@ -314,13 +268,13 @@ def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[Portion]:
                 packet = section.packet(block.kind, block.bytes)
             except (dpkt.UnpackError, struct.error, ValueError, IndexError):
                 if found:
-                    yield Portion.of(found)
+                    yield found
                 damage(f"is damaged: a block of type {block.kind} that contradicts itself")
                 return
             if packet is not None:
                 found.append(packet)
         if found:
-            yield Portion.of(found)
+            yield found
 
 
 class _Block(NamedTuple):

@@ -31,12 +31,10 @@ class Legs:
     """Passes records on, but for those of connections that repeat what another one says.
 
     :param write: takes the records.
-    :param look: called with each request before it is looked for among those that are under way, so that these can be made complete.
     """
 
-    def __init__(self, write: Callable[[MirrorRecord], None], look: Callable[[bytes], None] = lambda _: None) -> None:
+    def __init__(self, write: Callable[[MirrorRecord], None]) -> None:
         self.write = write
-        self.look = look
         self.under_way: dict[bytes, tuple[Leg, int]] = {}  #: request → the connection that has it first, and since when
         self.echoes = 0  #: connections that repeated another
 
@@ -74,32 +72,6 @@ class Leg:
         else:
             self._judge(record, self._held)
 
-    @property
-    def is_itself(self) -> bool:
-        """Whether it is known to speak for itself."""
-        return self._held is None and not self._is_echo
-
-    def speaks(self, frame: bytes, exchange: int, at_us: int) -> bool:
-        """Whether this connection is known to speak for itself, and this request of it is under way on no other.
-
-        The request is then noted. If not, its record is to be handed in.
-        """
-        if self._held is not None or self._is_echo:
-            return False
-        self._legs.look(frame)
-        leg, _ = self._legs.under_way.setdefault(frame, (self, at_us))
-        if leg is not self:
-            return False
-        self._frames[exchange] = frame
-        return True
-
-    def answered(self, exchange: int) -> bool:
-        """Whether this connection is known to speak for itself. The request is then answered; if not, the record is to be handed in."""
-        if self._held is not None or self._is_echo:
-            return False
-        self._answered(exchange)
-        return True
-
     def _judge(self, record: MirrorRecord, held: list[MirrorRecord]) -> None:
         """While nothing distinguishes it yet."""
         held.append(record)
@@ -123,7 +95,6 @@ class Leg:
 
     def _other_under_way(self, record: MirrorRecord) -> Leg | None:
         """The connection on which this request is under way already; else it is from now on, on this one."""
-        self._legs.look(record.frame)
         under_way = self._legs.under_way
         leg, since_us = under_way.setdefault(record.frame, (self, record.at_us))
         if leg is self:

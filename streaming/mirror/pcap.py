@@ -4,8 +4,6 @@ Packets become TCP segments, segments the byte streams of connections, and those
 time, since the model's clock is in the data. Which side is the broker's is told by ``ports``, else by who opened the connection, else
 by who sends requests.
 
-Where somebody takes it, what repeats is told from the rest in columns, many packets at once, and goes past all these layers.
-
 The trap: a capture is not made for us. It holds other traffic, begins and ends in the middle of things, and lacks packets. None of
 that is told of a client or a broker: it is counted here (:class:`Findings` never hear of it) or written as a gap.
 """
@@ -18,37 +16,22 @@ from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
-from streaming.mirror.captured import CapturedConversation, Endpoint, Stranger, says
-from streaming.mirror.captures import Portion
-from streaming.mirror.columns import Headers, Taken, headers_of
+from streaming.mirror.captured import CapturedConversation, Endpoint, Stranger
 from streaming.mirror.legs import Legs
-from streaming.mirror.passage import Passage
 from streaming.mirror.reassembly import Listener, Reassembler, Stream
 from streaming.mirror.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, segment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from streaming.mirror.captures import Packet
-    from streaming.mirror.stretch import Stretch
 
 TICK_US: Final = 1_000_000
 
 # As the tap does: a clock set back by less than this stands still until it has caught up; a bigger step is believed.
 _STEP_BACK_US: Final = 5_000_000
 _LONGEST_PAUSE_US: Final = 86_400_000_000  # a longer one is two captures in one, and not filled with ticks
-
-# What came in so long a time is looked at in columns at once: the longer, the less it costs, but the more of it belongs to connections and
-# groups that something else happens to meanwhile. So it is longer where most can be passed over, and shorter where it cannot.
-SHORTEST_AT_ONCE_US: Final = 500_000
-LONGEST_AT_ONCE_US: Final = 60_000_000
-_FEW, _MOST = 0.6, 0.8
-WORTH_COLUMNS: Final = 32
 
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 
@@ -103,7 +86,6 @@ class CaptureReader:
     """Takes packets in the order of the capture and writes mirror records.
 
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
-    :param pass_on: takes stretches of what repeats, with the records in between, if anybody wants it so.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
     """
@@ -112,7 +94,6 @@ class CaptureReader:
         self,
         write: Callable[[MirrorRecord], None],
         *,
-        pass_on: Callable[[Stretch], None] | None = None,
         ports: Collection[int] = (),
         cluster: str = "",
         name: str = "pcap",
@@ -121,38 +102,29 @@ class CaptureReader:
         self.now_us = 0  #: newest capture time, microseconds since the epoch
         self.next_offset = 0  #: number of the next record
         self._write = write
-        self._pass_on = pass_on
-        self._passage: Passage | None = None  # if there is one under way
         self._ports = frozenset(ports)
         self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
         self._cluster = cluster
         self._name = name
         self._brokers: set[Endpoint] = set()
-        self._legs = Legs(self._mirrored, self._about_to_look)
+        self._legs = Legs(self._mirrored)
         self._tcp = Reassembler(self._accept)
         self._next_tick_us = 0
-        self._at_once_us = SHORTEST_AT_ONCE_US
 
     @property
     def echoes(self) -> int:
         """Connections that repeat what another one says, and were left out."""
         return self._legs.echoes
 
-    def read(self, portions: Iterable[Portion]) -> None:
-        """Take packets, in portions of any size."""
-        for portion in portions:
-            if self._pass_on is None or len(portion.at_us) < WORTH_COLUMNS:
-                self._read_each(portion.packets())
-            else:
-                self._read_at_once(portion, self._pass_on)
-
-    def _read_each(self, packets: Iterable[Packet]) -> None:
-        for packet in packets:
-            at_us = packet[0]
-            if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
-                at_us = self._turn_clock(at_us)
-            self.now_us = at_us
-            self._look_at(packet, at_us)
+    def read(self, packets: Iterable[Sequence[Packet]]) -> None:
+        """Take packets, in lists of any size."""
+        for some in packets:
+            for packet in some:
+                at_us = packet[0]
+                if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
+                    at_us = self._turn_clock(at_us)
+                self.now_us = at_us
+                self._look_at(packet, at_us)
 
     def _look_at(self, packet: Packet, at_us: int) -> None:
         _, link, data, original = packet
@@ -167,67 +139,6 @@ class CaptureReader:
             self._tcp.segment(segment, at_us)
         elif is_later_fragment(link, data):
             stats.fragments += 1
-
-    def _read_at_once(self, portion: Portion, pass_on: Callable[[Stretch], None]) -> None:
-        times = np.maximum.accumulate(np.maximum(portion.at_us, self.now_us))
-        if (portion.at_us <= times - _STEP_BACK_US).any():  # the clock is set
-            self._read_each(portion.packets())
-            return
-        begin = 0
-        while begin < len(times):
-            end = int(np.searchsorted(times, times[begin] + self._at_once_us))
-            part, part_times = portion.part(begin, end), times[begin:end]
-            headers = headers_of(part) if end - begin >= WORTH_COLUMNS else None
-            if headers is None:
-                self._read_each(part.packets())
-            else:
-                self._pass(part, part_times, headers, pass_on)
-            begin = end
-
-    def _choose_how_long(self, share: float) -> None:
-        """Of what is looked at at once, by the share that was passed over."""
-        if share >= _MOST:
-            self._at_once_us = min(2 * self._at_once_us, LONGEST_AT_ONCE_US)
-        elif share < _FEW:
-            self._at_once_us = max(self._at_once_us // 2, SHORTEST_AT_ONCE_US)
-
-    def _pass(self, portion: Portion, times: NDArray[np.int64], headers: Headers, pass_on: Callable[[Stretch], None]) -> None:
-        """Look at those of the packets that cannot be passed over, and hand over all that they hold together."""
-
-        def take(these: Headers, spoken: dict[bytes, bytes]) -> Taken:
-            busy = {says(frame) for frame in self._legs.under_way}
-            return Taken(portion, times, these, self._tcp.halves, busy, spoken)
-
-        seconds = np.diff(times // TICK_US, prepend=self._next_tick_us // TICK_US - 1)
-        passage = self._passage = Passage(portion, times, headers, take, self.next_offset, np.flatnonzero(seconds).tolist())
-        self._choose_how_long(passage.passed / len(times))
-        write, self._write = self._write, passage.add
-        try:
-            for packet, at_us in passage:
-                self.next_offset = passage.next_offset()
-                if at_us >= self._next_tick_us:
-                    self._turn_clock(at_us)
-                self.now_us = at_us
-                if packet is not None:
-                    self._look_at(packet, at_us)
-        finally:
-            self._passage, self._write = None, write
-        stretch = passage.finish()
-        self.next_offset = stretch.offset + len(stretch.times_us)
-        self.now_us = int(times[-1])
-        self.stats.packets += passage.passed
-        self.stats.segments += passage.passed
-        self.stats.frames += stretch.frames
-        pass_on(stretch)
-
-    def _about_to_look(self, request: bytes) -> None:
-        """A request may be under way on a connection that is being passed over, too: then it is to be seen there."""
-        passage = self._passage
-        if passage is not None:
-            for packet, at_us in passage.give_back(says(request)):
-                self.next_offset = passage.next_offset()
-                self._look_at(packet, at_us)
-            self.next_offset = passage.next_offset()
 
     def tick(self, at_us: int) -> None:
         """Say that the capture has reached a time, without a packet."""
@@ -332,12 +243,6 @@ class CaptureReader:
             return  # nothing is known of the group that could be wrong now
         self._number(record)
 
-    def deliver(self, record: DecodedRecord) -> None:
-        """Take a frame's record that is numbered, and of a group that is known already."""
-        self.next_offset += 1
-        self.stats.frames += 1
-        self._write(record)
-
     def _number(self, record: MirrorRecord) -> None:
         numbered = tuple.__new__(DecodedRecord, (0, self.next_offset, *record[2:]))
         if isinstance(record, DecodedRecord):
@@ -346,25 +251,25 @@ class CaptureReader:
         self._write(numbered)
 
 
-def in_order(captures: Sequence[Iterator[Portion]]) -> Iterator[Portion]:
+def in_order(captures: Sequence[Iterator[list[Packet]]]) -> Iterator[list[Packet]]:
     """The packets of several captures by their time: parts of one, one after the other, or made at several places at once."""
     return captures[0] if len(captures) == 1 else _merged(captures)
 
 
-def _merged(captures: Sequence[Iterator[Portion]]) -> Iterator[Portion]:
+def _merged(captures: Sequence[Iterator[list[Packet]]]) -> Iterator[list[Packet]]:
     """As they come: before a capture is read on, what was merged until then is given."""
     merged: list[Packet] = []
     for packet in merge(*map(_with_pauses, captures), key=itemgetter(0)):
         if packet is not _PAUSE:
             merged.append(packet)
         elif merged:
-            yield Portion.of(merged)
-            merged.clear()
+            yield merged
+            merged = []
 
 
-def _with_pauses(portions: Iterator[Portion]) -> Iterator[Packet]:
-    for portion in portions:
-        yield from portion.packets()
+def _with_pauses(captured: Iterator[list[Packet]]) -> Iterator[Packet]:
+    for packets in captured:
+        yield from packets
         yield _PAUSE
 
 

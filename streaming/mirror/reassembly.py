@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from streaming.mirror.segments import ACK, FIN, RST, SYN, Segment, reverse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from coordinator_model.pulse import Pulse
+    from collections.abc import Callable
 
 DISORDER_US: Final = 100_000
 """How long acknowledged bytes may be missing before they count as not captured."""
@@ -40,49 +38,6 @@ _SWEEP_US: Final = 60_000_000
 MODULUS: Final = 0xFFFFFFFF
 HALF: Final = 0x80000000
 SPECIAL: Final = FIN | SYN | RST
-
-
-class Repeat(NamedTuple):
-    """A request that is said again and again on a connection, and its answer: of constant size, and the same but for correlation ids."""
-
-    pulse: Pulse  #: as what it is known to those who make something of it
-    asks: bytes
-    answers: bytes
-    free: tuple[int, ...]  #: where in the request eight bytes begin that are not the same each time
-    says: bytes  #: the request without correlation id, up to the first of these
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Of request and answer."""
-        return len(self.asks), len(self.answers)
-
-
-KINDS: Final = 2
-"""That a connection can repeat: heartbeats and commits."""
-
-NO_SIZE: Final = -1
-"""Of what it does not repeat."""
-
-
-class Repeats(Protocol):
-    """What is said again and again on a connection. Listeners that know what that is may set it on their stream, to be spared it."""
-
-    client_side: int
-
-    @property
-    def kinds(self) -> Sequence[Repeat]:
-        """Heartbeats, and perhaps commits; neither request nor answer is of the same size in both."""
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """By kind, those of request and answer, of all :data:`KINDS`."""
-
-    @property
-    def exchange(self) -> int:
-        """Number of the next on the connection."""
-
-    def passed(self, count: int) -> None:
-        """So many more of them have gone past, each with its answer; less if it is taken back."""
 
 
 class Listener(Protocol):
@@ -174,7 +129,7 @@ def _patience_us(stream: Stream) -> int:
 class Stream:
     """One connection."""
 
-    __slots__ = ("halves", "held_bytes", "last_us", "listener", "over", "passed_us", "plain", "repeats", "waiting_since_us")
+    __slots__ = ("halves", "held_bytes", "last_us", "listener", "over", "passed_us", "plain", "waiting_since_us")
 
     listener: Listener
 
@@ -188,7 +143,6 @@ class Stream:
         self.passed_us = 0  #: time of what was passed on last
         self.held_bytes = 0
         self.waiting_since_us = 0
-        self.repeats: Repeats | None = None
 
     def ignore(self) -> None:
         """Nobody wants to hear of this connection any more."""

@@ -34,10 +34,10 @@ from coordinator_model.coordinator import Coordinator
 from streaming import checkpoint
 from streaming.config import MonitorConfig
 from streaming.demo.broker import Broker
-from streaming.empty_model import EmptyModel
 from streaming.monitor import Monitor
 from streaming.sinks.findings import microseconds
 from streaming.sinks.topics import prepare
+from tests.bench.empty_model import EmptyModel
 from tests.bench.rows import RowPerGroup
 from tests.bench.usage import ROLES, Usage, loop_ns
 

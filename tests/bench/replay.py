@@ -24,7 +24,6 @@ from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
-from streaming.mirror.stretch import Stretch
 from tests.bench.usage import loop_ns
 from tests.coordinator_model.conversation import assignment, subscription
 from tests.streaming.mirror.wires import START_US, Connection, Segment, pcap
@@ -198,17 +197,12 @@ class Taken:
     def record(self, record: MirrorRecord) -> None:
         self.frames += record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE
 
-    def stretch(self, stretch: Stretch) -> None:
-        self.frames += stretch.frames
-        for record in stretch.records:
-            self.record(record)
-
 
 def reading(path: Path) -> Measured:
-    """Packets to mirror records or repeated heartbeats, nothing else."""
+    """Packets to mirror records, nothing else."""
     taken = Taken()
     began, cpu = time.perf_counter(), time.process_time()
-    reader = CaptureReader(taken.record, pass_on=taken.stretch)
+    reader = CaptureReader(taken.record)
     with path.open("rb") as stream:
         reader.read(packets(opened(stream), print))
     reader.finish()

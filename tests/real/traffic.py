@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator_model import wire
 from coordinator_model.wire.record import HEADER_NAME, Kind, MirrorRecord, pack_envelope
-from streaming.empty_model import MARK
+from tests.bench.empty_model import MARK
 
 SUBSCRIPTION = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("orders",)), 0)
 ASSIGNMENT = wire.encode_assignment(wire.ConsumerProtocolAssignment(), 0)

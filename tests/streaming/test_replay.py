@@ -136,13 +136,6 @@ def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts)
         assert ids(told) == ids([whole])
 
 
-class HandedIn(Coordinator):
-    """Takes no heartbeats but in records."""
-
-    def go_on(self, *_given):
-        return False
-
-
 def lives(chance):
     """Quiet groups, some that join anew, breaches, ticks and a gap, as rows; some cannot be read, one may be missing."""
     groups = [Group(f"g{number}") for number in range(8)]
@@ -183,21 +176,6 @@ def cut_up(told, chance):
 
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
-def test_heartbeats_that_are_sifted_out_leave_what_their_records_leave(seed):
-    chance = random.Random(seed)
-    batches = list(cut_up(lives(chance), chance))
-    told = []
-    for model in (Coordinator, HandedIn):
-        told.append([])
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(module, "SNAPSHOT_EVERY", 1):
-            replay = replay_in(Path(folder), model, partitions=4)
-            for out, committed in runs(replay, batches):
-                told[-1].append(({**out, "status": {**out["status"]["mirror/0"], "took_ms": 0, "written_ms": 0}}, committed))
-    assert told[0] == told[1]
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
 def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
     chance = random.Random(seed)
     batches = list(cut_up(lives(chance), chance))
@@ -217,18 +195,6 @@ def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
             known = alone(restore(Coordinator, replay.models, Place(*committed), Settings()).model)
         outcomes.append((findings, without_moments(groups), known))
     assert outcomes[0] == outcomes[1]
-
-
-def test_of_a_quiet_group_no_record_is_made(replay, monkeypatch):
-    told = rows(count=3)
-    _, committed = run(replay, told)
-    group = Group("g")
-    group.exchange = 5
-    beats = [record for second in range(2, 5) for record in group.heartbeat(START_US + second * 1_000_000)]
-    again = [row(len(told) + place, record) for place, record in enumerate(beats)]
-    monkeypatch.setattr(Coordinator, "receive", lambda *_: pytest.fail("a record was handed in"))
-    out, _ = run(replay, again, committed)
-    assert out["status"]["mirror/0"]["next_offset"] == len(told) + len(again)
 
 
 def test_a_batch_that_was_repeated_changes_nothing(replay):

@@ -22,10 +22,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_envelope, pack_loss
 from coordinator_model.wire.recording import MAGIC, pack_record
-from streaming import replay_cli
 from streaming.cli import app
-from streaming.mirror import pcap as pcap_reading
-from streaming.mirror.apart import ReaderApart
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
 from streaming.mirror.producer import DEFAULT_TOPIC
@@ -201,16 +198,6 @@ class TestSameRecordsSameFindings:
             path = tmp_path / "compressed"
             path.write_bytes(compress(content))
             assert events(path) == events(capture)
-
-    def test_read_by_another_process_or_not(self, capture, monkeypatch):
-        alone = invoke(capture)
-        monkeypatch.setattr(replay_cli, "_WORTH_A_PROCESS", 0)
-        ways: list[int] = []
-        reading = ReaderApart.reading
-        monkeypatch.setattr(ReaderApart, "reading", lambda *given: ways.append(1) or reading(*given))
-        together = invoke(capture)
-        assert ways
-        assert (together.exit_code, together.stdout, together.stderr) == (alone.exit_code, alone.stdout, alone.stderr)
 
     def test_one_partition_or_many(self, capture, tmp_path):
         path = tmp_path / "spread.records"
@@ -406,21 +393,19 @@ class TestPipes:
         assert b"error" not in done.stderr
 
 
-def test_what_an_interruption_kept_from_the_model_has_no_numbers(healthy, monkeypatch):
-    monkeypatch.setattr(pcap_reading, "WORTH_COLUMNS", 2)
-    monkeypatch.setattr(pcap_reading, "SHORTEST_AT_ONCE_US", 100_000)
-    take_in, finish = Offline.stretch, CaptureReader.finish
+def test_an_interruption_leaves_no_gap_in_the_numbers(healthy, monkeypatch):
+    recorded, finish = Offline.recorded, CaptureReader.finish
     taken: list[int] = []
     goes_on: list[int] = []
 
-    def interrupted(offline, stretch):
-        taken.append(stretch.offset)
-        if len(taken) == 2:
+    def interrupted(offline, record):
+        if len(taken) == 10:
             raise KeyboardInterrupt
-        take_in(offline, stretch)
+        taken.append(record.offset)
+        recorded(offline, record)
 
-    monkeypatch.setattr(Offline, "stretch", interrupted)
+    monkeypatch.setattr(Offline, "recorded", interrupted)
     monkeypatch.setattr(CaptureReader, "finish", lambda reader: goes_on.append(reader.next_offset) or finish(reader))
     result = invoke("--format", "json", healthy)
-    assert goes_on == taken[1:], "or the records of connections that are told in the end would stand behind a gap of the mirror"
+    assert goes_on == [taken[-1] + 1], "or the records of connections that end later would stand behind a gap of the mirror"
     assert "interrupted: what follows was not read" in result.stderr

@@ -25,16 +25,6 @@ def test_a_rule_that_is_spared_has_nothing_to_say(plan: Plan, act: type[Unlawful
             assert [rule.id for rule in TIMER_RULES if rule not in asked and any(rule.due(tracked.group))] == []
 
 
-@given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1))
-def test_of_a_group_that_is_settled_no_heartbeat_makes_a_rule_speak(plan: Plan, act: type[Unlawful] | None, seed: int) -> None:
-    history = lived(plan, act, Random(seed))
-    model = Coordinator(topic="mirror", partition=0)
-    for record in history.records:
-        model.receive(record)
-        for tracked in model._groups.values():
-            assert not tracked.settled or [rule.id for rule in TIMER_RULES if any(rule.due(tracked.group))] == []
-
-
 def test_a_quiet_group_is_looked_at_by_less_than_half_of_them():
     model = Coordinator(topic="mirror", partition=0)
     group, _ = model._opened(("c", "g"))

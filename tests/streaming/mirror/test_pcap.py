@@ -220,9 +220,7 @@ class TestContainers:
 
             read = read1
 
-        taken = [
-            (packet, len(Pipe.portions)) for portion in packets(opened(Pipe()), lambda _: None) for packet in portion.packets()
-        ]
+        taken = [(packet, len(Pipe.portions)) for some in packets(opened(Pipe()), lambda _: None) for packet in some]
         assert len(taken) == len(wires)
         assert taken[0][1] == 2
         assert taken[-2][1] == 1, "all but the last were there before the last portion came"

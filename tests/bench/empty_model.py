@@ -1,7 +1,4 @@
-"""A model that models nothing: the same pipeline with it shows what the engine itself costs, for ``make bench-job``.
-
-It lies in the package, not beside the bench, because Spark's workers must be able to import it.
-"""
+"""A model that models nothing: the same pipeline with it shows what the engine itself costs, for ``make bench``."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from coordinator_model.wire.record import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from coordinator_model.pulse import Run
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
     from streaming.intake import GroupSnapshot
@@ -52,15 +48,6 @@ class EmptyModel:
         self.next_offset = record.offset + 1
         self.counters["records"] += 1
         return [_marked(record)] if record.client_id == MARK and record.kind is Kind.RESPONSE else []
-
-    def go_on(self, key: tuple[str, str], runs: Sequence[Run], until_us: int) -> bool:
-        del key, runs, until_us
-        return True
-
-    def pass_over(self, times_us: Sequence[int]) -> list[Finding]:
-        self.next_offset = (self.next_offset or 0) + len(times_us)
-        self.counters["records"] += len(times_us)
-        return []
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
         del at_us, group, reason
