@@ -328,6 +328,9 @@ class ClassicGroup:
         line.last_response_us = record.at_us
         exchange.res_us = record.at_us
         exchange.response_offset = record.offset
+        if exchange.api_key == JOIN_GROUP and joins.contradicts_itself(body):
+            self.cold_changed = True
+            return (self.identity.contradicted(exchange, body),)  # nothing else follows from such an answer
         happenings = _ON_RESPONSE[exchange.api_key](self, exchange, body)
         if exchange.api_key != HEARTBEAT or exchange.error:
             self.cold_changed = True

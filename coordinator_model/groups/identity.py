@@ -239,9 +239,14 @@ class Identity:
     def _mind(self) -> None:
         self.alert = bool(self.doubts or self.odd or self.lost is not None)
 
+    def contradicted(self, exchange: Exchange, body: Any) -> Malformed:
+        """A JoinGroup success contradicts itself."""
+        self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
+        return Malformed(exchange, body.generation_id, body.member_id)
+
     def _join_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
         happenings: list[Happening] = []
-        if _is_malformed(self.dialect, exchange, body):
+        if exchange.error and _bears_generation(self.dialect, exchange, body):
             happenings.append(Malformed(exchange, body.generation_id, body.member_id))
         new = not exchange.member_id and exchange.instance_id is None
         two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
@@ -313,7 +318,9 @@ class Identity:
         return exchange.instance_id is None
 
     def _join_refused(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
-        member = group.members[exchange.member_id]
+        member = group.members.get(exchange.member_id)
+        if member is None:
+            return []  # the group was deleted while this waited for its answer
         if exchange.error == GROUP_MAX_SIZE_REACHED and member.proven_us is not None:
             return [OverCapacity(exchange, member)]
         assert isinstance(exchange.ask, JoinAsk)
@@ -472,9 +479,8 @@ def _validated(group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
     return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 
 
-def _is_malformed(dialect: Dialect, exchange: Exchange, body: Any) -> bool:
-    if body.error_code == 0:
-        return body.generation_id < 0 or not body.member_id or (body.generation_id == 0 and bool(body.leader))
+def _bears_generation(dialect: Dialect, exchange: Exchange, body: Any) -> bool:
+    """Whether a JoinGroup refusal has a generation that no refusal has."""
     if body.generation_id < 0 or (exchange.instance_id is not None and not exchange.member_id):
         return False  # a replacement that could not be written is answered with the group's own generation
     return body.generation_id > 0 or dialect.marks_failed_joins

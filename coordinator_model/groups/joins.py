@@ -79,13 +79,19 @@ def _mark_trigger(group: ClassicGroup, exchange: Exchange) -> None:
     group.saw(Seen.JOIN_TRIGGERS, exchange.inv_us)
 
 
+def contradicts_itself(body: Any) -> bool:
+    """Whether a JoinGroup success lacks what every success has. In a mixed group (KIP-848), without a leader, epoch 0 is one."""
+    if body.error_code:
+        return False
+    return body.generation_id < 0 or not body.member_id or (body.generation_id == 0 and bool(body.leader))
+
+
 def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
     error = exchange.error = body.error_code
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
     if error == NONE:
-        well_formed = body.generation_id > 0 and body.member_id
-        return _joined(group, exchange, body) if well_formed else NOTHING
+        return _joined(group, exchange, body) if body.generation_id > 0 else NOTHING
     if error == MEMBER_ID_REQUIRED:
         assert isinstance(exchange.ask, JoinAsk)
         group.accepted(exchange)

@@ -155,3 +155,18 @@ def test_a_skipped_generation_is_judged_by_the_members_of_whom_enough_is_known(t
     talk.settle()
     talk.wait(1_000)
     assert "G-08" in talk.rules()
+
+
+@pytest.mark.parametrize("error", [14, 15, 16])
+def test_a_join_under_way_when_its_group_was_deleted_may_be_refused_by_a_coordinator_that_moves(
+    talk: Conversation, error: int
+) -> None:
+    """The model raised a KeyError: the deletion had removed the member."""
+    a, b = settled(talk)
+    asked = talk.ask_join(a)
+    deleted = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g")
+    talk.call(b, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(deleted,)))
+    talk.refuse_join(asked, error, a.member_id)
+    talk.settle()
+    assert talk.rules() == []
+    assert talk.group_json()["members"] == []

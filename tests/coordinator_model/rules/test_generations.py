@@ -470,6 +470,18 @@ def test_G_09_fires_on_an_answer_that_contradicts_itself(talk: Conversation, fie
     assert talk.the("G-09").status is Status.RESOLVED
 
 
+def test_G_09_fires_on_a_success_with_members_and_neither_member_id_nor_leader_and_nothing_follows_from_it(
+    talk: Conversation,
+) -> None:
+    """The model raised an assertion: the empty member id is the empty leader."""
+    talk.round([talk.client("a")], 3)
+    members = (wire.JoinGroupResponseMember(member_id="", metadata=SUBSCRIBED),)
+    reply(talk.ask_join(talk.client("b")), generation_id=3, protocol_type="consumer", protocol_name="range", members=members)
+    talk.settle()
+    assert talk.rules() == ["G-09"]
+    assert talk.model._opened(("c1", "g"))[0].assignments.mixed_since_us == 0
+
+
 def test_G_09_allows_generation_0_in_a_refusal_of_brokers_up_to_2_1(talk: Conversation) -> None:
     client = talk.client("old")
     client.member_id = "m"
