@@ -17,12 +17,13 @@ from typing import Any, Final, NamedTuple, Self
 
 from coordinator_model.codes import COORDINATOR_LOAD_IN_PROGRESS
 from coordinator_model.findings import Finding
+from coordinator_model.groups.admissions import admission_of
 from coordinator_model.groups.asks import MODELLED_API_KEYS
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
-from coordinator_model.rules import CATALOGUE, RULES_FOR, Breach, timers_for
+from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import heard_us, session_end_us
 from coordinator_model.settings import Settings
@@ -48,7 +49,7 @@ GroupKey = tuple[str, str]
 CHECK_DELAY_US: Final = 100_000
 """A burst of frames is looked at by the timer rules once, this long after its first."""
 
-# Requests of the newer protocols name the type of their group; it is shown, and not modelled yet.
+# Heartbeats of the newer protocols, by the type of group in which alone they are accepted; it is shown, and not modelled yet.
 _KIND_BY_API: Final = {68: "consumer", 76: "share", 88: "streams"}
 
 
@@ -354,7 +355,7 @@ class Coordinator:
         api_key = record.api_key
         is_request = record.kind is _REQUEST
         if api_key not in MODELLED_API_KEYS or not record.group:
-            self._unmodelled(record)
+            self._unmodelled(record, found)
             return
         if record.cut_bytes:
             self._undecodable(record, TRUNCATED, f"{record.cut_bytes} bytes of it were not captured", found)
@@ -390,7 +391,7 @@ class Coordinator:
     ) -> None:
         """Let the rules look at what happened."""
         for happening in happenings:
-            for rule in RULES_FOR.get(type(happening), ()):
+            for rule in rules_for(group, happening):
                 breach = rule.checks[type(happening)](group, happening)
                 if breach is not None:
                     found.extend(self._report(group, ledger, rule, breach, at_us))
@@ -400,17 +401,24 @@ class Coordinator:
         if getattr(body, "error_code", 0) == COORDINATOR_LOAD_IN_PROGRESS:
             self._loading[record.cluster, record.broker] = record.at_us
 
-    def _unmodelled(self, record: MirrorRecord) -> None:
+    def _unmodelled(self, record: MirrorRecord, found: list[Finding]) -> None:
+        """A frame of an API that is not modelled: of use is only what a heartbeat's answer tells of the group's type.
+
+        A request tells nothing of it: a stray client may send one to any group, and is refused.
+        """
         self.counters[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1
         self.tally.lost(record, NOT_MODELLED)
-        kind = _KIND_BY_API.get(record.api_key)
-        if kind is not None and record.group:
-            key = (record.cluster, record.group)
-            group, _ = self._heard_of(key, record.at_us)
-            if group.kind != kind:
-                group.kind = kind
-                group.lost_sight(record.at_us, f"is of the {kind} type, which is not modelled yet")
-                self._after(key, record.at_us)
+        kind, key = _KIND_BY_API.get(record.api_key), (record.cluster, record.group or "")
+        if kind is None or not record.group:
+            return
+        if key in self._groups and self._heard_of(key, record.at_us)[0].kind == kind:
+            return
+        admitted = admission_of(record)
+        if admitted is None:
+            return
+        group, ledger = self._heard_of(key, record.at_us)
+        self._judge(group, ledger, group.becomes(kind, admitted), record.at_us, found)
+        self._after(key, record.at_us)
 
     def _undecodable(self, record: MirrorRecord, outcome: str, reason: str, found: list[Finding]) -> None:
         self.counters["undecodable frames"] += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_model.findings import iso_utc
-from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.classic import CLASSIC, ClassicGroup
 from coordinator_model.groups.facts import Member
 from coordinator_model.groups.state import State
 from coordinator_model.tally import named_error
@@ -22,6 +22,9 @@ class GroupSnapshot:
     cluster: str
     group: str
     content: dict[str, Any] | None
+    unproven: frozenset[str] = (
+        frozenset()
+    )  #: member ids that were not seen to go, and that nothing shows to be members now; unpublished
 
     @property
     def key(self) -> str:
@@ -35,7 +38,7 @@ class GroupSnapshot:
 def overview(group: ClassicGroup, open_findings: int, partition: int, now_us: int) -> GroupSnapshot:
     """What is known of the group at ``now_us``."""
     newest = group.round
-    members = [member for member in group.members.values() if member.present]
+    members = [member for member in group.members.values() if member.present and group.kind == CLASSIC]
     content = {
         "cluster": group.cluster,
         "group": group.name,
@@ -45,7 +48,7 @@ def overview(group: ClassicGroup, open_findings: int, partition: int, now_us: in
         "learning": _learning(group),
         "incarnation": group.incarnation,
         "coordinator": group.broker or None,
-        "generation": group.generation,
+        "generation": group.generation if group.kind == CLASSIC else None,
         "leader": newest.leader if newest is not None else None,
         "protocol_type": group.protocol_type or None,
         "protocol": newest.protocol if newest is not None else None,
@@ -61,7 +64,9 @@ def overview(group: ClassicGroup, open_findings: int, partition: int, now_us: in
         "partition": partition,
         "updated_at": iso_utc(now_us),
     }
-    return GroupSnapshot(group.cluster, group.name, content)
+    shown = {member.id for member in members}
+    unproven = frozenset(member.id for member in group.members.values() if member.gone is None and member.id not in shown)
+    return GroupSnapshot(group.cluster, group.name, content, unproven)
 
 
 def _errors(group: ClassicGroup) -> dict[str, dict[str, int]]:
@@ -83,7 +88,7 @@ def _phase(ended: tuple[int, int]) -> dict[str, int]:
 
 def _learning(group: ClassicGroup) -> str | None:
     """Why the membership is not known; None when it is. A type that is not modelled stays so, whatever else happens to the group."""
-    if group.kind != "classic":
+    if group.kind != CLASSIC:
         return f"groups of the {group.kind} type are not modelled yet"
     return group.learning_because if group.learning else None
 

@@ -33,6 +33,7 @@ from coordinator_model.codes import (
     UNKNOWN_MEMBER_ID,
 )
 from coordinator_model.groups import assignments, coordination, identity, joins, membership, offsets, sessions, timeline
+from coordinator_model.groups.admissions import Admission
 from coordinator_model.groups.asks import ASKS, MODELLED_API_KEYS
 from coordinator_model.groups.assignments import Assignments
 from coordinator_model.groups.coordination import Coordination
@@ -52,6 +53,7 @@ from coordinator_model.groups.facts import (
 from coordinator_model.groups.happenings import (
     FellSilent,
     Mismatched,
+    OutOfSight,
     Refused,
     WentOnFenced,
 )
@@ -77,6 +79,7 @@ WATCHES: Final[tuple[tuple[str, frozenset[int]], ...]] = (
     ("sessions", sessions.API_KEYS),
 )
 
+CLASSIC: Final = "classic"  #: the type of group that is modelled
 GONE_MEMBERS_KEPT: Final = 32
 
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
@@ -145,7 +148,7 @@ class ClassicGroup:
         self.settings = settings
         self.loading = loading  #: (cluster, broker) → last time that it told anybody in this partition that it is loading
         self.tally = tally  #: of the partition
-        self.kind = "classic"
+        self.kind = CLASSIC
         self.broker = ""
         self.incarnation = 1
         self.settled = False  #: something was accepted in this incarnation
@@ -403,6 +406,14 @@ class ClassicGroup:
             getattr(self, name).lost_sight(self)
         self.saw(Seen.LOST_SIGHT, at_us)
 
+    def becomes(self, kind: str, admitted: Admission) -> tuple[Happening, ...]:
+        """An answer shows that the group is of a type that is not modelled."""
+        # Until one of its JoinGroups succeeds, a group counts as a classic one without any proof.
+        modelled = self.kind == CLASSIC and bool(self.protocol_type)
+        self.kind = kind
+        self.lost_sight(admitted.at_us, f"is of the {kind} type, which is not modelled yet")
+        return (OutOfSight(admitted),) if modelled else NOTHING
+
     def new_incarnation(self, at_us: int, because: str) -> None:
         """The coordinator moved, or loaded the group anew."""
         self.incarnation += 1
@@ -418,7 +429,8 @@ class ClassicGroup:
 
     def saw(self, seen: Seen, at_us: int) -> None:
         """Something happened that the state may follow from."""
-        after = TRANSITIONS[self.state][seen]
+        # A group of another type has other states.
+        after = TRANSITIONS[self.state][seen] if self.kind == CLASSIC else State.UNKNOWN
         if after is not self.state:
             if after is State.PREPARING or self.state_since_us == 0:
                 self.join_took_us = self.sync_took_us = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from coordinator_model.groups.admissions import Admission
 from coordinator_model.groups.facts import Actor, Doubt, Exchange, Instance, Member, Round
 
 
@@ -47,6 +48,12 @@ class Mixed(NamedTuple):
     """A JoinGroup succeeded without naming a leader: the group has members of the consumer protocol too (KIP-848 migration)."""
 
     exchange: Exchange
+
+
+class OutOfSight(NamedTuple):
+    """A group that was modelled is now of a type that is not."""
+
+    admitted: Admission
 
 
 class Replaced(NamedTuple):

@@ -17,6 +17,7 @@ from coordinator_model.codes import (
     NONE,
     UNKNOWN_MEMBER_ID,
 )
+from coordinator_model.groups.admissions import Admission
 from coordinator_model.groups.facts import REPLACEMENTS_KEPT, Exchange, Instance, IssuedId, JoinAsk, Member, Round
 from coordinator_model.groups.happenings import Accepted, Answered, Mixed, Regressed, Replaced, Returned
 from coordinator_model.groups.state import Seen, State
@@ -112,9 +113,8 @@ def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happen
 def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
     if not body.leader:
         # Only a group of the new type names no leader: its members have epochs of their own (KIP-848 migration).
-        group.kind = "consumer"
-        group.lost_sight(exchange.res_us, "became a group of the consumer type, which is not modelled yet")
-        return (Mixed(exchange),)
+        frame = response_evidence(exchange, NONE, body.generation_id)
+        return (*group.becomes("consumer", Admission(exchange.actor, body.member_id, exchange.res_us, frame)), Mixed(exchange))
     group.kind = "classic"
     group.accepted(exchange)
     happenings: list[Happening] = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.classic import CLASSIC, ClassicGroup
+from coordinator_model.groups.watch import Happening
 from coordinator_model.rules import (
     assignments,
     coordinators,
@@ -39,12 +40,25 @@ CATALOGUE: Final[dict[str, Rule]] = {
 }
 TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rule, TimerRule))
 
+_OF_ANY_TYPE: Final = frozenset("CPV")
+"""Families that speak of single answers and of brokers: they hold for a group of any type."""
+_OF_ANY_TYPE_TOO: Final = frozenset({"O-08", "O-09"})
+
+
+def _speaks_of(rule: Rule, *, classic: bool) -> bool:
+    """Whether a rule says anything of such a group. What a member owes and is owed differs in a type that is not modelled."""
+    return classic or rule.family in _OF_ANY_TYPE or rule.id in _OF_ANY_TYPE_TOO
+
+
 _BY_MATTER: Final = {
-    (requests, plans): tuple(
+    (classic, requests, plans): tuple(
         rule
         for rule in TIMER_RULES
-        if (requests or rule.matter is not Matter.REQUEST) and (plans or rule.matter is not Matter.PLAN)
+        if (requests or rule.matter is not Matter.REQUEST)
+        and (plans or rule.matter is not Matter.PLAN)
+        and _speaks_of(rule, classic=classic)
     )
+    for classic in (False, True)
     for requests in (False, True)
     for plans in (False, True)
 }
@@ -52,19 +66,25 @@ _BY_MATTER: Final = {
 
 def timers_for(group: ClassicGroup) -> tuple[TimerRule, ...]:
     """The timer rules that can have anything to say about a group: in a quiet one that is less than half of them."""
-    return _BY_MATTER[bool(group.open), bool(group.assignments.flaws or group.assignments.suspects)]
+    assignments = group.assignments
+    return _BY_MATTER[group.kind == CLASSIC, bool(group.open), bool(assignments.flaws or assignments.suspects)]
 
 
-def _by_happening() -> dict[type[Any], tuple[FrameRule, ...]]:
+def _by_happening(*, classic: bool) -> dict[type[Any], tuple[FrameRule, ...]]:
     table: dict[type[Any], list[FrameRule]] = {}
     for rule in CATALOGUE.values():
-        if isinstance(rule, FrameRule):
+        if isinstance(rule, FrameRule) and _speaks_of(rule, classic=classic):
             for happening in rule.checks:
                 table.setdefault(happening, []).append(rule)
     return {happening: tuple(rules) for happening, rules in table.items()}
 
 
-RULES_FOR: Final = _by_happening()
-"""Happening type → the rules that look at it."""
+_BY_HAPPENING: Final = {classic: _by_happening(classic=classic) for classic in (False, True)}
 
-__all__ = ["CATALOGUE", "RULES_FOR", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "timers_for"]
+
+def rules_for(group: ClassicGroup, happening: Happening) -> tuple[FrameRule, ...]:
+    """The rules that look at what happened in a group."""
+    return _BY_HAPPENING[group.kind == CLASSIC].get(type(happening), ())
+
+
+__all__ = ["CATALOGUE", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "rules_for", "timers_for"]

@@ -154,8 +154,6 @@ def _simple_commits(group: ClassicGroup) -> Iterator[Due]:
     for committer, commit in group.offsets.turned_away.items():
         if not _is_past(group, commit):
             yield Due(commit.res_us, committer, Severity.WARNING, _turned_away(group, committer, commit))
-    if group.kind != "classic":
-        return
     for committer, commit in group.offsets.let_in.items():
         member = lived_through(group, commit)
         if member is not None and not _is_past(group, commit):

@@ -81,7 +81,7 @@ def _stalls(member: Member, group: ClassicGroup) -> bool:
 
 def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
     waiting = [(since, one) for one in group.waiting_joins() if (since := processed_since(group, one)) is not None]
-    if not waiting or group.kind != "classic":
+    if not waiting:
         return
     since_us = min(since for since, _ in waiting)
     patience = _patience(group)

@@ -6,7 +6,25 @@ The trap: silence of the monitor reads as health. Whatever the model had to skip
 from __future__ import annotations
 
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.rules.base import Rule
+from coordinator_model.groups.classic import CLASSIC, ClassicGroup
+from coordinator_model.groups.happenings import OutOfSight
+from coordinator_model.rules.base import Breach, FrameRule, Rule, whom
+
+_SHOWN_TIMES = 60  # of the usual span: an hour by default, for somebody on call to see it
+
+
+def _out_of_sight(group: ClassicGroup, out: OutOfSight) -> Breach:
+    actor, member_id, _, frame = out.admitted
+    return Breach(
+        "",
+        f"Group {group.name} has become one of the {group.kind} type, which is not modelled: member {member_id or 'without an id'} "
+        f"{whom(actor)} was let in under that protocol. From now on nothing that happens in the group is judged.",
+        f"a success that only a group of the {group.kind} type gives, in a group that was a classic one",
+        (frame,),
+        actor=actor,
+        member_id=member_id,
+    )
+
 
 V_01 = Rule(
     id="V-01",
@@ -82,4 +100,22 @@ V_06 = Rule(
     false_alarms="None known.",
 )
 
-RULES = (V_01, V_02, V_03, V_04, V_05, V_06)
+V_07 = FrameRule(
+    id="V-07",
+    name="group out of sight",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="A group that was watched has migrated to a newer protocol, which this release does not model: no rule judges it any more.",
+    condition="In a group of which a classic JoinGroup success was seen, a ConsumerGroupHeartbeat, ShareGroupHeartbeat or "
+    "StreamsGroupHeartbeat was accepted, or a JoinGroup success names no leader.",
+    expected="A group that stays classic, as long as it is to be watched by this monitor.",
+    action="If the migration was planned, watch the group's lag and members by other means. If not, set group.protocol=classic in the "
+    "client named, and look at group.consumer.migration.policy of the brokers.",
+    false_alarms="None known. It is over after an hour, or when the group is a classic one again.",
+    checks={OutOfSight: _out_of_sight},
+    over=lambda group, _: group.kind == CLASSIC,
+    quiet_times=_SHOWN_TIMES,
+)
+
+RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_07)

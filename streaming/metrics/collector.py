@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 
+from coordinator_model.groups.classic import CLASSIC
 from coordinator_model.groups.state import State
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.tally import BUCKETS_S, EVICTIONS
@@ -221,7 +222,8 @@ class _Scrape:
             if (finding.cluster, finding.group) in names:
                 self._add("rebalance_group_open_findings", count, *finding)
 
-    def _group(self, group: Group) -> None:
+    def _state(self, group: Group) -> None:
+        """State and members. A group whose type is not modelled has none that are known: no series, for 0 members would be a lie."""
         where = (group.cluster, group.name)
         for state, number in STATE_NUMBERS.items():
             self._add("rebalance_group_state", group.state == state, *where, state.value)
@@ -229,9 +231,14 @@ class _Scrape:
                 self._add("rebalance_group_state_number", number, *where)
         if group.state_since_us is not None:
             self._add("rebalance_group_state_since_timestamp_seconds", group.state_since_us / 1_000_000, *where)
+        self._add("rebalance_group_members", group.members, *where)
+
+    def _group(self, group: Group) -> None:
+        where = (group.cluster, group.name)
+        if group.kind == CLASSIC:
+            self._state(group)
         self._add("rebalance_group_info", 1, *where, group.kind, group.protocol_type, group.protocol, group.coordinator)
         self._add("rebalance_group_learning", group.learning, *where)
-        self._add("rebalance_group_members", group.members, *where)
         if group.generation is not None:
             self._add("rebalance_group_generation", group.generation, *where)
         for cause, count in group.causes:

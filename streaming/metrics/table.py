@@ -41,7 +41,12 @@ METRICS: Final[tuple[Metric, ...]] = (
         "1, with what does not change often about the group.",
     ),
     Metric("rebalance_group_learning", "gauge", _GROUP, "1 while the membership is not known yet, and few rules can speak."),
-    Metric("rebalance_group_members", "gauge", _GROUP, "Members, as far as known."),
+    Metric(
+        "rebalance_group_members",
+        "gauge",
+        _GROUP,
+        "Members, as far as known; absent, as is the state, where the group's type is not modelled.",
+    ),
     Metric("rebalance_group_generation", "gauge", _GROUP, "Newest generation; absent while it is not known."),
     Metric(
         "rebalance_group_rebalances_total",

@@ -32,7 +32,7 @@ def assignment(**partitions: tuple[int, ...]) -> bytes:
 
 SUBSCRIBED = subscription("t")
 ASSIGNED = assignment()
-VERSIONS = {8: 8, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 28: 4, 42: 2}
+VERSIONS = {8: 8, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 28: 4, 42: 2, 68: 1, 76: 1, 88: 0}
 
 
 class Client:
@@ -334,6 +334,12 @@ class Conversation:
         self.call(
             client, wire.LeaveGroupRequest(group_id=self.group, members=(identity,)), wire.LeaveGroupResponse(members=(outcome,))
         )
+
+    def consumer_heartbeat(self, client: Client, error: int = 0, *, epoch: int = 1) -> None:
+        """A ConsumerGroupHeartbeat (KIP-848), and its answer: what a member of a group of the consumer type sends instead."""
+        body = wire.ConsumerGroupHeartbeatRequest(group_id=self.group, member_id=client.member_id, member_epoch=epoch)
+        reply = wire.ConsumerGroupHeartbeatResponse(error_code=error, member_id=client.member_id, member_epoch=epoch)
+        self.call(client, body, reply)
 
     # -------------------------------------------------------------------------------------------- what came out
 

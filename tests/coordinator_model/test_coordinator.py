@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Finding, Status
+from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model import test_rules
@@ -294,27 +296,127 @@ def test_what_was_found_before_the_model_raised_is_told_all_the_same(monkeypatch
 
 def test_unmodelled_apis_are_counted_and_name_the_kind_of_group() -> None:
     talk = Conversation()
-    talk.raw(talk.client("a"), b"", api_key=68, version=0)
+    talk.consumer_heartbeat(talk.client("a"))
     assert talk.model.counters["ConsumerGroupHeartbeat req not modelled"] == 1
+    assert talk.model.counters["ConsumerGroupHeartbeat res not modelled"] == 1
     assert talk.group_json()["group_type"] == "consumer"
     assert talk.findings == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "reply", "kind"),
+    [
+        (wire.ShareGroupHeartbeatRequest, wire.ShareGroupHeartbeatResponse, "share"),
+        (wire.StreamsGroupHeartbeatRequest, wire.StreamsGroupHeartbeatResponse, "streams"),
+    ],
+)
+def test_an_accepted_heartbeat_of_another_protocol_names_the_kind_of_group(request_: Any, reply: Any, kind: str) -> None:
+    talk = Conversation()
+    talk.call(talk.client("a"), request_(group_id="g", member_id="m"), reply(member_id="m", member_epoch=1))
+    assert talk.group_json()["group_type"] == kind
 
 
 def test_a_kind_that_is_known_already_is_no_news() -> None:
     talk = Conversation()
     a = talk.client("a")
-    talk.raw(a, b"", api_key=68, version=0)
+    talk.consumer_heartbeat(a)
     assert len(talk.model.changed_groups()) == 1
-    talk.raw(a, b"", api_key=68, version=0)
+    talk.consumer_heartbeat(a)
     assert talk.model.changed_groups() == []
     assert talk.model.counters["ConsumerGroupHeartbeat req not modelled"] == 2
+
+
+@pytest.mark.parametrize(("error", "epoch"), [(69, 0), (30, 0), (25, 3), (0, -1)])
+def test_a_refused_heartbeat_of_the_consumer_protocol_tells_no_kind_and_neither_does_a_leave(error: int, epoch: int) -> None:
+    talk = Conversation()
+    talk.consumer_heartbeat(talk.client("stray"), error, epoch=epoch)
+    assert talk.model.changed_groups() == []
+    a, _ = settled(talk)
+    talk.consumer_heartbeat(talk.client("stray"), error, epoch=epoch)
+    talk.heartbeat(a)
+    content = talk.group_json()
+    assert (content["group_type"], content["state"], content["learning"], len(content["members"])) == ("classic", "Stable", None, 2)
+    assert talk.rules() == []
+
+
+@pytest.mark.parametrize(("error", "rule"), [(22, "G-01"), (25, "M-01")])
+def test_the_zombie_behind_a_stray_refused_heartbeat_of_the_consumer_protocol_is_caught(error: int, rule: str) -> None:
+    """One such request of a stray client made the group one of the consumer type, and every rule blind until the next join."""
+    talk = Conversation()
+    a, b = settled(talk)
+    talk.round([a], 4)
+    talk.consumer_heartbeat(talk.client("stray"), 69, epoch=0)
+    for _ in range(6):
+        talk.wait(3_000)
+        talk.heartbeat(b, error)
+        talk.heartbeat(a)
+    talk.settle()
+    assert talk.rules() == [rule]
+
+
+def test_an_answer_that_cannot_be_read_tells_no_kind() -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    asked = talk.ask(a, wire.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"))
+    talk._feed(Kind.RESPONSE, asked, b"\xff")
+    assert talk.group_json()["group_type"] == "classic"
+    assert talk.rules() == []
+
+
+def test_V_07_warns_when_a_group_becomes_one_that_is_not_modelled() -> None:
+    """It migrated out of sight, and nothing above info was said."""
+    talk = Conversation()
+    a, _ = settled(talk)
+    new = talk.client("new")
+    new.member_id = "new-1"
+    talk.consumer_heartbeat(new, epoch=4)
+    finding = talk.the("V-07")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CERTAIN, Blame.CAPTURE)
+    assert (finding.group, finding.group_type, finding.member_id, finding.client_id) == ("g", "consumer", "new-1", "new")
+    assert "consumer type" in finding.summary
+    assert "ConsumerGroupHeartbeat" in finding.evidence[-1].frame
+    talk.consumer_heartbeat(new, epoch=5)
+    assert talk.the("V-07").count == 1
+    talk.wait(30 * 60_000)
+    assert talk.the("V-07").status is Status.OPEN
+    content = talk.group_json()
+    assert (content["state"], content["members"], content["generation"], content["leader"]) == ("Unknown", [], None, None)
+    talk.heartbeat(a, 27)
+    assert talk.group_json()["state"] == "Unknown"
+    talk.wait(31 * 60_000)
+    assert talk.the("V-07").status is Status.RESOLVED
+    assert talk.rules() == ["V-07"]
+
+
+def test_V_07_is_over_when_the_group_is_a_classic_one_again() -> None:
+    talk = Conversation()
+    settled(talk)
+    talk.consumer_heartbeat(talk.client("new"))
+    talk.round([talk.client("c")], 9)
+    talk.settle()
+    assert talk.the("V-07").status is Status.RESOLVED
+    assert talk.group_json()["state"] == "Stable"
+    assert talk.rules() == ["V-07"]
+
+
+def test_V_07_is_no_matter_of_a_group_that_was_never_a_classic_one() -> None:
+    """Classic members of a mixed group heartbeat and commit as those of a classic one do."""
+    talk = Conversation()
+    a = talk.client("a")
+    a.member_id, a.generation = "a-1", 7
+    talk.heartbeat(a)
+    talk.commit(a)
+    talk.consumer_heartbeat(talk.client("new"), epoch=7)
+    talk.settle()
+    assert talk.rules() == []
+    assert talk.group_json()["group_type"] == "consumer"
 
 
 def test_a_group_of_a_type_that_is_not_modelled_is_forgotten_a_day_after_its_last_frame_and_not_before() -> None:
     talk = Conversation(forget_group_ms=600_000)
     a = talk.client("a")
     for _ in range(3):
-        talk.raw(a, b"", api_key=68, version=0)
+        talk.consumer_heartbeat(a)
         talk.wait(400_000)
     (known,) = talk.model.changed_groups()
     assert known.content is not None

@@ -204,7 +204,7 @@ def test_a_group_of_the_new_protocol_stays_one_that_is_not_modelled_when_its_coo
     """Its members' commits were refused while a broker was restarted; after that the group was said to be merely not known yet."""
     a = talk.client("a")
     a.member_id, a.generation = "a-1", 7
-    talk.raw(a, b"", api_key=68, version=1)
+    talk.consumer_heartbeat(a, epoch=7)
     talk.commit_offsets(a, {0: 5})
     talk.commit_offsets(a, {0: 6}, {0: 16})
     content = talk.group_json()

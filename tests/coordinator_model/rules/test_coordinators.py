@@ -763,7 +763,7 @@ def test_C_09_knows_nothing_after_a_loss(talk: Conversation) -> None:
 
 def test_C_09_leaves_groups_of_the_newer_types_alone(talk: Conversation) -> None:
     clients = settled(talk, generation=5)
-    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    talk.consumer_heartbeat(talk.client("new"))
     talk.round(fail_over(talk, clients), 4)
     assert not said(talk, "C-09")
 

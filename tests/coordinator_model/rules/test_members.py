@@ -774,3 +774,20 @@ def test_snapshots_at_any_point_give_identical_findings() -> None:
                 model = Coordinator.restore(model.snapshot(), settings=talk.settings)
             found.extend(model.receive(record))
         assert found == talk.findings
+
+
+@pytest.mark.parametrize("error", [22, 25])
+def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoins_by_its_own_heartbeat(
+    talk: Conversation, error: int
+) -> None:
+    """It was said not to have joined anew, for it sends no JoinGroup; its id comes back, as ids of that protocol do."""
+    a = talk.client("a")
+    a.member_id, a.generation = "a-1", 7
+    talk.consumer_heartbeat(a, epoch=7)
+    for epoch in range(8, 14):
+        talk.wait(3_000)
+        talk.commit(a, error)
+        talk.consumer_heartbeat(a, 25, epoch=epoch - 1)
+        talk.consumer_heartbeat(a, epoch=0)
+    talk.settle()
+    assert talk.rules() == []

@@ -467,7 +467,7 @@ def test_O_04_judges_only_commits_that_could_name_a_member_and_do_not(
 def test_O_04_leaves_groups_of_the_newer_types_alone(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.commit(talk.client("tool"), **SIMPLE)
-    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    talk.consumer_heartbeat(talk.client("new"))
     live(talk, [a, b], 30)
     assert quiet(talk)
 
@@ -664,7 +664,7 @@ def test_O_06_leaves_a_stale_commit_to_others(talk: Conversation) -> None:
 
 def test_O_06_leaves_groups_of_the_newer_types_alone(talk: Conversation) -> None:
     a, b = settled(talk)
-    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    talk.consumer_heartbeat(talk.client("new"))
     talk.commit_offsets(a, {0: 5})
     talk.commit_offsets(b, {0: 6})
     assert quiet(talk)

@@ -239,7 +239,7 @@ def test_P_04_leaves_groups_of_the_new_type_alone(talk: Conversation) -> None:
     a, _ = settled(talk)
     answer(talk, offer(talk, a), generation=4, leader="")
     talk.settle()
-    assert talk.rules() == ["P-12"]
+    assert talk.rules() == ["V-07", "P-12"]
 
 
 def test_P_05_fires_when_the_leader_is_not_among_the_members(talk: Conversation) -> None:
@@ -459,7 +459,7 @@ def test_P_07_allows_a_static_replacement_whose_append_timed_out(talk: Conversat
 def test_P_07_allows_an_upgrade(talk: Conversation) -> None:
     a, b = settled(talk)
     waiting = [offer(talk, a), offer(talk, b)]
-    talk.raw(talk.client("new"), b"", api_key=68, version=0)
+    talk.consumer_heartbeat(talk.client("new"))
     for asked in waiting:
         talk.refuse_join(asked, 27)
     talk.settle()

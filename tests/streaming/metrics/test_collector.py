@@ -19,6 +19,7 @@ from tests.streaming.metrics.transcripts import TOPIC, Watched, complaints, enco
 
 EAGER = "lawful-eager-4.3.1"
 CRIME = "crime-zombie-member-3.9.2"
+NEW_PROTOCOL = "lawful-new-protocol-4.3.1"
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,17 @@ def test_what_was_open_before_the_start_did_not_open_now():
     earlier = Watched(CRIME).read().told()
     assert sum(select(samples(earlier.board), "rebalance_open_findings").values()) > 0
     assert sum(select(samples(earlier.board), "rebalance_findings_total").values()) == 0
+
+
+def test_a_group_whose_type_is_not_modelled_has_no_state_and_no_number_of_members():
+    """It had 0 members, and a state: a dashboard showed a live group as an empty one."""
+    found = samples(Watched(NEW_PROTOCOL).read().told().board)
+    (labels,) = [dict(labels) for labels in select(found, "rebalance_group_info")]
+    assert labels["group_type"] == "consumer"
+    where = {"cluster": labels["cluster"], "group": labels["group"]}
+    assert value(found, "rebalance_group_learning", **where) == 1
+    for name in ("members", "state", "state_number", "state_since_timestamp_seconds", "generation"):
+        assert not select(found, f"rebalance_group_{name}"), name
 
 
 # ---------------------------------------------------------------------------------------------------- what goes, and what stays out
