@@ -53,6 +53,9 @@ class Story:
         self._tell = tell
         self._groups = frozenset(groups)
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
+        self._lost: dict[
+            tuple[str, str], frozenset[str]
+        ] = {}  # members that were said not to be known any more, and not seen since
 
     def wants(self, group: str) -> bool:
         """Whether lines of this group are told; what concerns the capture itself always is."""
@@ -65,11 +68,14 @@ class Story:
         key = (snapshot.cluster, snapshot.group)
         before, now = self._known.get(key), snapshot.content
         if now is None:
+            self._lost.pop(key, None)
             if self._known.pop(key, None) is not None:
                 self._tell(Line(iso_utc(at_us), snapshot.group, Text("forgotten: nothing was heard of it for long", "dim")))
             return
         self._known[key] = now
-        words = list(_changes(before, now))
+        moves = _Moves(before, now, snapshot.unproven, self._lost.get(key, frozenset()))
+        self._lost[key] = moves.lost
+        words = list(_changes(before, now, moves))
         if words:
             moved = before is None or before["state"] != now["state"]
             at = now["state_since"] if moved and now["state_since"] else iso_utc(at_us)
@@ -84,29 +90,50 @@ class Story:
             self._tell(Line(iso_utc(at_us), finding.group, text))
 
 
-def _changes(before: dict[str, Any] | None, now: dict[str, Any]) -> Iterator[str]:
+class _Moves:
+    """Who came and who went between two looks at a group.
+
+    :param unproven: members that were not seen to go, though nothing shows any more that they are members.
+    :param lost: those among the members of earlier looks.
+    """
+
+    def __init__(self, before: dict[str, Any] | None, now: dict[str, Any], unproven: frozenset[str], lost: frozenset[str]) -> None:
+        members = {member["member_id"]: member for member in now["members"]}
+        earlier = {member["member_id"]: member for member in before["members"]} if before is not None else {}
+        came = [members[id_] for id_ in members if id_ not in earlier]
+        went = [earlier[id_] for id_ in earlier if id_ not in members]
+        self.joined = [member for member in came if member["member_id"] not in lost]
+        self.returned = [member for member in came if member["member_id"] in lost]
+        self.gone = [member for member in went if member["member_id"] not in unproven]
+        self.forgotten = [member for member in went if member["member_id"] in unproven]
+        self.lost = (lost | {member["member_id"] for member in self.forgotten}) & unproven
+
+    def __iter__(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        yield "joined", self.joined
+        yield "seen again", self.returned
+        yield "gone", self.gone
+        yield "not known any more", self.forgotten
+
+
+def _changes(before: dict[str, Any] | None, now: dict[str, Any], moves: _Moves) -> Iterator[str]:
     """What is different, in words; nothing when only its members' frames are."""
-    members = {member["member_id"]: member for member in now["members"]}
     if before is None:
         yield "first seen"
-        before = {**now, "members": []}
-        joined = "members"
-    else:
-        joined = "joined"
-    earlier = {member["member_id"]: member for member in before["members"]}
-    came, went = ([one[id_] for id_ in one if id_ not in other] for one, other in ((members, earlier), (earlier, members)))
-    if came:
-        yield f"{joined} {_names(came)}"
-    if went:
-        yield f"gone {_names(went)}"
+    for verb, members in moves:
+        if members:
+            yield f"{verb if before is not None else 'members'} {_names(members)}"
+    before = before or now
     if now["learning"] and now["learning"] != before["learning"]:
         yield f"is being learnt: {now['learning']}"
     if now["coordinator"] != before["coordinator"]:
         yield f"coordinator is now {now['coordinator']}"
+    came = moves.joined or moves.returned
     if now["leader"] != before["leader"] and now["leader"] and not came:
         yield f"led by {now['leader']}"
+    went = moves.gone or moves.forgotten
     if not came and not went and (now["state"], now["generation"]) != (before["state"], before["generation"]):
-        yield f"{len(members)} member{'s' if len(members) != 1 else ''}"
+        count = len(now["members"])
+        yield f"{count} member{'s' if count != 1 else ''}"
 
 
 def _where(now: dict[str, Any]) -> Text:
