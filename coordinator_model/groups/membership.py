@@ -18,7 +18,7 @@ from coordinator_model.codes import (
 )
 from coordinator_model.groups.facts import Exchange, LeaveAsk, Member, Round, SyncAsk
 from coordinator_model.groups.happenings import Accepted, ToldToRejoin
-from coordinator_model.groups.sessions import thin_margin
+from coordinator_model.groups.sessions import THIN_SHARE, thin_margin
 from coordinator_model.groups.state import Seen, State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import response_evidence
@@ -110,7 +110,7 @@ def heartbeat_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening,
         return NOTHING
     late: tuple[Happening, ...] = NOTHING
     pause_us = _note_pace(group, member, exchange.inv_us)
-    if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 500:
+    if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 1_000 * THIN_SHARE:
         late = thin_margin(group, exchange, member)
     if exchange.key[0] != member.actor.connection:
         late += group.identity.other_voice(group, exchange, member)

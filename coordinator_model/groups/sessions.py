@@ -35,6 +35,10 @@ SLOW_WINDOW_US: Final = 60_000_000
 SLOW_TIMES: Final = 3
 USUAL_INTERVAL_US: Final = 3_000_000  #: heartbeat.interval.ms by default, for a member whose own is not known
 LEFT_KEPT: Final = 8
+PAUSES_WINDOW_US: Final = 900_000_000
+PAUSES_KEPT: Final = 4  #: of a member
+PAUSING_KEPT: Final = 16  #: members
+THIN_SHARE: Final = 0.8  #: of the session: so long a pause leaves no room for one lost heartbeat
 
 
 class Left(NamedTuple):
@@ -49,11 +53,11 @@ class Left(NamedTuple):
 
 
 class ThinMargin(NamedTuple):
-    """Between two heartbeats of a member more than half of its session passed, and nothing else was heard of it."""
+    """Between two heartbeats of a member more than four fifths of its session passed without any other request of it."""
 
     exchange: Exchange
     member: Member
-    gap_us: int
+    gaps_us: tuple[int, ...]  #: the latest such pauses of this member within :data:`PAUSES_WINDOW_US`, this one included
 
 
 class Survived(NamedTuple):
@@ -117,6 +121,8 @@ class Sessions:
     left: dict[str, Left] = field(default_factory=dict)  #: connection → who left on it and has not closed it yet
     slow_since_us: int = 0
     slow_times: int = 0  #: slow answers since then
+    pauses: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    #: member id → (end, microseconds) of its latest pauses that nearly cost it its session
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
         if exchange.api_key == LEAVE_GROUP:
@@ -156,8 +162,17 @@ class Sessions:
             self.left = {other: left for other, left in self.left.items() if other != connection}
 
     def lost_sight(self, group: ClassicGroup) -> None:  # noqa: ARG002
-        """Who left may have come back unseen."""
-        self.left = {}
+        """Who left may have come back unseen, and what looked like a pause may have been lost frames."""
+        self.left, self.pauses = {}, {}
+
+    def paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
+        """Note a pause of a member that nearly cost it its session."""
+        since_us = exchange.inv_us - PAUSES_WINDOW_US
+        known = [pause for pause in self.pauses.get(member.id, ()) if pause[0] > since_us]
+        latest = (*known, (exchange.inv_us, gap_us))[-PAUSES_KEPT:]
+        others = [(id_, pauses) for id_, pauses in self.pauses.items() if id_ != member.id]
+        self.pauses = dict([*others, (member.id, latest)][-PAUSING_KEPT:])
+        return ThinMargin(exchange, member, tuple(gap for _, gap in latest))
 
     def _leave_asked(self, group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
         assert isinstance(exchange.ask, LeaveAsk)
@@ -189,7 +204,10 @@ def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tupl
     newest = group.round
     synced_us = newest.sync_done_us or 0 if newest is not None else 0
     gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us)
-    return (ThinMargin(exchange, member, gap_us),) if gap_us > member.session_timeout_ms * 500 else NOTHING
+    if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
+        return NOTHING
+    group.cold_changed = True
+    return (group.sessions.paused(exchange, member, gap_us),)
 
 
 def evicted_early(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:

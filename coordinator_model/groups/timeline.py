@@ -41,11 +41,15 @@ REBALANCES_KEPT: Final = 20
 REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
 TOPIC_SETS_KEPT: Final = 6
 OTHERS_KEPT: Final = 8
+FOLLOW_UPS: Final = 3  #: generations that a cooperative rebalance may take after its first
+
+CONNECT: Final = "connect"  #: the protocol type of Kafka Connect's workers
 
 NEW_MEMBER: Final = "new member"
 LEADER_REJOINED: Final = "leader rejoined"
 SUBSCRIPTION_CHANGED: Final = "subscription changed"
 SAME_TOPICS: Final = "rejoined with the same topics"  #: the second half of a cooperative rebalance looks like this
+WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: what it gave up, or what somebody configured
 MEMBER_LEFT: Final = "member left"
 REMOVED: Final = "member removed by somebody else"
 SESSION_EXPIRED: Final = "session expired"
@@ -213,24 +217,39 @@ class Timeline:
         return sum(busy_us for minute, busy_us, _ in self.minutes if minute > (now_us - LONG_US) // MINUTE_US)
 
     def in_a_row(self) -> tuple[Rebalance, ...]:
-        """The newest generations without a hole that one and the same client started, oldest first.
+        """The newest rebalances without a hole that one and the same client caused, oldest first; none if the newest only follows up.
 
-        Members that only follow up with the same topics do not interrupt it.
+        A rebalance may take several generations: those that follow from it neither count nor interrupt the row.
         """
         if not self.rebalances or self.rebalances[-1].starter.cause in {NOT_SEEN, REMOVED}:
             return ()
-        newest = self.rebalances[-1]
+        newest, following = self.rebalances[-1], self._follow_ups()
+        if newest.generation in following:
+            return ()
         row = [newest]
         expected = newest.generation - 1
         for earlier in reversed(self.rebalances[:-1]):
             if earlier.generation != expected or newest.at_us - earlier.at_us > LONG_US:
                 break
             expected -= 1
+            if earlier.generation in following:
+                continue
             if earlier.starter.is_same(newest.starter):
                 row.append(earlier)
             elif earlier.starter.cause != SAME_TOPICS:
                 break
         return tuple(reversed(row))
+
+    def _follow_ups(self) -> set[int]:
+        """The generations that belong to a rebalance that began before them."""
+        following: set[int] = set()
+        streak = 0
+        for rebalance in self.rebalances:
+            cause = rebalance.starter.cause
+            streak = streak + 1 if cause == SAME_TOPICS else 0
+            if cause == WORKER_REJOINED or (cause == SAME_TOPICS and streak <= FOLLOW_UPS):
+                following.add(rebalance.generation)
+        return following
 
     # ------------------------------------------------------------------------------------------------ JoinGroup, LeaveGroup
 
@@ -420,6 +439,8 @@ def _starter(group: ClassicGroup, exchange: Exchange, member: Member | None, top
     assert isinstance(ask, JoinAsk)
     if member is None or exchange.member_id in group.issued:
         cause = NEW_MEMBER
+    elif ask.protocol_type == CONNECT:
+        cause = WORKER_REJOINED
     elif member.digest == ask.digest:
         cause = LEADER_REJOINED
     elif topics and topics == member.topics:

@@ -12,12 +12,14 @@ from collections import Counter
 from coordinator_model.findings import Blame, Certainty, Severity
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.timeline import (
+    CONNECT,
     LEADER_REJOINED,
     LONG_US,
     MINUTE_US,
     NOT_SEEN,
     REMOVED,
     SAME_TOPICS,
+    WORKER_REJOINED,
     Alternated,
     JoinedUnsynced,
     Rebalance,
@@ -29,12 +31,15 @@ from coordinator_model.rules.base import Breach, FrameRule, about, admission, se
 
 _STORM = 5  #: generations within the window
 _PER_MEMBER = 3  #: generations that one restart of a member may cost: it leaves, it joins, the others follow up
+_PER_WORKER = 6  #: the same of a Connect worker: what was its own waits for the scheduled delay, and others give up some for it
 _LOOP = 4  #: generations in a row that one client started
 _STUCK_LOOP = 10
 _UNSYNCED = 3
+_WASTED = 4  #: first generations of a new group: one or two latecomers are how most groups begin
 _ALTERNATIONS, _TOPIC_SETS = 4, 3
 
 _COORDINATOR = ("C-04", "C-05", "C-13")
+_MILD = frozenset({LEADER_REJOINED, SAME_TOPICS})
 _BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09")
 
 
@@ -65,7 +70,7 @@ def _frames(rebalances: tuple[Rebalance, ...]) -> list[Rebalance]:
 
 def _most_frequent(rebalances: tuple[Rebalance, ...]) -> tuple[Rebalance, int] | None:
     """The client that started most of them, by its newest, and how many."""
-    named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {NOT_SEEN, REMOVED}]
+    named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {NOT_SEEN, REMOVED, WORKER_REJOINED}]
     counted = [(sum(1 for other in named if other.starter.is_same(one.starter)), one) for one in named]
     if not counted:
         return None
@@ -84,9 +89,9 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
     elif most is not None and most[1] >= _STUCK_LOOP and most[1] * 2 >= len(timeline.rebalances):
         starter = most[0].starter
-        severity = Severity.WARNING if starter.cause in {LEADER_REJOINED, SAME_TOPICS} else Severity.ERROR
+        severity = Severity.WARNING if starter.cause in _MILD else Severity.ERROR
         why = f"{most[1]} of the last {len(timeline.rebalances)} were started by {whom(starter.actor)}"
-    elif count >= max(_STORM, _PER_MEMBER * size + 2):
+    elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * size + 2):
         severity, why = Severity.WARNING, f"more than one restart of each of its {size} members explains"
     else:
         return None
@@ -107,7 +112,7 @@ def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | N
     if len(row) < _LOOP:
         return None
     starter = row[-1].starter
-    mild = all(rebalance.starter.cause in {LEADER_REJOINED, SAME_TOPICS} for rebalance in row)
+    mild = all(rebalance.starter.cause in _MILD for rebalance in row)
     severe = len(row) >= _STUCK_LOOP and not mild
     span_us = row[-1].at_us - row[0].at_us
     frames = [rebalance.starter.frame for rebalance in _frames(row)]
@@ -149,18 +154,18 @@ def _synced_or_gone(group: ClassicGroup, member_id: str) -> bool:
 def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
     newest, birth_us = settled.newest, group.timeline.birth_us
     before = group.rounds[-2] if len(group.rounds) > 1 else None
-    if newest.generation not in {2, 3} or birth_us is None or before is None:
+    if newest.generation < _WASTED or birth_us is None or before is None:
         return None
     delay_ms = group.settings.group_initial_rebalance_delay_ms
-    if newest.proven_us - birth_us > 2_000 * delay_ms or newest.roster is None or before.roster is None:
+    if newest.proven_us - birth_us > 4_000 * delay_ms or newest.roster is None or before.roster is None:
         return None
     added = [id_ for id_ in newest.roster if id_ not in before.roster]
-    if not added or len(added) == len(newest.roster):
-        return None  # nobody new, or only new ones: it was empty in between
+    if not added or len(newest.roster) < newest.generation:
+        return None  # members that were restarted bring generations too, and do not make the group grow
     return Breach(
         "",
         f"New group {group.name} completed {newest.generation} generations within {seconds(newest.proven_us - birth_us)} of its first "
-        f"JoinGroup: {len(added)} {'member' if len(added) == 1 else 'members'} came just after the one before.",
+        f"JoinGroup, since its members came one after the other: each made those before it start again.",
         f"generation {newest.generation} with {len(newest.roster)} members after generation {before.generation} with {len(before.roster)}",
         (before.proof, newest.proof),
         generation=newest.generation,
@@ -190,8 +195,8 @@ R_06 = FrameRule(
     blame=Blame.CLIENT,
     meaning="Throughput collapses: the group rebalances instead of consuming.",
     condition="Within 5 minutes or three rebalance timeouts, at most 15 minutes, more generations than one restart of each member "
-    "explains, three a member and two (warning). An error if the group was outside Stable for half of the last 15 minutes, or if one "
-    "client started ten of the latest twenty and half of them. Generations that begin in an empty group do not count.",
+    "explains, three a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the last 15 "
+    "minutes, or if one client started ten of the latest twenty and half of them. Generations that begin in an empty group do not count.",
     expected="A generation lasts for hours; deployments aside.",
     action="Look at what started them and at the reasons that clients give; act on the most frequent.",
     false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
@@ -207,11 +212,14 @@ R_07 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A single client makes all others stop and rebalance, again and again.",
-    condition="The same member, instance id, or client id that nobody else in the group has, started four generations in a row within 15 "
-    "minutes (warning), or ten (error). Members that only follow up with the same topics do not interrupt the row.",
+    condition="The same member, instance id, or client id that nobody else in the group has, started four rebalances in a row within 15 "
+    "minutes (warning), or ten (error). The generations that follow from a rebalance belong to it: up to three that members start with "
+    "the same topics (cooperative: what they gave up is assigned), and all that Connect workers start by rejoining (configuration, "
+    "revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt the row.",
     expected="A member joins once and stays.",
     action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
-    false_alarms="A leader that rejoins because partitions were added: a warning at most. Starters that were not seen interrupt the row.",
+    false_alarms="A leader that rejoins because partitions were added: a warning at most. Starters that were not seen interrupt the row. "
+    "A Connect worker that rejoins for ever without leaving is not told from a cluster whose connectors change: R-06 counts that.",
     folds_under=("R-10", "R-17", *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _one_member_loops},
     quiet_times=5,
@@ -239,12 +247,12 @@ R_12 = FrameRule(
     severity=Severity.INFO,
     certainty=Certainty.HEURISTIC,
     blame=Blame.CONFIG,
-    meaning="The members of a new group did not make it into its first generation; the first assignments were wasted.",
-    condition="Generation 2 or 3 of a new group, with members that the one before did not have, within twice the initial rebalance delay "
-    "(3 s unless configured) of its first JoinGroup.",
+    meaning="The members of a new group came one by one, each after a generation was complete; the first assignments were wasted.",
+    condition="Generation 4 or later of a new group, with members that the one before did not have and no fewer members than generations, "
+    "within four times the initial rebalance delay (3 s unless configured) of its first JoinGroup.",
     expected="The initial delay gathers all members that start together.",
     action="Raise group.initial.rebalance.delay.ms on the brokers, or start the members closer together.",
-    false_alarms="A broker whose initial delay is shorter than the monitor was told.",
+    false_alarms="A broker whose initial delay is shorter than the monitor was told. One or two latecomers are no finding.",
     checks={Settled: _initial_thrash},
 )
 

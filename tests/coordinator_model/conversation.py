@@ -78,6 +78,7 @@ class Conversation:
         self.connections = 0
         self.records: list[MirrorRecord] = []
         self.findings: list[Finding] = []
+        self.protocol_type, self.protocol = "consumer", "range"  #: what members offer unless they are told otherwise
         self.settings = Settings(**settings)
         self.model = Coordinator(topic="mirror", partition=0, settings=self.settings)
 
@@ -181,8 +182,8 @@ class Conversation:
             "rebalance_timeout_ms": 20_000,
             "member_id": client.member_id,
             "group_instance_id": client.instance_id,
-            "protocol_type": "consumer",
-            "protocols": (wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED),),
+            "protocol_type": self.protocol_type,
+            "protocols": (wire.JoinGroupRequestProtocol(name=self.protocol, metadata=SUBSCRIBED),),
         }
         return wire.JoinGroupRequest(**{**values, **fields})
 
@@ -203,8 +204,8 @@ class Conversation:
             wire.JoinGroupResponse(
                 error_code=0,
                 generation_id=generation,
-                protocol_type="consumer",
-                protocol_name="range",
+                protocol_type=self.protocol_type,
+                protocol_name=self.protocol,
                 leader=leader.member_id,
                 member_id=client.member_id,
                 members=members if client.member_id == leader.member_id else (),
@@ -238,8 +239,8 @@ class Conversation:
             "generation_id": client.generation,
             "member_id": client.member_id,
             "group_instance_id": client.instance_id,
-            "protocol_type": "consumer",
-            "protocol_name": "range",
+            "protocol_type": self.protocol_type,
+            "protocol_name": self.protocol,
             "assignments": tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=ASSIGNED) for one in roster),
         }
         return wire.SyncGroupRequest(**{**values, **fields})
@@ -253,7 +254,9 @@ class Conversation:
     def synced(self, error: int = 0) -> wire.SyncGroupResponse:
         if error:
             return wire.SyncGroupResponse(error_code=error)
-        return wire.SyncGroupResponse(error_code=0, protocol_type="consumer", protocol_name="range", assignment=ASSIGNED)
+        return wire.SyncGroupResponse(
+            error_code=0, protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=ASSIGNED
+        )
 
     def round(self, clients: list[Client], generation: int, *, leader: Client | None = None) -> None:
         """Join and sync, lawfully."""
