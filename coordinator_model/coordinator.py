@@ -579,7 +579,7 @@ class Coordinator:
         for due, rule in dues:
             if due.at_us > now_us:
                 coming.append(due.at_us)
-            elif ledger.worsen(rule, due.subject, due.severity):
+            elif ledger.is_news(rule, due):
                 breach = due.describe()._replace(severity=due.severity)
                 found.extend(self._report(group, ledger, rule, breach, due.at_us))
         self._withdraw_explained(group, ledger)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.facts import NOBODY, Actor
-from coordinator_model.rules.base import Breach, FrameRule, Rule, TimerRule
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule
 
 EVIDENCE_KEPT = 6
 
@@ -97,10 +97,13 @@ class Ledger:
         if known.published and (worse or known.count.bit_count() == 1):  # doubled: a flood is told in ever longer steps
             yield self._say(rule, known, Status.UPDATE, group_type)
 
-    def worsen(self, rule: Rule, subject: str, severity: Severity) -> bool:
-        """Whether a timer's breach would be news: a finding that is not open yet, or open with a lower severity."""
-        known = self.open.get((rule.id, subject))
-        return known is None or severity.rank > known.severity.rank
+    def is_news(self, rule: Rule, due: Due) -> bool:
+        """Whether what fell due is not in the ledger yet: a finding that is not open, a higher severity, or another occurrence.
+
+        What fell due later than what was counted last is another occurrence: of the next generation, or of the next request.
+        """
+        known = self.open.get((rule.id, due.subject))
+        return known is None or due.severity.rank > known.severity.rank or due.at_us > known.updated_us
 
     def settle(
         self, rules: dict[str, Rule], now_us: int, quiet_us: int, over: Iterable[tuple[str, str]], group_type: str

@@ -252,3 +252,4 @@ class Ahead(NamedTuple):
     at_us: int
     actor: Actor
     frames: tuple[Evidence, ...]
+    last_us: int = 0  #: when such a request was last refused again

@@ -382,8 +382,12 @@ class Identity:
             or group.round is None
             or member.proven_us is None
             or exchange.generation <= highest
-            or member.id in self.ahead
         ):
+            return
+        known = self.ahead.get(member.id)
+        if known is not None:
+            self.ahead = {**self.ahead, member.id: known._replace(generation=exchange.generation, last_us=exchange.res_us)}
+            group.changed = True
             return
         frames = (group.round.proof, request_evidence(exchange), response_evidence(exchange, exchange.error))
         kept = list(self.ahead.items())[1 - AHEAD_KEPT :]

@@ -408,11 +408,10 @@ class Offsets:
         recent = known is not None and exchange.res_us - known.last_us <= group.settings.quiet_ms * 1_000
         if known is not None and recent and (noted is self.turned_away or lived_through(group, known) is not None):
             noted[committer] = known._replace(last_us=exchange.res_us, times=known.times + 1)
-            return
-        frames = (request_evidence(exchange), response_evidence(exchange, error))
-        _keep(
-            noted, committer, SimpleCommit(exchange.actor, exchange.effective_us, exchange.res_us, exchange.res_us, 1, frames), KEPT
-        )
+        else:
+            frames = (request_evidence(exchange), response_evidence(exchange, error))
+            commit = SimpleCommit(exchange.actor, exchange.effective_us, exchange.res_us, exchange.res_us, 1, frames)
+            _keep(noted, committer, commit, KEPT)
         group.changed = group.changed or any(True for _ in group.present_members())
 
 

@@ -195,7 +195,8 @@ def _from_the_future(group: ClassicGroup) -> Iterator[Due]:
                 certainty=None if born else Certainty.HEURISTIC,
             )
 
-        yield Due(ahead.at_us + group.settings.reorder_window_ms * 1_000, member_id, severity, describe)
+        at_us = max(ahead.at_us + group.settings.reorder_window_ms * 1_000, ahead.last_us)
+        yield Due(at_us, member_id, severity, describe)
 
 
 def _skipped(group: ClassicGroup) -> Iterator[Due]:

@@ -153,11 +153,11 @@ def _committed_early(group: ClassicGroup, early: CommittedEarly) -> Breach:
 def _simple_commits(group: ClassicGroup) -> Iterator[Due]:
     for committer, commit in group.offsets.turned_away.items():
         if not _is_past(group, commit):
-            yield Due(commit.res_us, committer, Severity.WARNING, _turned_away(group, committer, commit))
+            yield Due(commit.last_us, committer, Severity.WARNING, _turned_away(group, committer, commit))
     for committer, commit in group.offsets.let_in.items():
         member = lived_through(group, commit)
         if member is not None and not _is_past(group, commit):
-            yield Due(commit.res_us, committer, Severity.ERROR, _let_in(group, committer, commit, member))
+            yield Due(commit.last_us, committer, Severity.ERROR, _let_in(group, committer, commit, member))
 
 
 def _is_past(group: ClassicGroup, commit: SimpleCommit) -> bool:

@@ -1,4 +1,4 @@
-"""A timer rule is spared the groups that hold nothing of what it speaks of: it would have had nothing to say about them."""
+"""Timer rules: which groups they are spared, for they hold nothing of what a rule speaks of, and how their findings are counted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Status
 from coordinator_model.rules import TIMER_RULES, timers_for
+from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
+from tests.coordinator_model.rules.rounds import join, parts, share_out
+from tests.coordinator_model.test_rules import live, settled
 
 
 @given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1))
@@ -29,3 +33,57 @@ def test_a_quiet_group_is_looked_at_by_less_than_half_of_them():
     model = Coordinator(topic="mirror", partition=0)
     group, _ = model._opened(("c", "g"))
     assert 2 * len(timers_for(group)) < len(TIMER_RULES)
+
+
+# ---------------------------------------------------------------------------------------------------- counting
+
+
+def test_a_finding_of_a_timer_is_counted_and_brought_up_to_date_with_each_occurrence() -> None:
+    """It stayed at count 1 with the generation that it was first seen at."""
+    talk = Conversation()
+    a, b = settled(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(0)})
+    talk.settle()
+    opened = talk.the("A-03")
+    for generation in (4, 5):
+        talk.wait(3_000)
+        join(talk, [a, b], generation)
+        share_out(talk, [a, b], {a: parts(0), b: parts(0)})
+    talk.settle()
+    last = next(known for known in talk.model._opened(("c1", "g"))[1].open.values() if known.rule == "A-03")
+    assert (opened.count, opened.generation) == (1, 3)
+    assert (last.count, last.generation, last.updated_us > opened.updated_at_us + 6_000_000) == (3, 5, True)
+    told = [(event.status, event.count, event.generation) for event in talk.findings if event.rule == "A-03"]
+    assert told == [(Status.OPEN, 1, 3), (Status.UPDATE, 2, 4)]
+
+
+def test_two_join_phases_that_drag_on_are_two_occurrences_of_one_finding() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    asked = talk.ask_join(a)
+    live(talk, [b], 15)
+    for one in (asked, talk.ask_join(b)):
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.ask_join(a)
+    live(talk, [b], 15)
+    finding = talk.the("R-01")
+    assert (finding.status, finding.count, finding.generation) == (Status.UPDATE, 2, 4)
+
+
+def test_what_stands_is_one_occurrence_however_often_it_is_looked_at() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    share_out(talk, [a, b], {a: parts(0), b: parts(0)})
+    live(talk, [a, b], 30)
+    assert (talk.the("A-03").status, talk.the("A-03").count) == (Status.OPEN, 1)
+
+
+def test_each_request_of_a_member_from_the_future_and_of_a_simple_committer_is_counted() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    tool = talk.client("tool")
+    for _ in range(4):
+        talk.heartbeat(a, 22, generation=9)
+        talk.commit(tool, generation_id_or_member_epoch=-1)
+        live(talk, [a, b], 2)
+    assert {rule: talk.the(rule).count for rule in talk.rules()} == {"G-07": 4, "O-04": 4}
