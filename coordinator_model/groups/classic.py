@@ -503,12 +503,21 @@ class ClassicGroup:
     def prove(self, member: Member, exchange: Exchange) -> None:
         """The coordinator has treated somebody as a member."""
         member.proven_us = exchange.res_us
+        if member.leaving:
+            self.stays(member, exchange)
         if member.fenced_us is not None and member.fenced_us < exchange.effective_us:
             member.fenced_us = None  # its replacement was undone
             member.frames_after_fence = 0
         if member.gone is not None:
             member.gone = None
             self.changed = True
+
+    def stays(self, member: Member, exchange: Exchange) -> None:
+        """A member that asked to leave was served: its LeaveGroup never came to the coordinator, if this was asked after it."""
+        asked_after = exchange.inv_us > member.leave_asked_us + self.settings.clock_skew_ms * 1_000
+        if asked_after and not any(open_.api_key == LEAVE_GROUP for open_ in self.open.values()):
+            member.leaving = False
+            self.cold_changed = True
 
     def refuse(self, exchange: Exchange, error: int) -> tuple[Happening, ...]:
         """A Heartbeat, SyncGroup or OffsetCommit was refused for its generation, its member id or its instance id."""

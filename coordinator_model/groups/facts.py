@@ -164,7 +164,7 @@ class Member:
     fenced_us: int | None = None  #: answer time of a FENCED_INSTANCE_ID to it
     frames_after_fence: int = 0
     fence_frames: list[Evidence] = field(default_factory=list)
-    leaving: bool = False  #: a LeaveGroup of its own is under way or done
+    leaving: bool = False  #: it asked to leave, and was neither refused nor served since
     gone: str | None = None  #: why it is no member any more: left, replaced, dropped, silent, refused
     gone_us: int = 0
     joined_before: int | None = None  #: generation of the JoinGroup success before the last, in this incarnation
@@ -173,6 +173,7 @@ class Member:
     orphan: Orphan | None = None  #: since its last request other than a heartbeat
     topics: bytes = b""  #: digest of the topics that its last JoinGroup subscribed to, whatever else the metadata says
     least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
+    leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
 
     @property
     def present(self) -> bool:

@@ -15,6 +15,7 @@ from coordinator_model.codes import (
     NONE,
     NOT_ADMITTED,
     REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
 )
 from coordinator_model.groups.facts import Exchange, LeaveAsk, Member, Round, SyncAsk
 from coordinator_model.groups.happenings import Accepted, ToldToRejoin
@@ -133,6 +134,8 @@ def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
         ):
             # Steady traffic ends here.
             member.proven_us = exchange.res_us
+            if member.leaving:
+                group.stays(member, exchange)
             if member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
                 group.changed = group.cold_changed = True
@@ -209,13 +212,16 @@ def leave_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...
     for id_, _ in exchange.ask.members:
         member = group.members.get(id_)
         if member is not None and member.actor.client_id == exchange.actor.client_id:
-            member.leaving = True
+            member.leaving, member.leave_asked_us = True, exchange.inv_us
     return NOTHING
 
 
 def leave_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
     assert isinstance(exchange.ask, LeaveAsk)
     error = exchange.error = body.error_code
+    if error != NONE:
+        for id_, _ in exchange.ask.members:
+            _not_left(group, id_)
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
     if error != NONE:
@@ -230,8 +236,21 @@ def leave_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[
             group.gone(member, "left", exchange.res_us)
             if member.instance_id is not None:
                 group.instances.pop(member.instance_id, None)
+        elif outcome != NONE:
+            _not_left(group, id_)
+            own = member is not None and instance_id in {None, member.instance_id}
+            served_since = member is not None and (member.proven_us or 0) >= exchange.effective_us
+            if outcome == UNKNOWN_MEMBER_ID and member is not None and own and not served_since and member.gone is None:
+                group.gone(member, "refused", exchange.res_us)
     group.changed = True
     return NOTHING
+
+
+def _not_left(group: ClassicGroup, member_id: str) -> None:
+    """A LeaveGroup was refused. One that repeats another, which was granted, is refused as well."""
+    member = group.members.get(member_id)
+    if member is not None and member.gone != "left":
+        member.leaving = False
 
 
 def commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:

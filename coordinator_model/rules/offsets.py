@@ -75,8 +75,6 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
     needed_us = max(2 * member.heartbeat_interval_us, group.settings.zombie_span_ms * 1_000)
     if refusals.count < group.settings.zombie_refusals or span_us < needed_us:
         return None
-    if refusals.error == UNKNOWN_MEMBER_ID and member.leaving:
-        return None
     # A static member that missed a round lawfully stays behind until it rejoins.
     if refusals.error == ILLEGAL_GENERATION and (exchange.instance_id or member.instance_id) is not None:
         patience_us = group.settings.unbounded_join_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
@@ -273,7 +271,7 @@ O_01 = FrameRule(
     action="Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).",
     false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "
     "static member "
-    "that missed a round is given its rebalance timeout; commits around a member's own LeaveGroup do not count.",
+    "that missed a round is given its rebalance timeout.",
     folds_under=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
     checks={CommitRefused: _refused_again},
     over=lambda group, member_id: member_id not in group.offsets.refused,

@@ -64,6 +64,14 @@ def zombie(talk: Conversation, client: Client, error: int, times: int = 5, every
         talk.wait(every_ms)
 
 
+def beside(talk: Conversation, living: Client, client: Client, error: int) -> None:
+    """A zombie beside a member that lives."""
+    for _ in range(5):
+        talk.heartbeat(living)
+        zombie(talk, client, error, times=1)
+    talk.settle()
+
+
 def left_behind(talk: Conversation) -> Client:
     """A client that still heartbeats at generation 3, while its own member id is at 4."""
     a, b = settled(talk)
@@ -385,9 +393,28 @@ def test_M_01_fires_on_an_evicted_member_that_goes_on(talk: Conversation) -> Non
 def test_M_01_allows_refusals_around_its_own_leave(talk: Conversation) -> None:
     _, b = settled(talk)
     talk.leave(b)
-    zombie(talk, b, 25)
+    zombie(talk, b, 25, times=8, every_ms=700)
     talk.settle()
-    assert "M-01" not in talk.rules()
+    assert talk.rules() == []
+
+
+def test_M_01_fires_on_a_member_that_goes_on_after_its_own_leave(talk: Conversation) -> None:
+    """A zombie that had once sent LeaveGroup, after a poll timeout, was never reported."""
+    a, b = settled(talk)
+    talk.leave(b, reason="consumer poll timeout has expired.")
+    talk.round([a], 4)
+    beside(talk, a, b, 25)
+    assert talk.rules() == ["T-05", "M-01"]
+
+
+def test_M_01_fires_on_a_member_whose_leave_was_refused_by_a_coordinator_that_moved(talk: Conversation) -> None:
+    a, b = settled(talk)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    a, b = a.reconnected("2"), b.reconnected("2")
+    talk.round([a], 4)
+    beside(talk, a, b, 25)
+    assert talk.rules() == ["M-01"]
 
 
 def test_M_01_allows_a_recovery_within_ten_seconds(talk: Conversation) -> None:
@@ -851,6 +878,35 @@ def test_T_04_is_quiet_about_a_dropped_member_that_is_told_so(talk: Conversation
     talk.round([a, b], 5)
     live(talk, [a, b], 30)
     assert talk.rules() == []
+
+
+def test_T_04_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Conversation) -> None:
+    """Its LeaveGroup found no coordinator, and no silence of it was ever told again."""
+    a, b = settled(talk)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.call(b.reconnected("2"), wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    live(talk, [a, b], 5)
+    live(talk, [a], 16)
+    assert talk.rules() == ["T-04"]
+
+
+def test_T_04_fires_on_a_member_that_was_served_after_its_leave(talk: Conversation) -> None:
+    """The answer to its LeaveGroup was never captured: the coordinator had not got it."""
+    a, b = settled(talk)
+    other = b.reconnected()
+    talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id),)))
+    talk.close(other)
+    live(talk, [a, b], 5)
+    live(talk, [a], 16)
+    assert talk.rules() == ["T-04"]
+
+
+def test_T_04_allows_a_leave_that_is_refused_since_the_member_is_unknown(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 2)
+    talk.leave(b, 25)
+    live(talk, [a], 20)
+    assert talk.rules() == ["M-10"]
 
 
 def test_T_04_allows_a_leave(talk: Conversation) -> None:

@@ -392,6 +392,15 @@ def test_T_03_allows_an_eviction_by_a_rebalance(talk: Conversation, state: str) 
     assert "T-03" not in talk.rules()
 
 
+def test_T_03_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Conversation) -> None:
+    a, b = settled(talk)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.call(b.reconnected("2"), wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    evicted(talk, a, b)
+    talk.settle()
+    assert "T-03" in talk.rules()
+
+
 def test_T_03_allows_refusals_around_a_leave(talk: Conversation) -> None:
     a, b = settled(talk)
     other = b.reconnected()
