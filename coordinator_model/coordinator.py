@@ -574,9 +574,12 @@ class Coordinator:
                 self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
-        dues = sorted(((due, rule) for rule in timers_for(group) for due in rule.due(group)), key=lambda pair: pair[0].at_us)
+        told = ((due, rule) for rule in timers_for(group) for due in rule.due(group))
+        dues = sorted((pair for pair in told if (pair[0].until_us or now_us + 1) > now_us), key=lambda pair: pair[0].at_us)
         standing = {(rule.id, due.subject) for due, rule in dues}
         for due, rule in dues:
+            if due.until_us is not None:
+                coming.append(due.until_us)
             if due.at_us > now_us:
                 coming.append(due.at_us)
             elif ledger.is_news(rule, due):

@@ -47,6 +47,7 @@ REFUSED_KEPT: Final = 32
 DIGESTS_KEPT: Final = 3
 HASH_BYTES: Final = 3
 STRANGE_KEPT: Final = 8
+METADATA_AGE_US: Final = 600_000_000  #: twice metadata.max.age.ms: no leader's view of a topic is older, unless that is configured
 OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, while a round waits for its plan
 
 
@@ -170,6 +171,8 @@ class Assignments:
     strange: tuple[Strange, ...] = ()
     refused: dict[str, int] = field(default_factory=dict)  #: who → times in a row that no common protocol was found
     mixed_since_us: int = 0  #: since when the group has had members of both protocols (KIP-848 migration); 0 while it has not
+    shrunk: dict[str, int] = field(default_factory=dict)
+    #: topic → partitions that the newest plan knows of, where those that it leaves out are the last ones: they may exist no more
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         if exchange.api_key == JOIN_GROUP:
@@ -201,6 +204,7 @@ class Assignments:
         """
         moved = group.incarnation != self.incarnation
         self.incarnation = group.incarnation
+        self._believe_shrunk(group.last_record_us)
         self.plan = self.older = None
         if not moved:
             self.since_us = 0
@@ -208,7 +212,7 @@ class Assignments:
             self.newcomers = {}
             self.suspects = ()
         self.flaws = None
-        self.unowned = ()
+        self.unowned, self.shrunk = (), {}
         self.strange = ()
 
     # ------------------------------------------------------------------------------------------------ JoinGroup
@@ -339,7 +343,7 @@ class Assignments:
             )
             for given in submitted.values():
                 self._learn_topics(given or {})
-            self._note_unowned(exchange.inv_us, submitted, offers)
+            self._note_unowned(exchange.inv_us, submitted, offers, protocol)
         elif self.flaws is not None and plan is not None and self.flaws.generation == plan.generation:
             flaws = self.flaws._replace(shared=self.flaws.shared or flaws.shared)  # submitted again: either plan may be in force
         self.flaws = flaws if flaws.any else None
@@ -347,15 +351,27 @@ class Assignments:
     def _plan_at(self, generation: int) -> Plan | None:
         return next((plan for plan in (self.plan, self.older) if plan is not None and plan.generation == generation), None)
 
-    def _note_unowned(self, at_us: int, submitted: dict[str, Partitions | None], offers: dict[str, Offer | None]) -> None:
+    def _note_unowned(
+        self, at_us: int, submitted: dict[str, Partitions | None], offers: dict[str, Offer | None], protocol: str
+    ) -> None:
+        self._believe_shrunk(at_us)
         if None in submitted.values():
-            self.unowned = ()
+            self.unowned, self.shrunk = (), {}
             return
+        # These assignors leave out no partition that they know of.
+        self.shrunk = plans.shrunk(submitted, offers, self.topics) if protocol in plans.EXCLUSIVE_ASSIGNORS else {}
         since = {(topic, partition): since_us for topic, partition, since_us in self.unowned}
         self.unowned = tuple(
             (topic, partition, since.get((topic, partition), at_us))
             for topic, partition in plans.unowned(submitted, offers, self.topics)
         )
+
+    def _believe_shrunk(self, at_us: int) -> None:
+        """Take it that partitions exist no more which the leader has not known of for long."""
+        for topic, _, since_us in self.unowned:
+            if topic in self.shrunk and at_us - since_us >= METADATA_AGE_US:
+                self.topics[topic] = self.shrunk[topic]
+        self.topics = {topic: count for topic, count in self.topics.items() if count}
 
     def _learn_topics(self, owned: Partitions) -> None:
         for topic, partitions in owned.items():

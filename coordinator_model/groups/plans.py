@@ -217,3 +217,16 @@ def unowned(
         if (topic, partition) not in given
     )
     return tuple(islice(missing, KEPT))  # partition numbers are whatever a client wrote: never count them all
+
+
+def shrunk(plan: Mapping[str, Partitions | None], offers: Mapping[str, Offer | None], known: Mapping[str, int]) -> dict[str, int]:
+    """Topics that a member wants, and of which the plan names all partitions up to a number lower than the known one.
+
+    :param known: topic → how many partitions it was known to have.
+    """
+    given: dict[str, set[int]] = {}
+    for _, topic, partition in _each(plan):
+        given.setdefault(topic, set()).add(partition)
+    wanted = {topic for offer in offers.values() if offer is not None for topic in offer.topics}
+    named = {topic: given.get(topic, set()) for topic in wanted & known.keys()}
+    return {topic: len(ones) for topic, ones in named.items() if len(ones) < known[topic] and max(ones, default=-1) < len(ones)}

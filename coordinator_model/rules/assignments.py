@@ -10,7 +10,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.assignments import BLANK, EMPTIED, SWAPPED, RivalClaims, Suspect, SyncAsked, is_leader, window_us
+from coordinator_model.groups.assignments import (
+    BLANK,
+    EMPTIED,
+    METADATA_AGE_US,
+    SWAPPED,
+    RivalClaims,
+    Suspect,
+    SyncAsked,
+    is_leader,
+    window_us,
+)
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import SyncAsk
 from coordinator_model.groups.plans import KEPT, Flaws
@@ -259,6 +269,8 @@ def _unowned(group: ClassicGroup) -> Iterator[Due]:
     if not missing or not timeout_ms or not _lives(group):
         return
     since_us = min(since for _, _, since in missing)
+    vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)
+    until_us = max(since for _, _, since in missing) + METADATA_AGE_US if vanished else None
     patience_us = min(timeout_ms, group.settings.unbounded_join_ms) * 1_000
 
     def describe() -> Breach:
@@ -272,7 +284,7 @@ def _unowned(group: ClassicGroup) -> Iterator[Due]:
             generation=group.generation,
         )
 
-    yield Due(since_us + patience_us, "", Severity.WARNING, describe)
+    yield Due(since_us + patience_us, "", Severity.WARNING, describe, until_us)
 
 
 A_01 = TimerRule(
@@ -446,7 +458,8 @@ A_11 = TimerRule(
     "than the rebalance timeout.",
     expected="Every partition of a subscribed topic is assigned; between two steps of a cooperative rebalance, for a moment not.",
     action="Force a rebalance; look at the leader's assignor and its view of the topic.",
-    false_alarms="A topic that was created anew with fewer partitions.",
+    false_alarms="A topic that was deleted, or created anew with fewer partitions. Where the partitions left out are the topic's last ones "
+    "and the assignor is a standard one, it is over after ten minutes: the leader has asked for the topic's partitions again by then.",
     folds_under=("A-08",),
     due=_unowned,
 )

@@ -42,6 +42,7 @@ class Due(NamedTuple):
     subject: str
     severity: Severity
     describe: Callable[[], Breach]
+    until_us: int | None = None  #: from then on it is over, whatever happens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

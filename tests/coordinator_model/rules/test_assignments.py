@@ -708,6 +708,47 @@ def test_A_11_forgets_topics_that_nobody_wants_any_more(talk: Conversation) -> N
     assert talk.rules() == []
 
 
+def lives_on(talk: Conversation, members: list[Client], seconds: int) -> None:
+    for _ in range(seconds // 2):
+        talk.wait(2_000)
+        for member in members:
+            talk.heartbeat(member)
+
+
+def fewer(talk: Conversation, left: tuple[int, ...], protocol: str = "range") -> list[Client]:
+    """A topic of four partitions, of which only some are assigned from generation 4 on."""
+    a, b = group(talk, protocol=protocol)
+    share_out(talk, [a, b], {a: parts(0, 2), b: parts(1, 3)}, protocol)
+    join(talk, [a, b], 4, protocol=protocol)
+    share_out(talk, [a, b], {a: parts(*left), b: ASSIGNED}, protocol)
+    lives_on(talk, [a, b], 30)
+    return [a, b]
+
+
+def test_A_11_is_over_ten_minutes_after_a_topic_was_created_anew_with_fewer_partitions(talk: Conversation) -> None:
+    """It stayed open for ever: nobody can own a partition that does not exist."""
+    members = fewer(talk, (0, 1))
+    assert "t-2, t-3" in talk.the("A-11").summary
+    lives_on(talk, members, 560)
+    assert talk.the("A-11").status is Status.OPEN
+    lives_on(talk, members, 20)
+    assert talk.the("A-11").status is Status.RESOLVED
+    talk.gap()
+    for generation in (5, 6):
+        next_round(talk, members, generation, {members[0]: parts(0), members[1]: parts(1)})
+        lives_on(talk, members, 30)
+    assert len([one for one in talk.opened() if one.rule == "A-11"]) == 1
+
+
+@pytest.mark.parametrize(("left", "protocol"), [((0, 1, 3), "range"), ((0, 1), "home-made")])
+def test_A_11_is_not_over_where_the_assignor_may_have_left_partitions_out(
+    talk: Conversation, left: tuple[int, ...], protocol: str
+) -> None:
+    members = fewer(talk, left, protocol)
+    lives_on(talk, members, 700)
+    assert talk.the("A-11").status is Status.OPEN
+
+
 def test_A_11_does_not_guess_what_an_unreadable_entry_holds(talk: Conversation) -> None:
     a, b = group(talk)
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
