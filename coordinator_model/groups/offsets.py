@@ -114,6 +114,7 @@ class CommittedOver(NamedTuple):
     committer: str
     rival: str
     partitions: tuple[Partition, ...]
+    strangers: tuple[str, ...]  #: those of the two to whom not all of these partitions are assigned, as far as that is known
 
 
 class CommittedBack(NamedTuple):
@@ -304,16 +305,22 @@ class Offsets:
     def _foreign(
         self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
     ) -> tuple[Partition, ...]:
-        """Those of the partitions that are not the committer's."""
+        """Those of the partitions that are not the committer's, now or in the generation before."""
         holding = self.holdings.get(committer)
-        if holding is None or holding.lost is None or holding.generation != generation:
+        if holding is None or holding.lost is None:
             return ()
-        if api_version >= _NAMED_ALIKE[api_key]:
+        lost = holding.lost
+        foreign = self._without_assignment(generation, api_key, api_version, named, committer)
+        return tuple((topic, partition) for topic, partition in foreign if not _has(lost, topic, partition))
+
+    def _without_assignment(
+        self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
+    ) -> tuple[Partition, ...]:
+        """Those of the partitions that are not assigned to the committer in that generation; none where that is not known."""
+        holding = self.holdings.get(committer)
+        if holding is None or holding.generation != generation or api_version >= _NAMED_ALIKE[api_key]:
             return ()
-        now, lost = holding.now, holding.lost
-        return tuple(
-            (topic, partition) for topic, partition in named if not (_has(now, topic, partition) or _has(lost, topic, partition))
-        )
+        return tuple((topic, partition) for topic, partition in named if not _has(holding.now, topic, partition))
 
     def _positions(self, exchange: Exchange, ask: CommitAsk, committer: str) -> Iterator[Happening]:
         """Note what was committed, and tell what does not fit what was there."""
@@ -344,7 +351,13 @@ class Offsets:
                     back.append((topic, partition, last[1], offset))
                 known[partition] = (index, offset if decided else -1)
         if taken:
-            yield CommittedOver(exchange, committer, self.committers[rival], tuple(taken))
+            other = self.committers[rival]
+            strangers = tuple(
+                one
+                for one in (committer, other)
+                if self._without_assignment(exchange.generation, exchange.api_key, exchange.api_version, taken, one)
+            )
+            yield CommittedOver(exchange, committer, other, tuple(taken), strangers)
         if exchange.member_id in self.set_back or back:
             self._note_set_back(exchange.member_id, back, index)
         if back:

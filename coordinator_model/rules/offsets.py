@@ -27,7 +27,7 @@ from coordinator_model.groups.offsets import (
 )
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules import generations, members, static
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, admission, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
 _NAMED: Final = 3  # partitions that a sentence names
@@ -203,15 +203,36 @@ def _committed_foreign(group: ClassicGroup, foreign: CommittedForeign) -> Breach
 
 
 def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
+    """Two members committed one partition: where their assignments tell which of them does not own it, that one is named."""
     exchange = over.exchange
+    subject = " and ".join(sorted((over.committer, over.rival)))
+    stranger = _member_of(group, over.strangers[0]) if len(over.strangers) == 1 else None
+    if stranger is not None:
+        owner = over.rival if over.strangers[0] == over.committer else over.committer
+        return Breach(
+            subject,
+            f"{who(stranger)} commits offsets in generation {exchange.generation} of group {group.name} for partitions that are not its "
+            f"own, and {owner} commits them, too: {_partitions(over.partitions)}.",
+            f"{len(over.partitions)} partitions committed by {over.committer} and {over.rival} in the same generation, and not assigned to "
+            f"{over.strangers[0]}",
+            (*admission(stranger), *_frames(exchange)),
+            generation=exchange.generation,
+            **about(stranger),
+        )
     return Breach(
-        " and ".join(sorted((over.committer, over.rival))),
+        subject,
         f"Two members of group {group.name} commit the same partitions in generation {exchange.generation}: {_name(exchange)} and "
         f"{over.rival}; {_partitions(over.partitions)}.",
         f"{len(over.partitions)} partitions committed by {over.committer} that {over.rival} had committed in the same generation",
         _frames(exchange),
         **_about(exchange),
     )
+
+
+def _member_of(group: ClassicGroup, committer: str) -> Member | None:
+    """The member behind a committer, which is a member id or an instance id."""
+    instance = group.instances.get(committer)
+    return group.members.get(committer if instance is None else instance.member_id)
 
 
 def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
@@ -355,9 +376,9 @@ O_06 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="Two members process the same partition at the same time.",
-    condition="Within one generation two members, which did not replace each other as holders of one group.instance.id, had "
-    "commits of the "
-    "same partition accepted. The first 256 partitions of a generation are watched.",
+    condition="Within one generation two members, which did not replace each other as holders of one group.instance.id, had commits of the "
+    "same partition accepted. Where their assignments were seen, the one is named that does not own it. The first 256 partitions of a "
+    "generation are watched.",
     expected="One owner per partition and generation.",
     action="Look at the assignment of that generation (A-03, A-09); if it is sound, one of the two commits what it does not own.",
     false_alarms="An application that commits on behalf of other members by design.",

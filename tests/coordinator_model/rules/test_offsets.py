@@ -609,6 +609,46 @@ def test_O_06_fires_when_two_members_commit_one_partition(talk: Conversation) ->
     assert finding.count == 2
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_O_06_names_who_does_not_own_the_partition_whoever_committed_last(talk: Conversation, order: tuple[int, int]) -> None:
+    """It named whoever committed last, in half of the cases the rightful owner."""
+    members = [talk.client("owner"), talk.client("stranger")]
+    owner, stranger = members
+    give(talk, members, 3, {owner: (0, 1), stranger: (2,)})
+    for index in order:
+        talk.commit_offsets(members[index], {0: 5, 1: 5})
+    talk.settle()
+    assert talk.rules() == ["O-05", "O-06"]
+    finding = talk.the("O-06")
+    assert (finding.member_id, finding.client_id) == (stranger.member_id, "stranger")
+    assert finding.summary.startswith(f"member {stranger.member_id} (client stranger at ")
+    assert f"and {owner.member_id} commits them, too: t-0, t-1." in finding.summary
+
+
+def test_O_06_names_the_instance_that_does_not_own_the_partition(talk: Conversation) -> None:
+    owner, stranger = talk.client("owner"), talk.client("stranger")
+    owner.instance_id, stranger.instance_id = "i-owner", "i-stranger"
+    for generation in (3, 4):
+        give(talk, [owner, stranger], generation, {owner: (0,), stranger: (1,)})
+    talk.commit_offsets(stranger, {0: 5})
+    talk.commit_offsets(owner, {0: 6})
+    talk.settle()
+    finding = talk.the("O-06")
+    assert (finding.member_id, finding.instance_id) == (stranger.member_id, "i-stranger")
+
+
+def test_O_06_names_both_where_both_or_neither_own_the_partition(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0,), b: (0,)})
+    talk.commit_offsets(a, {0: 5, 7: 5})
+    talk.commit_offsets(b, {0: 6})
+    talk.commit_offsets(b, {7: 6})
+    talk.settle()
+    both = [one.summary for one in talk.findings if one.rule == "O-06"]
+    assert both
+    assert all("commit the same partitions" in summary for summary in both)
+
+
 def test_O_06_names_a_few_of_many_partitions(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.commit_offsets(a, dict.fromkeys(range(5), 5))
