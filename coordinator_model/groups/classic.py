@@ -570,7 +570,7 @@ _ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Happ
     HEARTBEAT: membership.heartbeat_answered,
     LEAVE_GROUP: membership.leave_answered,
     OFFSET_COMMIT: membership.commit_answered,
-    TXN_OFFSET_COMMIT: membership.watched_only,
+    TXN_OFFSET_COMMIT: membership.transactional_commit_answered,
     FIND_COORDINATOR: membership.watched_only,
     DELETE_GROUPS: membership.deleted,
 }

@@ -13,7 +13,7 @@ from coordinator_model.groups.facts import Actor, Doubt, Exchange, Instance, Mem
 
 
 class Accepted(NamedTuple):
-    """A Heartbeat, SyncGroup or OffsetCommit was accepted from somebody who is not known to be entitled to it.
+    """A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit was accepted from somebody who is not known to be entitled to it.
 
     Also a Heartbeat answered REBALANCE_IN_PROGRESS by a broker since 2.3: it validates member and generation first.
     """

@@ -263,7 +263,21 @@ def commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple
         if error in codes:
             exchange.error = error
             return group.refuse(exchange, error) if exchange.generation >= 0 else NOTHING
-    if NONE not in codes or not exchange.member_id or exchange.generation < 0:
+    return _commit_accepted(group, exchange) if NONE in codes else NOTHING
+
+
+def transactional_commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    """Of use is only an acceptance.
+
+    From v3 on the coordinator holds who commits against the group (KIP-447). A refusal may be the transaction coordinator's: brokers that
+    cannot reach it to verify the transaction answer COORDINATOR_LOAD_IN_PROGRESS (KIP-890).
+    """
+    accepted = any(partition.error_code == NONE for topic in body.topics for partition in topic.partitions)
+    return _commit_accepted(group, exchange) if accepted else NOTHING
+
+
+def _commit_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+    if not exchange.member_id or exchange.generation < 0:
         return NOTHING
     newest = group.round
     if newest is not None and newest.generation == exchange.generation and exchange.member_id in (newest.roster or ()):

@@ -286,8 +286,8 @@ G_02 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="Fencing is broken: a member of an old generation is let through and may overwrite offsets of the rightful owner.",
-    condition="A Heartbeat, SyncGroup or OffsetCommit at generation g succeeded (or a Heartbeat was answered REBALANCE_IN_PROGRESS), and "
-    "a JoinGroup success at a higher generation was captured before that request can have been processed.",
+    condition="A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit (v3+) at generation g succeeded (or a Heartbeat was answered "
+    "REBALANCE_IN_PROGRESS), and a JoinGroup success at a higher generation was captured before that request can have been processed.",
     expected="ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID.",
     action="Stop the named client, keep the broker's logs, and look for two brokers that both act as coordinator or for a proxy "
     "that rewrites answers.",

@@ -286,8 +286,8 @@ M_02 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="Fencing is broken: somebody who is not a member is let through.",
-    condition="A Heartbeat, SyncGroup or OffsetCommit was accepted at generation g from a member id that is not in the leader's member "
-    "list of g and was given no JoinGroup success at g.",
+    condition="A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit (v3+) was accepted at generation g from a member id that is not in "
+    "the leader's member list of g and was given no JoinGroup success at g.",
     expected="UNKNOWN_MEMBER_ID.",
     action="Stop the named client, keep the broker's logs, and look for a proxy that rewrites answers.",
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",

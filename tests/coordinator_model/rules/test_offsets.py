@@ -995,3 +995,65 @@ def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> N
             model = Coordinator.restore(model.snapshot(), settings=talk.settings)
         found.extend(model.receive(record))
     assert found == talk.findings
+
+
+# ---------------------------------------------------------------------------------------------------- TxnOffsetCommit
+
+
+def named(client: Client) -> dict[str, Any]:
+    """What a transactional producer says of the member that read the records (KIP-447)."""
+    identity = {"member_id": client.member_id, "group_instance_id": client.instance_id}
+    return {"generation_id_or_member_epoch": client.generation, **identity}
+
+
+def behind(talk: Conversation) -> tuple[Client, Client]:
+    """A process that is still at generation 3, and the rightful one."""
+    a, b = talk.client("a"), talk.client("b")
+    for generation in (3, 4):
+        give(talk, [a, b], generation, {b: (0,)})
+    old = b.reconnected()
+    old.generation = 3
+    return old, b
+
+
+def test_G_02_and_O_02_fire_on_a_transactional_commit_accepted_at_a_stale_generation(talk: Conversation) -> None:
+    """A zombie of an exactly-once application was let through, and nothing was said: API 28 was not looked at."""
+    old, _ = behind(talk)
+    transactional(talk, old, **named(old))
+    talk.settle()
+    assert talk.rules() == ["G-02", "O-02"]
+    assert "accepted a TxnOffsetCommit at generation 3" in talk.the("G-02").summary
+
+
+def test_M_02_and_O_02_fire_on_a_transactional_commit_accepted_from_a_stranger(talk: Conversation) -> None:
+    give(talk, [talk.client("a"), talk.client("b")], 3, {})
+    stranger = talk.client("x")
+    stranger.member_id, stranger.generation = "x-1", 3
+    transactional(talk, stranger, **named(stranger))
+    talk.settle()
+    assert talk.rules() == ["M-02", "O-02"]
+
+
+def test_S_03_and_O_02_fire_on_a_transactional_commit_accepted_from_a_replaced_instance(talk: Conversation) -> None:
+    a, old = talk.client("a"), talk.client("b")
+    old.instance_id = "i"
+    talk.round([a, old], 3)
+    new = talk.client("b")
+    new.instance_id = "i"
+    asked = talk.ask_join(new)
+    talk.joined(asked, generation=3, leader=a, roster=[a, new], member_id="i-2")
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    talk.wait(1_000)
+    transactional(talk, old, **named(old))
+    talk.settle()
+    assert talk.rules() == ["S-03", "O-02"]
+
+
+def test_O_02_allows_transactional_commits_that_are_refused_of_members_or_older_than_the_field(talk: Conversation) -> None:
+    old, b = behind(talk)
+    transactional(talk, b, **named(b))
+    transactional(talk, old, error=22, **named(old))
+    transactional(talk, old, version=2)
+    transactional(talk, old)
+    talk.settle()
+    assert talk.rules() == ["O-08"]
