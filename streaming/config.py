@@ -124,6 +124,7 @@ class Kafka(Section):
             "ssl.certificate.location": self.ssl_certificate_file,
             "ssl.key.location": self.ssl_key_file,
             "ssl.key.password": self.key_password(),
+            "allow.auto.create.topics": "false",  # a topic that somebody deleted does not come back by itself
         }
         return {name: str(value) for name, value in known.items() if value is not None} | self.librdkafka_options
 

@@ -72,6 +72,7 @@ _SOURCE_OPTIONS: Final[tuple[tuple[str, str, str], ...]] = (
     ("includeHeaders", "true", "the envelope is a record header"),
     ("failOnDataLoss", "false", "a hole in the offsets is seen by the model, told as a finding and survived"),
     ("kafka.max.poll.records", "5000", "the client's default of 500 costs a loop per 500 records in a backlog"),
+    ("kafka.allow.auto.create.topics", "false", "a mirror topic that was deleted must not come back by itself"),
     ("kafka.check.crcs", "true", "the default, said aloud: the evidence must be what was captured"),
 )
 

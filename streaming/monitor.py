@@ -67,7 +67,7 @@ class Monitor:
         self._tell = tell
         self._config = config
         self._model = model
-        self.writer = FindingsWriter(config.kafka, config.topics.findings)  #: of the driver's own
+        self.writer = FindingsWriter(config.kafka, config.topics.findings, tell=tell)  #: of the driver's own
         self._mirror_watch = MirrorWatch(config, mirror, tell=tell)
         self._partitions = mirror.partitions
         self._silence = SilenceWatch(
@@ -115,6 +115,7 @@ class Monitor:
 
         :raises SetupError: when something failed for a reason that does not go away.
         """
+        self.writer.tend()
         try:
             self._follow_the_mirror()
             self._supervisor.tend()

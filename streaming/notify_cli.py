@@ -149,7 +149,7 @@ def _notify(file: Path, *, once: bool, dry_run: bool) -> int:
         prepare_notifier(config)
         if dry_run:
             return _run(Notifier(config, NoLedger(), tell=screen.say, adapt=_DryChannel), config, screen, stop, once=once)
-        ledger = KafkaLedger(config.kafka, config.topics.notifications, config.topics.findings)
+        ledger = KafkaLedger(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
         try:
             return _run(Notifier(config, ledger, tell=screen.say), config, screen, stop, once=once)
         finally:

@@ -87,8 +87,8 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
     topics, kafka = configuration.topics, configuration.kafka
     with (
         contextlib.closing(Screen(Console(soft_wrap=True, highlight=False))) as screen,
-        serving(configuration, mirror) as metrics,
-        FindingsReader(kafka, topics.findings) as reader,
+        serving(configuration, mirror, tell=screen.say) as metrics,
+        FindingsReader(kafka, topics.findings, tell=screen.say) as reader,
     ):
         if metrics is not None:
             screen.say(f"metrics at {metrics.url}")
@@ -110,7 +110,7 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
                     break
                 monitor.tend()
                 if metrics is not None:
-                    metrics.observe(monitor)
+                    metrics.observe(monitor, reader)
                 screen.status(monitor.progress, list(reader.open.values()))
             screen.say("stopping after the batch in hand")
         screen.say("stopped")

@@ -43,13 +43,16 @@ class Authority:
         self.certificate = folder / f"{name}.pem"
         self.certificate.write_bytes(self._certificate.public_bytes(Encoding.PEM))
 
-    def identity(self, name: str, *, address: str | None = None, password: str | None = None) -> Identity:
+    def identity(
+        self, name: str, *, address: str | None = None, password: str | None = None, until: dt.datetime | None = None
+    ) -> Identity:
         """A key and its certificate, for a server at an IP address or for a client.
 
         :param password: encrypts the key.
+        :param until: when the certificate expires; tomorrow if not given.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        begun = _begun(_named(name), self._name, key)
+        begun = _begun(_named(name), self._name, key, until)
         if address is not None:
             begun = begun.add_extension(
                 x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False
@@ -67,7 +70,9 @@ def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _begun(whose: x509.Name, signer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _begun(
+    whose: x509.Name, signer: x509.Name, key: ec.EllipticCurvePrivateKey, until: dt.datetime | None = None
+) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
@@ -76,5 +81,5 @@ def _begun(whose: x509.Name, signer: x509.Name, key: ec.EllipticCurvePrivateKey)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
+        .not_valid_after(until or now + dt.timedelta(days=1))
     )

@@ -14,6 +14,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from coordinator_model.findings import Status
@@ -94,6 +95,7 @@ class View:
     ends: dict[int, int] = field(default_factory=dict)  #: end offset by mirror partition
     begins: dict[int, int] = field(default_factory=dict)
     running: bool = False
+    accepted: dict[str, bool] = field(default_factory=dict)
     restarts: Counter[str] = field(default_factory=Counter)
     progress_at_s: float | None = None
     batches: Histogram = field(default_factory=Histogram)
@@ -217,9 +219,13 @@ class Board:
 
     # --- what the driver says -------------------------------------------------------------------------------------------------
 
-    def observe(self, *, running: bool, restarts: Counter[str]) -> None:
-        """How the monitor is."""
+    def observe(self, *, running: bool, restarts: Counter[str], accepted: Mapping[str, bool] = MappingProxyType({})) -> None:
+        """How the monitor is.
+
+        :param accepted: whether Kafka accepts the credentials of each client of the driver, by name.
+        """
         with self._lock:
+            self._now.accepted = dict(accepted)
             self._now.running = running
             self._now.restarts = restarts
 

@@ -111,6 +111,8 @@ class _Scrape:
         view = self._view
         self._add("rebalance_monitor_build_info", 1, version("rebalance-monitor"))
         self._add("rebalance_monitor_up", view.running)
+        for client, accepted in sorted(view.accepted.items()):
+            self._add("rebalance_monitor_client_accepted", accepted, client)
         for part in ("findings", "quality", "jvm"):
             self._add("rebalance_monitor_restarts_total", view.restarts[part], part)
         self._add("rebalance_monitor_restarts_total", view.failures, "metrics")

@@ -7,47 +7,53 @@ the monitor: they are the mirror in which it is seen, not what it does.
 from __future__ import annotations
 
 import contextlib
-import errno
 import time
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry
 
 from streaming.metrics.board import Board
 from streaming.metrics.collector import Collector
 from streaming.metrics.feed import Feed
-from streaming.metrics.settings import parse_address
-from streaming.sinks.topics import SetupError
+from streaming.metrics.server import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from wsgiref.simple_server import WSGIServer
+    from collections.abc import Callable, Iterator
 
     from streaming.config import MonitorConfig
-    from streaming.metrics.settings import Metrics
     from streaming.monitor import Monitor
+    from streaming.sinks.findings import FindingsReader
     from streaming.sinks.topics import Mirror
 
 
 class Endpoint:
     """What the driver's loop sees of the metrics."""
 
-    def __init__(self, board: Board, url: str) -> None:
+    def __init__(self, board: Board, url: str, feed: Feed) -> None:
         self.url = url
+        self._feed = feed
         self._board = board
         self._seen: str | None = None
 
-    def observe(self, monitor: Monitor) -> None:
+    def observe(self, monitor: Monitor, reader: FindingsReader) -> None:
         """Take note of how the monitor is; to be called several times a second."""
         board, progress = self._board, monitor.progress
-        board.observe(running=monitor.is_running, restarts=monitor.restarts.copy())
+        clients = {
+            "findings_writer": monitor.writer.refused,
+            "findings_reader": reader.refused,
+            "metrics_reader": self._feed.refused,
+        }
+        accepted = {name: refused is None for name, refused in clients.items()}
+        board.observe(running=monitor.is_running and all(accepted.values()), restarts=monitor.restarts.copy(), accepted=accepted)
         if progress is not None and progress.at != self._seen:
             self._seen = progress.at
             board.observe_progress(time.time(), progress.batch_ms / 1_000 if progress.rows else None)
 
 
 @contextlib.contextmanager
-def serving(config: MonitorConfig, mirror: Mirror) -> Iterator[Endpoint | None]:
+def serving(
+    config: MonitorConfig, mirror: Mirror, *, tell: Callable[[str], None] = lambda _sentence: None
+) -> Iterator[Endpoint | None]:
     """Serve metrics as long as the context lasts; None if they are not wanted.
 
     :raises SetupError: when the address cannot be listened on.
@@ -59,26 +65,9 @@ def serving(config: MonitorConfig, mirror: Mirror) -> Iterator[Endpoint | None]:
     board = Board(mirror.topic)
     registry = CollectorRegistry()
     registry.register(Collector(board, settings))
-    ProcessCollector(registry=registry)
-    server = _listen(settings, registry)
-    host, port = server.server_address[:2]
-    shown = f"[{host!s}]" if ":" in str(host) else str(host)
-    try:
-        with Feed(config, mirror, board):
-            yield Endpoint(board, f"http://{shown}:{port}/metrics")
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def _listen(settings: Metrics, registry: CollectorRegistry) -> WSGIServer:
-    address = parse_address(settings.listen)
-    try:
-        server, _thread = start_http_server(address.port, address.host, registry)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise SetupError(
-                f"metrics.listen: {settings.listen} is in use, by another monitor perhaps; set another port, or metrics.enabled = false"
-            ) from None
-        raise SetupError(f"metrics.listen: cannot listen on {settings.listen}: {error.strerror or error}") from None
-    return server
+    remedy = "set another port, or metrics.enabled = false"
+    with (
+        opened(settings.listen, registry, option="metrics.listen", remedy=remedy) as url,
+        Feed(config, mirror, board, tell=tell) as feed,
+    ):
+        yield Endpoint(board, url, feed)

@@ -12,13 +12,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.metrics.board import FINDINGS, GROUPS, STATUS
+from streaming.sinks.clients import Credentials, LastingConsumer
 from streaming.sinks.topics import SILENT_LOGGER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from streaming.config import MonitorConfig
@@ -36,14 +38,22 @@ _log: Final = logging.getLogger(__name__)
 class Feed:
     """A context manager: reads from its beginning to its end."""
 
-    def __init__(self, config: MonitorConfig, mirror: Mirror, board: Board) -> None:
+    def __init__(
+        self, config: MonitorConfig, mirror: Mirror, board: Board, *, tell: Callable[[str], None] = lambda _sentence: None
+    ) -> None:
         self._config = config
         self._mirror = mirror
         self._board = board
         self._kinds = {config.topics.findings: FINDINGS, config.topics.groups: GROUPS, config.topics.status: STATUS}
         self._to_read: set[tuple[str, int]] = set()
+        self._credentials = Credentials(config.kafka.for_librdkafka, "the reader for metrics", tell)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
+
+    @property
+    def refused(self) -> str | None:
+        """Why Kafka does not accept the reader; None while it does."""
+        return self._credentials.refused
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -64,43 +74,43 @@ class Feed:
                 self._stop.wait(_RETRY_S)
 
     def _follow(self) -> None:
-        kafka = self._config.kafka.for_librdkafka()
-        consumer = Consumer(
+        consumer = LastingConsumer(
+            self._credentials,
             {
-                **kafka,
                 "group.id": "rebalance-monitor-metrics",  # required by the library; no offset is ever committed
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
             },
-            logger=SILENT_LOGGER,
         )
-        admin = AdminClient(kafka, logger=SILENT_LOGGER)
-        looked_at = 0.0
+        client, admin, looked_at = None, None, 0.0
         try:
             while not self._stop.is_set():
                 if not self._to_read and not self._board.is_complete():
                     self._assign(consumer)
                 self._read(consumer)
+                if admin is None or consumer.client is not client:  # the first one, or credentials have changed
+                    client, admin = consumer.client, AdminClient(self._config.kafka.for_librdkafka(), logger=SILENT_LOGGER)
                 if time.monotonic() - looked_at >= _ENDS_EVERY_S:
                     looked_at = time.monotonic()
                     self._look_at_the_mirror(admin)
         finally:
             consumer.close()
 
-    def _assign(self, consumer: Consumer) -> None:
+    def _assign(self, consumer: LastingConsumer) -> None:
         with contextlib.suppress(KafkaException):  # Kafka is away: the next round tries again
             found = set()
             for topic in self._kinds:
-                listed = consumer.list_topics(topic, timeout=self._config.kafka.reach_timeout_s).topics[topic]
+                listed = consumer.client.list_topics(topic, timeout=self._config.kafka.reach_timeout_s).topics[topic]
                 if not listed.partitions:
                     return  # it is not known there yet
                 found |= {(topic, partition) for partition in listed.partitions}
             consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in found])
             self._to_read = found
 
-    def _read(self, consumer: Consumer) -> None:
+    def _read(self, consumer: LastingConsumer) -> None:
         if not self._to_read and not self._board.is_complete():
             self._stop.wait(_WAIT_S)
+            consumer.consume(1, 0)  # nothing is assigned yet: only for what is told of its credentials
             return
         newest: dict[str, dict[str, bytes | None]] = {kind: {} for kind in self._kinds.values()}
         for message in consumer.consume(_BATCH, _WAIT_S):

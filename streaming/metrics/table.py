@@ -110,7 +110,19 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     # --- the monitor itself: is it alive, does it keep up --------------------------------------------------------------------
     Metric("rebalance_monitor_build_info", "gauge", ("version",), "1, with the release of the monitor."),
-    Metric("rebalance_monitor_up", "gauge", (), "1 while the findings queries run, 0 while one is started (again)."),
+    Metric(
+        "rebalance_monitor_up",
+        "gauge",
+        (),
+        "1 while the findings queries run and Kafka accepts the clients of the driver, else 0.",
+    ),
+    Metric(
+        "rebalance_monitor_client_accepted",
+        "gauge",
+        ("part",),
+        "1 while Kafka accepts the credentials of a client of the driver, 0 while it refuses them: findings_writer, findings_reader, "
+        "metrics_reader.",
+    ),
     Metric(
         "rebalance_monitor_restarts_total",
         "counter",
@@ -193,14 +205,35 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
 )
 
+TAP_METRICS: Final[tuple[Metric, ...]] = (
+    Metric("rebalance_tap_build_info", "gauge", ("version",), "1, with the release of the tap."),
+    Metric("rebalance_tap_open_connections", "gauge", (), "Connections of clients that are open."),
+    Metric("rebalance_tap_connections_total", "counter", (), "Connections of clients since the start."),
+    Metric(
+        "rebalance_tap_unreachable_total",
+        "counter",
+        ("broker",),
+        "Connections turned away because their broker could not be reached.",
+    ),
+    Metric(
+        "rebalance_tap_unreadable_connections_total", "counter", (), "Connections passed on unread: TLS, or not Kafka's protocol."
+    ),
+    Metric("rebalance_tap_frames_total", "counter", (), "Requests and responses of group coordination that were captured."),
+    Metric("rebalance_tap_mirror_up", "gauge", (), "1 while the mirror topic takes records, 0 while they wait or are lost."),
+    Metric("rebalance_tap_written_records_total", "counter", (), "Records that the mirror topic has confirmed, ticks among them."),
+    Metric("rebalance_tap_buffered_records", "gauge", (), "Records that wait for the mirror topic."),
+    Metric("rebalance_tap_buffered_bytes", "gauge", (), "What they take; --buffer-mib bounds it."),
+    Metric("rebalance_tap_lost_records_total", "counter", (), "Records that the mirror topic will never have."),
+)
 
-def as_markdown() -> str:
-    """The table of ``docs/metrics.md``: ``python -m streaming.metrics.table`` prints it."""
+
+def as_markdown(metrics: tuple[Metric, ...] = METRICS) -> str:
+    """A table of ``docs/metrics.md``: ``python -m streaming.metrics.table`` prints both."""
     rows = [
-        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |" for name, kind, labels, text in METRICS
+        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |" for name, kind, labels, text in metrics
     ]
     return "\n".join(["| metric | type | labels | meaning |", "| --- | --- | --- | --- |", *rows])
 
 
 if __name__ == "__main__":
-    print(as_markdown())
+    print(as_markdown(), as_markdown(TAP_METRICS), sep="\n\n")

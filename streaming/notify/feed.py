@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
 from streaming.bounds import bounds_of
-from streaming.sinks.topics import SILENT_LOGGER, SetupError
+from streaming.sinks.clients import Credentials, LastingConsumer
+from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from streaming.config import Kafka
 
 _BATCH: Final = 1000
-_BLIND: Final = (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, KafkaError._SSL)  # noqa: SLF001 - public in all but name
+_BLIND: Final = (KafkaError._ALL_BROKERS_DOWN,)  # noqa: SLF001 - public in all but name
 _LOOK_FOR_PARTITIONS_S: Final = 300.0
 _LOOK_AGAIN_S: Final = 0.1
 
@@ -51,15 +52,14 @@ class Feed:
         self._trouble = trouble
         self._next: dict[tuple[str, int], int] = {}
         self._looked_s = time.monotonic()
-        self._consumer = Consumer(
+        self._consumer = LastingConsumer(
+            Credentials(kafka.for_librdkafka, "the reader of the topics", self._say),
             {
-                **kafka.for_librdkafka(),
                 "group.id": "rebalance-monitor-notify",  # required by the library; no offset is ever committed
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,
-                "error_cb": lambda error: self._say(error.str()) if error.fatal() or error.code() in _BLIND else None,
             },
-            logger=SILENT_LOGGER,
+            on_error=lambda error: self._say(error.str()) if error.fatal() or error.code() in _BLIND else None,
         )
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class Feed:
         """
         try:
             for place in self._found():
-                first, end = bounds_of(self._consumer, place, self._kafka.reach_timeout_s)
+                first, end = bounds_of(self._consumer.client, place, self._kafka.reach_timeout_s)
                 self.ends[place.topic, place.partition] = end
                 self._next[place.topic, place.partition] = first
             self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in self.ends])
@@ -128,7 +128,7 @@ class Feed:
     def _behind(self) -> list[tuple[str, int]]:
         for place in [place for place, end in self.ends.items() if self._next[place] < end]:
             # What a compaction removed at the end is never read; the consumer's position passes it.
-            position = self._consumer.position([TopicPartition(*place)])[0].offset
+            position = self._consumer.client.position([TopicPartition(*place)])[0].offset
             self._next[place] = max(self._next[place], position)
         return [place for place, end in self.ends.items() if self._next[place] < end]
 
@@ -146,7 +146,7 @@ class Feed:
     def _listed(self) -> list[TopicPartition]:
         places = []
         for topic in self._topics:
-            found = self._consumer.list_topics(topic, timeout=self._kafka.reach_timeout_s).topics[topic]
+            found = self._consumer.client.list_topics(topic, timeout=self._kafka.reach_timeout_s).topics[topic]
             if found.error is not None:
                 raise SetupError(f"cannot read the topic {topic}: {found.error.str()}")
             places += [TopicPartition(topic, partition) for partition in found.partitions]
@@ -160,7 +160,7 @@ class Feed:
         for place in new:
             self._next[place.topic, place.partition] = 0
         if new:
-            self._consumer.incremental_assign([TopicPartition(place.topic, place.partition, OFFSET_BEGINNING) for place in new])
+            self._consumer.add([TopicPartition(place.topic, place.partition, OFFSET_BEGINNING) for place in new])
 
     def _say(self, reason: str) -> None:
         if not self.in_trouble:

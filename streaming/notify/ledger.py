@@ -13,15 +13,14 @@ once the position has passed it, or else it would look like something that happe
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from confluent_kafka import Producer
-
 from streaming.notify.notice import Told
-from streaming.sinks.topics import SILENT_LOGGER
+from streaming.sinks.clients import Credentials, LastingProducer, Queued
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from streaming.config import Kafka
 
@@ -90,30 +89,34 @@ class NoLedger:
 class KafkaLedger:
     """Writes the topic. May be used by several threads."""
 
-    def __init__(self, kafka: Kafka, topic: str, findings: str) -> None:
+    def __init__(self, kafka: Kafka, topic: str, findings: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
         self._topic = topic
         self._findings = findings
-        config = {**kafka.for_librdkafka(), "enable.idempotence": True, "linger.ms": 0, "message.timeout.ms": 0}
-        self._producer = Producer(config, logger=SILENT_LOGGER)
+        self._lock = threading.Lock()  # several threads flush
+        self._producer = LastingProducer(Credentials(kafka.for_librdkafka, "the writer of notifications", tell), {"linger.ms": 0})
+        self._producer.start()
 
     def remember(self, receiver: str, told: Mapping[str, Told]) -> None:
         for name, content in told.items():
             self._write(receiver, name, content.as_json())
         if told:
-            self._producer.flush(_FLUSH_S)  # while Kafka is away it stays queued; there are no new findings then either
+            self._flush()  # while Kafka is away it stays queued; there are no new findings then either
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:
         for partition, position in positions.items():
             self._write(receiver, f"{_POSITION}{partition}", {"position": position})
-        if self._producer.flush(_FLUSH_S) == 0:
+        if self._flush():
             for name in forget:
                 self._write(receiver, name, None)
 
     def close(self) -> bool:
         """Wait until everything is written; False when time ran out."""
-        return bool(self._producer.flush(_FLUSH_S) == 0)
+        return self._flush()
 
     def _write(self, receiver: str, what: str, content: dict[str, Any] | None) -> None:
         value = None if content is None else json.dumps(content, separators=(",", ":")).encode()
-        self._producer.produce(self._topic, value, f"{self._findings}/{receiver}/{what}".encode())
-        self._producer.poll(0)
+        self._producer.produce(Queued(self._topic, value, f"{self._findings}/{receiver}/{what}".encode()))
+
+    def _flush(self) -> bool:
+        with self._lock:
+            return self._producer.flush(_FLUSH_S) == 0

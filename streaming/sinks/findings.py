@@ -11,13 +11,14 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status
-from streaming.sinks.topics import SILENT_LOGGER, SetupError
+from streaming.sinks.clients import Credentials, LastingConsumer, LastingProducer, Queued
+from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from streaming.config import Kafka
@@ -38,21 +39,20 @@ class FindingsReader:
     ``open`` holds the open findings by id; ``resolved`` those that the topic still holds, and when that was written, in seconds.
     """
 
-    def __init__(self, kafka: Kafka, topic: str) -> None:
+    def __init__(self, kafka: Kafka, topic: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
         self.open: dict[str, dict[str, Any]] = {}
         self.resolved: dict[str, float] = {}
         self.unreadable = 0  #: records that are no finding
         self._read_to_end: set[int] = set()
         self._topic = topic
-        self._consumer = Consumer(
+        self._consumer = LastingConsumer(
+            Credentials(kafka.for_librdkafka, "the reader of findings", tell),
             {
-                **kafka.for_librdkafka(),
                 "group.id": "rebalance-monitor-reader",  # required by the library; no offset is ever committed
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,
                 "enable.partition.eof": True,
             },
-            logger=SILENT_LOGGER,
         )
 
     def __enter__(self) -> Self:
@@ -61,6 +61,11 @@ class FindingsReader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._consumer.close()
 
+    @property
+    def refused(self) -> str | None:
+        """Why Kafka does not accept the reader; None while it does."""
+        return self._consumer.credentials.refused
+
     def catch_up(self, timeout_s: float) -> None:
         """Read what is there already; none of it is news.
 
@@ -68,7 +73,7 @@ class FindingsReader:
         """
         deadline = time.monotonic() + timeout_s
         try:
-            listed = self._consumer.list_topics(self._topic, timeout=timeout_s).topics[self._topic].partitions
+            listed = self._consumer.client.list_topics(self._topic, timeout=timeout_s).topics[self._topic].partitions
             self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in listed])
         except KafkaException as error:
             raise SetupError(f"cannot read the findings topic {self._topic}: {error.args[0].str()}") from None
@@ -110,9 +115,19 @@ class FindingsReader:
 class FindingsWriter:
     """Publishes findings of the driver itself; what the model finds is written by the query."""
 
-    def __init__(self, kafka: Kafka, topic: str) -> None:
+    def __init__(self, kafka: Kafka, topic: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
         self._topic = topic
-        self._producer = Producer({**kafka.for_librdkafka(), "enable.idempotence": True, "linger.ms": 0}, logger=SILENT_LOGGER)
+        self._producer = LastingProducer(Credentials(kafka.for_librdkafka, "the writer of findings", tell), {"linger.ms": 0})
+        self._producer.start()
+
+    @property
+    def refused(self) -> str | None:
+        """Why Kafka does not accept the writer; None while it does."""
+        return self._producer.credentials.refused
+
+    def tend(self) -> None:
+        """See to what is queued; to be called often."""
+        self._producer.poll(0)
 
     def publish(self, findings: Iterable[Finding]) -> None:
         """Queue findings; :meth:`flush` waits for them."""
@@ -121,13 +136,13 @@ class FindingsWriter:
 
     def publish_json(self, topic: str, key: str, value: dict[str, Any]) -> None:
         """Queue one record of any topic."""
-        self._producer.produce(topic, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), key.encode())
+        self._producer.produce(Queued(topic, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), key.encode()))
         self._producer.poll(0)
 
     def withdraw(self, names: Iterable[str]) -> None:
         """Queue tombstones for findings, by id: the topic's compaction then takes them away."""
         for name in names:
-            self._producer.produce(self._topic, None, name.encode())
+            self._producer.produce(Queued(self._topic, None, name.encode()))
             self._producer.poll(0)
 
     def flush(self, timeout_s: float) -> bool:

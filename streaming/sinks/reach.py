@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from streaming.sinks.trust import why_not_trusted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,6 +24,9 @@ SILENT_LOGGER: Final = logging.getLogger("rebalance-monitor.librdkafka")
 """librdkafka repeats on the terminal what its calls raise anyway."""
 SILENT_LOGGER.addHandler(logging.NullHandler())
 SILENT_LOGGER.propagate = False
+
+NO_TOPIC_BY_ITSELF: Final = {"allow.auto.create.topics": "false"}
+"""A topic that somebody deleted must not come back with the broker's default settings because a client of ours asked for it."""
 
 _FIRST_TRY_S: Final = 1.0
 _CERTAIN_AFTER_S: Final = 2.0
@@ -54,7 +59,7 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
     heard: dict[Trouble, tuple[float, str]] = {}
 
     def hear(error: KafkaError) -> None:
-        trouble = Trouble.TRUST if "SSL routines" in error.str() else _TROUBLES.get(error.code())
+        trouble = trouble_of(error)
         if trouble is not None:
             heard.setdefault(trouble, (time.monotonic(), plain(error.str())))
 
@@ -68,7 +73,7 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
             now, wait_s = time.monotonic(), 2 * wait_s
             refused = next((trouble for trouble in (Trouble.LOGIN, Trouble.TRUST) if trouble in heard), None)
             if refused is not None and (now - heard[refused][0] > _CERTAIN_AFTER_S or now >= deadline):
-                raise UnreachableError(refused, heard[refused][1]) from None
+                raise UnreachableError(refused, explained(properties, refused, heard[refused][1])) from None
             if now >= deadline:
                 raise UnreachableError(Trouble.ABSENT, heard.get(Trouble.ABSENT, (0, error.args[0].str()))[1]) from None
 
@@ -79,11 +84,22 @@ def client(properties: Mapping[str, Any]) -> AdminClient:
     :raises UnreachableError: when librdkafka does not take the properties, or the files that they name.
     """
     try:
-        return AdminClient(dict(properties), logger=SILENT_LOGGER)
+        return AdminClient({**properties, **NO_TOPIC_BY_ITSELF}, logger=SILENT_LOGGER)
     except KafkaException as error:
         raise UnreachableError(Trouble.SETTING, plain(error.args[0].str())) from None
     except (ValueError, TypeError) as error:
         raise UnreachableError(Trouble.SETTING, str(error)) from None
+
+
+def trouble_of(error: KafkaError) -> Trouble | None:
+    """What an error from a client's callback means for its connection; None for one that means nothing."""
+    return Trouble.TRUST if "SSL routines" in error.str() else _TROUBLES.get(error.code())
+
+
+def explained(properties: Mapping[str, Any], trouble: Trouble, reason: str) -> str:
+    """The reason with what librdkafka leaves out: which certificate is not accepted, and why."""
+    found = why_not_trusted(properties) if trouble is Trouble.TRUST else None
+    return reason if found is None else f"{found}: {reason}"
 
 
 _TROUBLES: Final = {

@@ -371,6 +371,7 @@ def test_both_clients_get_the_same_security(tmp_path):
         "ssl.key.location": str(client.key),
         "socket.keepalive.enable": "true",
         "socket.timeout.ms": "1000",
+        "allow.auto.create.topics": "false",
     }
     assert kafka.for_spark() == {
         "kafka.bootstrap.servers": "k:1",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from streaming.metrics.settings import DEFAULT_LISTEN
-from streaming.metrics.table import METRICS, as_markdown
+from streaming.metrics.table import METRICS, TAP_METRICS, as_markdown
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "metrics.md"
@@ -19,7 +19,7 @@ PROMETHEUS = ROOT / "deploy" / "prometheus"
 DASHBOARD = ROOT / "deploy" / "grafana" / "rebalance-monitor.json"
 SERIES = {
     name
-    for metric in METRICS
+    for metric in (*METRICS, *TAP_METRICS)
     for name in (
         [f"{metric.name}{suffix}" for suffix in ("_bucket", "_count", "_sum")]
         if metric.kind in {"histogram", "summary"}
@@ -45,14 +45,15 @@ def queries():
 
 
 def test_the_table_is_the_one_that_the_code_makes():
-    assert as_markdown() in DOCUMENT.read_text(), "put in what 'python -m streaming.metrics.table' prints"
+    for metrics in (METRICS, TAP_METRICS):
+        assert as_markdown(metrics) in DOCUMENT.read_text(), "put in what 'python -m streaming.metrics.table' prints"
 
 
 @pytest.mark.parametrize("path", [DOCUMENT, DASHBOARD, *sorted(PROMETHEUS.iterdir())], ids=lambda path: path.name)
 def test_no_metric_is_named_that_is_not_served(path):
     named = set(re.findall(r"\brebalance_[a-z_]+", path.read_text()))
     assert named
-    assert named <= SERIES | {metric.name for metric in METRICS}
+    assert named <= SERIES | {metric.name for metric in (*METRICS, *TAP_METRICS)}
 
 
 def test_the_port_in_the_documents_is_the_default():

@@ -11,9 +11,11 @@ from pydantic import ValidationError
 
 from streaming.metrics.board import Board
 from streaming.metrics.collector import Collector
-from streaming.metrics.endpoint import _listen
+from streaming.metrics.server import opened
 from streaming.metrics.settings import Address, Metrics, parse_address
 from streaming.sinks.topics import SetupError
+
+WRITTEN = {"option": "metrics.listen", "remedy": "set another port"}
 
 
 @pytest.mark.parametrize(
@@ -51,30 +53,24 @@ def registry():
 
 
 def test_any_free_port_may_be_asked_for(registry):
-    server = _listen(Metrics(listen="127.0.0.1:0"), registry)
-    try:
-        host, port = server.server_address[:2]
-        with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
+    with opened("127.0.0.1:0", registry, **WRITTEN) as url:
+        with urllib.request.urlopen(url, timeout=10) as answer:
             said = answer.read().decode()
         assert "rebalance_monitor_up 0.0" in said
-        with urllib.request.urlopen(f"http://{host}:{port}/metrics?name[]=rebalance_monitor_up", timeout=10) as answer:
+        with urllib.request.urlopen(f"{url}?name[]=rebalance_monitor_up", timeout=10) as answer:
             only = answer.read().decode()
         assert [line for line in only.splitlines() if not line.startswith("#")] == ["rebalance_monitor_up 0.0"]
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_a_port_that_is_taken_is_said_with_the_remedy(registry):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(SetupError) as refused:
-            _listen(Metrics(listen=listen), registry)
-    assert str(refused.value) == (
-        f"metrics.listen: {listen} is in use, by another monitor perhaps; set another port, or metrics.enabled = false"
-    )
+        with pytest.raises(SetupError) as refused, opened(listen, registry, **WRITTEN):
+            pass
+    assert str(refused.value) == f"metrics.listen: {listen} is in use, by another one perhaps; set another port"
 
 
 def test_an_address_that_is_not_this_machines_is_said(registry):
-    with pytest.raises(SetupError, match=r"metrics\.listen: cannot listen on 192\.0\.2\.1:19930: "):
-        _listen(Metrics(listen="192.0.2.1:19930"), registry)
+    refused = pytest.raises(SetupError, match=r"metrics\.listen: cannot listen on 192\.0\.2\.1:19930: ")
+    with refused, opened("192.0.2.1:19930", registry, **WRITTEN):
+        pass

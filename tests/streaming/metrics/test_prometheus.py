@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from streaming.metrics.board import GROUPS
 from streaming.metrics.collector import Collector
-from streaming.metrics.endpoint import _listen
+from streaming.metrics.server import opened
 from streaming.metrics.settings import Metrics
 from tests.real.harness import wait_for
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus
@@ -32,14 +33,12 @@ def watched():
 def prometheus(watched, tmp_path_factory):
     registry = CollectorRegistry()
     registry.register(Collector(watched.board, Metrics()))
-    server = _listen(Metrics(listen="127.0.0.1:0"), registry)
-    running = Prometheus(tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{server.server_address[1]}")
-    try:
-        yield running
-    finally:
-        running.close()
-        server.shutdown()
-        server.server_close()
+    with opened("127.0.0.1:0", registry, option="listen", remedy="") as url:
+        running = Prometheus(tmp_path_factory.mktemp("prometheus"), urlsplit(url).netloc)
+        try:
+            yield running
+        finally:
+            running.close()
 
 
 def test_it_is_told_what_the_model_knows(prometheus, watched):
