@@ -26,10 +26,12 @@ from coordinator_model.wire.record import HEADER_NAME
 from streaming.bounds import bounds_of
 from streaming.mirror.captures import CaptureError, Source, opened, packets
 from streaming.mirror.pcap import CaptureReader, in_order
-from streaming.mirror.producer import DEFAULT_TOPIC, KafkaSink, MirrorError, create_topic, topic_partitions
+from streaming.mirror.producer import DEFAULT_TOPIC, KafkaSink
 from streaming.mirror.record_file import RecordFile
-from streaming.mirror.tap_cli import read_producer_config
+from streaming.mirror.tap_cli import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
+from streaming.mirror.topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
 from streaming.replay_cli import STDIN, ReplayError, fail, progress_of, source_of, told_of_capture
+from streaming.sinks.reach import NO_TOPIC_BY_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,8 +64,10 @@ def mirror(
     ] = None,
     topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
     cluster: Annotated[str, typer.Option(help="Name of the watched cluster in records and findings.")] = "",
-    create: Annotated[bool, typer.Option("--create-topic", help="Create the mirror topic if it does not exist.")] = False,
-    partitions: Annotated[int, typer.Option(min=1, help="Partitions of a topic that is created; fixed for its life.")] = 4,
+    create: Create = False,
+    partitions: Partitions = PARTITIONS,
+    replication_factor: ReplicationFactor = -1,
+    retention_hours: RetentionHours = RETENTION_HOURS,
     producer_config: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE|KEY=VALUE", help="librdkafka properties for the producer, or a properties file of them."),
@@ -80,9 +84,13 @@ def mirror(
     console = Console(stderr=True, highlight=False)
     try:
         config = {**read_producer_config(producer_config or []), "bootstrap.servers": bootstrap_server}
-        if create and create_topic(config, topic, partitions):
-            console.print(f"created topic {topic} with {partitions} partitions", soft_wrap=True)
-        sink = KafkaSink({"client.id": "rebalance-monitor-mirror", **config}, topic=topic, cluster=cluster)
+        sink = KafkaSink(
+            {"client.id": "rebalance-monitor-mirror", **config},
+            topic=topic,
+            cluster=cluster,
+            wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create else None,
+            tell=lambda sentence: console.print(sentence, soft_wrap=True, markup=False),
+        )
     except MirrorError as error:
         fail(error)
     notes: list[str] = []
@@ -100,7 +108,7 @@ def mirror(
         console.print(note, style="dim", soft_wrap=True, markup=False)
     if why is not None:
         fail(ReplayError(f"the capture {why}"))
-    console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost + unsent:,} lost", soft_wrap=True)
+    console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost:,} lost", soft_wrap=True)
     if unsent:
         fail(MirrorError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
 
@@ -210,7 +218,8 @@ def record(
             with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):
                 _Recording(config, from_topic, last).copy(target, console, follow=follow)
         except KafkaException as error:
-            fail(MirrorError(f"topic {from_topic!r} cannot be read: {error.args[0].str()}; {file} has {target.records:,} records"))
+            why = not_readable(config, from_topic, error.args[0])
+            fail(MirrorError(f"topic {from_topic!r} cannot be read: {why}; {file} has {target.records:,} records"))
         except OSError as error:
             fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
     console.print(f"{target.records:,} records of topic {from_topic} written to {file}", soft_wrap=True)
@@ -228,6 +237,7 @@ class _Recording:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "log.connection.close": False,
+                **NO_TOPIC_BY_ITSELF,
             }
         )
         self._since_ms = None if last_minutes is None else int((time.time() - last_minutes * 60) * 1000)

@@ -1,7 +1,8 @@
 """Writes mirror records to their topic, and says so when it could not.
 
-The capturer must never wait for the mirror's cluster: it stands in the path of the clients. So records go into a bounded buffer;
-when that is full they are counted instead, and once there is room again a ``gap`` record to every partition says how many are
+The capturer must never wait for the mirror's cluster: it stands in the path of the clients. So records go into a bounded buffer, from
+which they leave once Kafka has confirmed them: a cluster that is away, refuses the login or has taken a right away costs nothing until
+the buffer is full. Then records are counted instead, and once there is room again a ``gap`` record to every partition says how many are
 missing, before any later record.
 
 The traps: a gap told while the buffer is still nearly full would be followed at once by the next loss, hence the wait for half of
@@ -10,51 +11,50 @@ it; and librdkafka reports a record's fate on the thread that polls, hence the l
 
 from __future__ import annotations
 
-import contextlib
 import logging
+import math
 import threading
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import NewTopic
+from confluent_kafka import KafkaError, KafkaException
 
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, pack_envelope, pack_loss
-from streaming.sinks.reach import Trouble, UnreachableError, reach
+from streaming.mirror.losses import added
+from streaming.mirror.topic import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
+from streaming.sinks.clients import EVERY_PARTITION, Credentials, LastingProducer, Queued, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from confluent_kafka.admin import AdminClient
+    from streaming.mirror.losses import LossFile
 
 DEFAULT_TOPIC: Final = "rebalance-mirror"
 
+__all__ = ["DEFAULT_TOPIC", "KafkaSink", "MirrorAwayError", "MirrorError", "MirrorSink", "create_topic", "topic_partitions"]
+
 log = logging.getLogger(__name__)
 
-_silent = logging.getLogger(f"{__name__}.librdkafka")
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False
-
-# What a buffered record costs beside its value: envelope, key and librdkafka's own bookkeeping.
-_OVERHEAD: Final = 512
+# What a buffered record costs beside its value: envelope, key, and the bookkeeping of the queue and of librdkafka.
+_OVERHEAD: Final = 768
 
 _ALWAYS: Final[dict[str, Any]] = {
-    "enable.idempotence": True,
     "acks": "all",
     "partitioner": "murmur2_random",  # as Java's: other producers of the same topic agree on the partition of a group
-    # A record waits as long as its cluster is away: what is lost is then one stretch of time, at the end of the buffer.
-    "message.timeout.ms": 0,
-    # The buffer is bounded here, where the loss is counted, so librdkafka's own bounds must lie above.
-    "queue.buffering.max.messages": 0,
-    "queue.buffering.max.kbytes": 2**31 - 1,
 }
 _BY_DEFAULT: Final[dict[str, Any]] = {
     "client.id": "rebalance-monitor-tap",
+    "compression.type": "zstd",
     "linger.ms": 5,
     "reconnect.backoff.max.ms": 1000,
     "log.connection.close": False,
 }
+
+_SAY_EVERY_S: Final = 60.0
+_SAY_OTHER_S: Final = 5.0
+_NOTE_EVERY_S: Final = 5.0
+_STALLED_S: Final = 10.0
+_TRY_EVERY_S: Final = 5.0
 
 
 class MirrorSink(Protocol):
@@ -64,94 +64,138 @@ class MirrorSink(Protocol):
         """Take one record; never blocks, never raises. A record without a group is for every partition."""
 
 
-class MirrorError(Exception):
-    """The mirror topic cannot be used; the message is one sentence that names it and the remedy."""
-
-
-class MirrorAwayError(MirrorError):
-    """The mirror's cluster does not answer; it may later."""
-
-
 class KafkaSink:
     """A :class:`MirrorSink` that produces to the mirror topic.
 
-    :param config: librdkafka properties, ``bootstrap.servers`` among them.
+    :param config: librdkafka properties, ``bootstrap.servers`` among them; or what reads them, again whenever Kafka refuses the client.
     :param buffer_bytes: bound of what is held while the mirror's cluster does not take it.
     :param buffer_records: the same bound, counted in records.
+    :param wanted: create the topic like this if it does not exist, and say how it differs if it does.
+    :param losses: where to keep what is lost at the end, and what the sink before this one lost at its end.
+    :param tell: called with one sentence whenever it changes whether the mirror is written.
     :raises MirrorError: when the cluster does not answer or the topic does not exist.
     """
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
         *,
         topic: str = DEFAULT_TOPIC,
         cluster: str = "",
         buffer_bytes: int = 64 * 2**20,
         buffer_records: int = 500_000,
         timeout_s: float = 10.0,
+        wanted: MirrorTopic | None = None,
+        losses: LossFile | None = None,
+        tell: Callable[[str], None] = log.warning,
     ) -> None:
-        self._config = {**_BY_DEFAULT, **config, **_ALWAYS}
+        self._read: Callable[[], Mapping[str, Any]] = config if callable(config) else lambda: config
         self._topic = topic
         self._cluster = cluster
         self._buffer_bytes = buffer_bytes
         self._buffer_records = buffer_records
-        self.partitions = topic_partitions(config, topic, timeout_s=timeout_s)
-        self._lock = threading.Lock()
+        self._timeout_s = timeout_s
+        self._wanted = wanted
+        self._losses = losses
+        self._tell = tell
+        self._producer = LastingProducer(
+            Credentials(lambda: {**self._read(), **_ALWAYS}, "the mirror's producer", tell),
+            _BY_DEFAULT,
+            reported=self._reported,
+            on_error=self._hear,
+        )
+        self._lock = self._producer.lock
+        self.partitions: int | None = None  #: of the mirror topic; None as long as its cluster has not answered
         self._buffered_bytes = 0
         self._buffered_records = 0
-        self._pending_loss: Loss | None = None  # not yet told
-        self._told_loss: Loss | None = None  # told, and not yet heard by every partition
-        self._untold = 0  # its copies that are on their way
-        self._reachable = True
-        self._fatal = False
-        self._closing = False
+        self._pending_loss: Loss | None = None  # not yet in the queue
+        self._answers = True
+        self._config: Mapping[str, Any] = {}
+        self._away: str | None = None  # why the topic could not be looked up
+        self._oldest: Queued | None = None
+        self._oldest_since = 0.0
+        self._said: str | None = ""  # the trouble that was said last; "" before anything was
+        self._said_at = -math.inf
+        self._noted_at = -math.inf
+        self._written_then = 0  # as long as there was trouble
+        self._gaps = 0  # in the queue
         self.written = 0  #: records that the topic has
         self.lost = 0  #: records that it will never have
-        self._producer = self._new_producer()
-        self._poller = threading.Thread(target=self._poll, name="mirror-producer", daemon=True)
-        self._poller.start()
+        if losses is not None and (before := losses.read()) is not None:
+            self._pending_loss = before
+            self._tell(f"{before.records} records were lost when the capture before this one ended; every partition is told")
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="mirror-producer", daemon=True)
+        self._begin()
+        self._thread.start()
+
+    def _begin(self) -> None:
+        self._connect()
 
     @property
     def buffered(self) -> int:
         """Records that are on their way."""
         return self._buffered_records
 
+    @property
+    def buffered_bytes(self) -> int:
+        """What they take."""
+        return self._buffered_bytes
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is written now; None while it is."""
+        held, refused = self._producer.held, self._producer.credentials.refused
+        if self._away is not None:
+            return self._away
+        if refused is not None:
+            return f"Kafka refuses the connection ({refused})"
+        if held is not None:
+            return not_taken(self._config, self._topic, held)
+        if not self._answers:
+            return f"the mirror's cluster ({self._config.get('bootstrap.servers')}) does not answer"
+        if self._oldest is not None and time.monotonic() - self._oldest_since > _STALLED_S:
+            return f"the mirror's cluster has not confirmed the oldest record for more than {_STALLED_S:.0f} s"
+        return None
+
     def write(self, record: MirrorRecord) -> None:
-        """Produce the record, or count it as lost when there is no room for it."""
+        """Queue the record, or count it as lost when there is no room for it."""
         with self._lock:
             if self._pending_loss is not None:
-                room = self._tell_loss(record.at_us)
+                room = self._queue_loss(record.at_us)
             else:
-                copies = self.partitions if record.group is None else 1
+                copies = self._copies(record.group)
                 room = self._has_room(copies, copies * len(record.frame), 1.0)
             if room:
-                self._produce(record)
-            else:
-                self._lose(record.kind, len(record.frame), record.at_us, "its buffer is full")
-
-    def inherit(self, loss: Loss) -> None:
-        """Tell a loss from before this sink was there, before the next record."""
-        with self._lock:
-            self._pending_loss = added(self._pending_loss, loss)
-            self.lost += loss.records
+                self._queue(record, _loss_of(record))
+            elif record.kind is not Kind.TICK:  # the next one tells the same
+                self._lose(_loss_of(record), "its buffer is full")
 
     def close(self, timeout_s: float = 10.0) -> int:
         """Flush what is buffered; returns how many records could not be delivered in time and are lost without a gap record."""
         with self._lock:
             if self._pending_loss is not None:
-                self._tell_loss(self._pending_loss.to_us)
-        self._closing = True
-        self._poller.join()
-        with contextlib.suppress(KafkaException):
-            self._producer.flush(timeout_s)
-        unsent = self._buffered_records + (self._pending_loss.records if self._pending_loss else 0)
-        if self._buffered_records:
-            self._producer.purge()
-            self._producer.flush(1.0)
-        return unsent
+                self._queue_loss(self._pending_loss.to_us)
+        self._stop.set()
+        if self.partitions is not None:
+            self._thread.join()
+            deadline = time.monotonic() + timeout_s
+            while self._unwritten() is not None and (left_s := deadline - time.monotonic()) > 0:
+                self._producer.poll(min(0.1, left_s))
+            self._producer.flush(min(1.0, max(0.0, deadline - time.monotonic())))
+        unwritten = self._unwritten()
+        if self._losses is not None:
+            self._losses.write(unwritten)
+        self.lost += sum(
+            1 for record in self._producer.queued() if record.about is not None and record.partition != EVERY_PARTITION
+        )
+        self._producer.close()
+        return 0 if unwritten is None else unwritten.records
 
     # --- inside: the caller holds the lock ---------------------------------------------------------------------------
+
+    def _copies(self, group: str | None) -> int:
+        return (self.partitions or 1) if group is None else 1
 
     def _has_room(self, records: int, size: int, share: float) -> bool:
         return (
@@ -159,14 +203,14 @@ class KafkaSink:
             and self._buffered_bytes + size + records * _OVERHEAD <= self._buffer_bytes * share
         )
 
-    def _tell_loss(self, at_us: int) -> bool:
-        """Produce the gap records if the buffer has emptied enough for it to be worth while."""
+    def _queue_loss(self, at_us: int) -> bool:
+        """Queue the gap records if the buffer has emptied enough for it to be worth while."""
         loss = self._pending_loss
         assert loss is not None
-        if not self._has_room(self.partitions, 0, 0.5):
+        if not self._has_room(self._copies(None), 0, 0.5):
             return False
-        self._pending_loss, self._told_loss = None, added(self._told_loss, loss)
-        self._untold += self.partitions
+        self._pending_loss = None
+        self._gaps += 1
         gap = MirrorRecord(
             partition=-1,
             offset=-1,
@@ -187,179 +231,130 @@ class KafkaSink:
             queued_behind=0,
             frame=pack_loss(loss),
         )
-        self._produce(gap, tells_loss=True)
-        return self._pending_loss is None
+        self._queue(gap, loss)
+        return True
 
-    def _produce(self, record: MirrorRecord, *, tells_loss: bool = False) -> None:
-        key = None if record.group is None else record.group.encode(errors="replace")
-        headers: list[tuple[str, str | bytes | None]] = [(HEADER_NAME, pack_envelope(record))]
-        # librdkafka's own report of a record that failed may lack its time and value.
-        delivered = partial(self._delivered, None if tells_loss else record.kind, len(record.frame), record.at_us)
-        for partition in range(self.partitions) if record.group is None else (-1,):
-            try:
-                self._producer.produce(
-                    self._topic,
-                    value=record.frame,
-                    key=key,
-                    partition=partition,
-                    timestamp=record.at_us // 1000,
-                    headers=headers,
-                    on_delivery=delivered,
-                )
-            except (KafkaException, BufferError) as error:
-                self._failed(None if tells_loss else record.kind, len(record.frame), record.at_us, _reason(error))
-            else:
-                self._buffered_records += 1
-                self._buffered_bytes += len(record.frame) + _OVERHEAD
-
-    def _failed(self, kind: Kind | None, size: int, at_us: int, why: str) -> None:
-        """A record was taken and does not arrive after all; None stands for one that tells a loss."""
-        if kind is not None:
-            self._lose(kind, size, at_us, why)
-            return
-        self._untold -= 1
-        if self._told_loss is not None:  # better told twice to some partitions than not at all to one
-            self._pending_loss = added(self._pending_loss, self._told_loss)
-            self._told_loss = None
-
-    def _lose(self, kind: Kind, size: int, at_us: int, why: str) -> None:
-        if kind is Kind.TICK:
-            return  # the next one tells the same
-        if self._pending_loss is None:
-            log.error(
-                "frames are lost between capture and topic %s from now on: %s; the clients' traffic goes on", self._topic, why
+    def _queue(self, record: MirrorRecord, loss: Loss | None) -> None:
+        """:param loss: what is lost if the topic never takes it."""
+        every = record.group is None
+        self._buffered_records += 1
+        self._buffered_bytes += len(record.frame) + _OVERHEAD
+        self._producer.produce(
+            Queued(
+                self._topic,
+                record.frame,
+                None if record.group is None else record.group.encode(errors="replace"),
+                EVERY_PARTITION if every else -1,
+                record.at_us // 1000,
+                [(HEADER_NAME, pack_envelope(record))],
+                loss,
             )
-        self.lost += 1
-        self._pending_loss = added(self._pending_loss, Loss(1, size, at_us, at_us))
-
-    # --- inside: the polling thread ----------------------------------------------------------------------------------
-
-    def _poll(self) -> None:
-        while not self._closing:
-            self._producer.poll(0.1)
-            if self._fatal:
-                self._renew()
-
-    def _delivered(self, kind: Kind | None, size: int, at_us: int, error: KafkaError | None, _: Message) -> None:
-        with self._lock:
-            self._buffered_records -= 1
-            self._buffered_bytes -= size + _OVERHEAD
-            if error is not None:
-                if not self._closing:
-                    self._failed(kind, size, at_us, error.str())
-                return
-            self.written += 1
-            if not self._reachable:
-                self._reachable = True
-                log.warning("the mirror's cluster answers again")
-            if kind is None:
-                self._heard()
-
-    def _heard(self) -> None:
-        self._untold -= 1
-        if self._untold == 0 and self._told_loss is not None:
-            loss, self._told_loss = self._told_loss, None
-            log.warning(
-                "%d frames (%d bytes) were lost; every partition of topic %s says so", loss.records, loss.bytes, self._topic
-            )
-
-    def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._fatal = True
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._reachable:  # noqa: SLF001 - librdkafka's local codes are named so
-            self._reachable = False
-            log.error("the mirror's cluster (%s) does not answer: frames are buffered", self._config["bootstrap.servers"])
-
-    def _renew(self) -> None:
-        """An idempotent producer that met a fatal error takes no record any more; what it still holds is lost."""
-        log.error("the mirror's producer met a fatal error and is replaced")
-        with self._lock:
-            old, self._producer, self._fatal = self._producer, self._new_producer(), False
-        old.purge()
-        old.flush(5)
-
-    def _new_producer(self) -> Producer:
-        try:
-            return Producer({**self._config, "error_cb": self._on_error}, logger=_silent)
-        except (KafkaException, ValueError, TypeError) as error:
-            raise MirrorError(f"the mirror's producer configuration is not accepted: {_reason(error)}") from None
-
-
-def added(one: Loss | None, other: Loss) -> Loss:
-    """Both losses as one."""
-    if one is None:
-        return other
-    return Loss(one.records + other.records, one.bytes + other.bytes, min(one.from_us, other.from_us), max(one.to_us, other.to_us))
-
-
-def create_topic(config: Mapping[str, Any], topic: str, partitions: int, *, timeout_s: float = 10.0) -> bool:
-    """Create the mirror topic unless it exists; returns whether it was created.
-
-    Its number of partitions is fixed for its life: the job keeps one model for each.
-
-    :raises MirrorError: when the cluster does not answer or refuses.
-    """
-    admin = _reached(config, timeout_s)
-    # Replication is left to the broker's default (-1): the operator has chosen it there.
-    future = admin.create_topics([NewTopic(topic, partitions, replication_factor=-1)], operation_timeout=timeout_s)[topic]
-    try:
-        future.result(timeout_s)
-    except KafkaException as error:
-        code = error.args[0].code()
-        if code == KafkaError.TOPIC_ALREADY_EXISTS:
-            return False
-        raise MirrorError(f"cannot create topic {topic!r} on {_where(config)}: {_reason(error)}") from None
-    except TimeoutError:
-        raise MirrorAwayError(_unreachable(config)) from None
-    deadline = time.monotonic() + timeout_s
-    while True:  # a topic just created is not known to every broker at once
-        try:
-            topic_partitions(config, topic, timeout_s=timeout_s)
-        except MirrorError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return True
-
-
-def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float = 10.0) -> int:
-    """How many partitions the mirror topic has.
-
-    :raises MirrorError: when the cluster does not answer or has no such topic.
-    """
-    admin = _reached(config, timeout_s)
-    try:
-        found = admin.list_topics(topic, timeout=timeout_s).topics[topic]
-    except KafkaException as error:
-        raise MirrorAwayError(f"{_unreachable(config)} ({_reason(error)})") from None
-    if found.error is not None or not found.partitions:
-        raise MirrorError(
-            f"topic {topic!r} does not exist on {_where(config)} ({found.error.str() if found.error else 'no partitions'}): "
-            f"start with --create-topic --partitions N, or run "
-            f"`kafka-topics.sh --bootstrap-server {_where(config)} --create --topic {topic} --partitions 4`"
         )
-    return len(found.partitions)
+
+    def _reported(self, record: Queued, error: KafkaError | None) -> None:
+        self._buffered_records -= 1
+        self._buffered_bytes -= len(record.value or b"") + _OVERHEAD
+        loss: Loss | None = record.about
+        tells_loss = loss is not None and record.partition == EVERY_PARTITION
+        self._gaps -= tells_loss
+        if error is not None:
+            if loss is not None:
+                self._lose(loss, error.str())
+            return
+        self.written += self.partitions or 1 if record.partition == EVERY_PARTITION else 1
+        self._answers = True
+        if loss is not None and tells_loss:
+            self._tell(f"{loss.records} frames ({loss.bytes} bytes) were lost; every partition of topic {self._topic} says so")
+
+    def _lose(self, loss: Loss | None, why: str) -> None:
+        if loss is None:
+            return
+        if self._pending_loss is None:
+            self._tell(f"frames are lost between capture and topic {self._topic} from now on: {why}; the clients' traffic goes on")
+        self.lost += loss.records
+        self._pending_loss = added(self._pending_loss, loss)
+
+    def _unwritten(self) -> Loss | None:
+        """What would be lost if it all ended now."""
+        with self._lock:
+            total = self._pending_loss
+            for record in self._producer.queued():
+                if record.about is not None:
+                    total = added(total, record.about)
+            return total
+
+    # --- inside: a thread of its own ---------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                if self.partitions is None:
+                    self._try()
+                else:
+                    self._producer.poll(0.1)
+                self._look()
+            except Exception:  # without this thread nothing would be written or said any more
+                log.exception("the mirror's producer failed, and goes on")
+                self._stop.wait(_TRY_EVERY_S)
+
+    def _try(self) -> None:
+        try:
+            self._connect()
+        except MirrorError as error:
+            self._away = str(error)
+            self._look()
+            self._stop.wait(_TRY_EVERY_S)
+
+    def _connect(self) -> None:
+        self._config = config = self._read()
+        if self._wanted is not None:
+            for sentence in self._wanted.provide(config, self._topic, timeout_s=self._timeout_s):
+                self._tell(sentence)
+        partitions = topic_partitions(config, self._topic, timeout_s=self._timeout_s)
+        self._producer.partitions = partitions
+        try:
+            self._producer.start()
+        except (KafkaException, ValueError, TypeError, OSError) as error:
+            raise MirrorError(f"the mirror's producer configuration is not accepted: {reason_of(error)}") from None
+        self.partitions, self._away = partitions, None
+
+    def _hear(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's local codes are named so
+            self._answers = False
+
+    def _look(self) -> None:
+        """Say what is the case, when it changes and then now and then; keep what would be lost while nothing is written."""
+        now = time.monotonic()
+        oldest = self._producer.oldest()
+        if oldest is not self._oldest:
+            self._oldest, self._oldest_since = oldest, now
+        trouble = self.trouble
+        if trouble is not None:
+            self._written_then = self.written
+        elif self.written <= self._written_then:
+            return  # whether the trouble is over is not known before something is confirmed
+        if self._is_news(trouble, now - self._said_at):
+            self._tell(self._case(trouble))
+            self._said, self._said_at = trouble, now
+        if self._losses is not None and now - self._noted_at >= _NOTE_EVERY_S:
+            self._noted_at = now
+            if trouble is not None or self._pending_loss is not None:
+                self._losses.write(self._unwritten())
+            elif not self._gaps:
+                self._losses.write(None)
+
+    def _is_news(self, trouble: str | None, said_ago_s: float) -> bool:
+        if trouble is None or self._said is None:
+            return trouble is not self._said
+        return said_ago_s >= (_SAY_EVERY_S if trouble == self._said else _SAY_OTHER_S)
+
+    def _case(self, trouble: str | None) -> str:
+        if trouble is not None:
+            waiting = f"{self._buffered_records} records wait in the buffer, {self.lost} are lost"
+            return f"clients pass, but nothing is mirrored: {trouble}; {waiting}"
+        again = " again" if self._said else ""
+        return f"mirroring to topic {self._topic}{again}, {self.partitions} partitions"
 
 
-def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
-    try:
-        admin, _ = reach({**config, "log.connection.close": False}, timeout_s)
-    except UnreachableError as error:
-        if error.trouble is Trouble.SETTING:
-            raise MirrorError(f"the mirror's configuration is not accepted: {error}") from None
-        raise MirrorAwayError(f"{_unreachable(config)} ({error})") from None
-    return admin
-
-
-def _unreachable(config: Mapping[str, Any]) -> str:
-    return f"the mirror's cluster does not answer at {_where(config)}: check --bootstrap-server and its security settings"
-
-
-def _where(config: Mapping[str, Any]) -> str:
-    return str(config.get("bootstrap.servers", "an unnamed cluster (no bootstrap.servers)"))
-
-
-def _reason(error: Exception) -> str:
-    inner = error.args[0] if error.args else error
-    return inner.str() if isinstance(inner, KafkaError) else str(inner)
+def _loss_of(record: MirrorRecord) -> Loss | None:
+    return None if record.kind is Kind.TICK else Loss(1, len(record.frame), record.at_us, record.at_us)

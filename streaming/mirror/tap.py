@@ -16,7 +16,8 @@ import os
 import re
 import socket
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from coordinator_model.wire.record import Kind, MirrorRecord
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 TICK_S: Final = 1.0
 DIAL_TIMEOUT_S: Final = 10.0
+SAY_EVERY_S: Final = 60.0
 
 # A clock set back by less than this stands still until it has caught up; a bigger step is believed.
 _STEP_BACK_US: Final = 5_000_000
@@ -76,9 +78,18 @@ class TapStats:
 
     open_connections: int = 0
     connections: int = 0
-    unreachable: int = 0  #: connections that ended at once because their broker could not be reached
+    unreachable: Counter[str] = field(default_factory=Counter)  #: connections turned away since their broker was away, by broker
     opaque: int = 0  #: connections that could not be followed (TLS, not Kafka)
     frames: int = 0  #: requests and responses mirrored
+
+
+@dataclass(slots=True)
+class _Outage:
+    """A broker that cannot be reached, by the monotonic clock."""
+
+    since: float
+    said_at: float
+    turned_away: int
 
 
 class Tap:
@@ -107,6 +118,7 @@ class Tap:
         self._last_us = 0
         self._servers: list[asyncio.Server] = []
         self._bridges: set[_Bridge] = set()
+        self._outages: dict[str, _Outage] = {}
         self._ticker: asyncio.Handle | None = None
         self._all_ended: asyncio.Future[None] | None = None
 
@@ -114,6 +126,11 @@ class Tap:
     def addresses(self) -> list[str]:
         """The ``host:port`` of each listener, as bound."""
         return [_written(*server.sockets[0].getsockname()[:2]) for server in self._servers]
+
+    @property
+    def brokers(self) -> list[str]:
+        """The ``host:port`` of each broker that it stands before."""
+        return sorted({listener.broker for listener in self._listeners})
 
     async def start(self) -> Self:
         """Listen.
@@ -223,6 +240,32 @@ class Tap:
             on_opaque=opaque,
         )
 
+    def not_reached(self, listener: Listener, why: str) -> None:
+        """A client is turned away: said at once, and then once a minute with a count, for clients try again many times a second."""
+        broker, now = listener.broker, time.monotonic()
+        self.stats.unreachable[broker] += 1
+        outage = self._outages.get(broker)
+        if outage is None:
+            self._outages[broker] = _Outage(now, now, 1)
+            log.warning("broker %s cannot be reached: %s; its clients are turned away until it can", broker, why)
+            return
+        outage.turned_away += 1
+        if now - outage.said_at >= SAY_EVERY_S:
+            outage.said_at = now
+            log.warning(
+                "broker %s has not been reached for %.0f s: %s; %d connections were turned away",
+                *(broker, now - outage.since, why, outage.turned_away),
+            )
+
+    def reached(self, listener: Listener) -> None:
+        """A connection to the broker is there."""
+        outage = self._outages.pop(listener.broker, None)
+        if outage is not None:
+            log.warning(
+                "broker %s is reached again after %.0f s; %d connections were turned away meanwhile",
+                *(listener.broker, time.monotonic() - outage.since, outage.turned_away),
+            )
+
     def ended(self, bridge: _Bridge) -> None:
         """Both sides of a connection are gone."""
         if bridge not in self._bridges:
@@ -268,13 +311,13 @@ class _Bridge:
                     lambda: _BrokerSide(self), self._listener.broker_host, self._listener.broker_port
                 )
         except (OSError, TimeoutError) as error:
-            self._tap.stats.unreachable += 1
-            log.warning("broker %s cannot be reached: %s", self._listener.broker, str(error) or "timed out")
+            self._tap.not_reached(self._listener, str(error) or "timed out")
             self.end()
 
     def broker_connected(self, transport: asyncio.Transport) -> None:
         self.broker = transport
         _keep_alive(transport)
+        self._tap.reached(self._listener)
         if self.client is None:
             transport.abort()
         else:

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
+from itertools import islice
 
 import pytest
 from confluent_kafka import Consumer
@@ -56,24 +58,27 @@ def test_it_mirrors_until_it_is_told_to_stop(tapped_broker, tmp_path, number):
         text=True,
     ) as process:
         assert process.stderr is not None
-        said = [process.stderr.readline() for _ in range(3)]
-        assert said == [
-            f"tap: created topic {topic} with 2 partitions\n",
+        said = list(islice((line for line in process.stderr if "connections open" not in line), 3))
+        assert sorted(said) == [
+            f"tap: created topic {topic} with 2 partitions, kept for 72 h\n",
             f"tap: listening on {_advertised(tapped_broker)} for broker {tapped_broker.address()}\n",
             f"tap: mirroring to topic {topic}, 2 partitions\n",
         ]
+        assert said[2] == f"tap: mirroring to topic {topic}, 2 partitions\n"
         consumer = Consumer({"bootstrap.servers": _advertised(tapped_broker), "group.id": topic, "log_level": 0})
         consumer.subscribe(["data"])
         wait_for(lambda: consumer.poll(0.1) or consumer.assignment(), "the group forms")
         status = next(line for line in process.stderr if "open" in line and " 0 frames" not in line)
-        assert re.fullmatch(r"tap: \d+ connections open of \d+, \d+ frames mirrored, 0 lost(, \d+ buffered)?\n", status)
+        assert re.fullmatch(
+            r"tap: \d+ connections open of \d+, \d+ frames captured, \d+ records written, 0 lost(, \d+ buffered)?\n", status
+        )
         process.send_signal(number)
         rest = process.stderr.read()
         assert process.wait(WAIT_S) == 0
         consumer.close()
     assert re.search(r"tap: stopped; (\d+) records written, 0 lost\n$", rest)
     records = mirrored(tapped_broker.internal, topic)
-    assert len(records) == int(re.search(r"(\d+) records written", rest)[1])
+    assert len(records) == int(re.search(r"stopped; (\d+) records written", rest)[1])
     connections = {record.connection for record in records if record.group == topic}
     assert connections == {record.connection for record in records if record.kind is Kind.CLOSE}, "closed by the stop, and said so"
     assert {record.cluster for record in records} == {"c1"}
@@ -81,11 +86,12 @@ def test_it_mirrors_until_it_is_told_to_stop(tapped_broker, tmp_path, number):
 
 def test_a_mirror_that_is_away_at_the_start_is_said_and_waited_for():
     address = f"{HOST}:{free_port()}"
-    arguments = ["--listen", f"{HOST}:0=localhost:9092", "--bootstrap-server", address]
+    arguments = ["--listen", f"{HOST}:0=localhost:9092", "--bootstrap-server", address, "--status-every", "0"]
     with subprocess.Popen([*TAP, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        assert f"clients pass, but nobody watches: the mirror's cluster does not answer at {address}" in process.stderr.readline()
-        assert process.stderr.readline().startswith(f"tap: listening on {HOST}:")
+        said, listening = sorted(process.stderr.readline() for _ in range(2))
+        assert listening.startswith(f"tap: listening on {HOST}:")
+        assert said.startswith(f"tap: clients pass, but nothing is mirrored: the mirror's cluster does not answer at {address}")
         process.send_signal(signal.SIGTERM)
         assert process.stderr.read() == "tap: stopped; 0 records written, 0 lost\n"
         assert process.wait(WAIT_S) == 0
@@ -107,20 +113,10 @@ class TestMistakes:
         said = _fails("--listen", f"{HOST}:0=broker.invalid:9092", "--bootstrap-server", tapped_broker.internal, "--topic", "there")
         assert said.startswith("error: cannot resolve broker broker.invalid:9092")
 
-    def test_a_missing_topic(self, tapped_broker):
-        said = _fails("--listen", f"{HOST}:0=localhost:9092", "--bootstrap-server", tapped_broker.internal, "--topic", "nowhere")
-        assert said.startswith(f"error: topic 'nowhere' does not exist on {tapped_broker.internal}")
-        assert "--create-topic --partitions" in said
-
     @pytest.mark.parametrize(
         ("words", "said"),
         [
             (["--listen", "9092"], "error: '9092' is not a listener: write HOST:PORT=BROKER_HOST:PORT"),
-            (["--producer-config", "no-such-file"], "error: --producer-config no-such-file: No such file or directory"),
-            (
-                ["--producer-config", "no.such.property=1"],
-                'error: the mirror\'s configuration is not accepted: No such configuration property: "no.such.property"',
-            ),
             (
                 ["--producer-config", "sasl.password=hunter2"],
                 "error: --producer-config sasl.password=…: every user of this machine can see",
@@ -132,8 +128,64 @@ class TestMistakes:
         given |= dict([words])
         assert _fails(*(word for pair in given.items() for word in pair)).startswith(said)
 
-    def test_a_line_of_a_properties_file_that_is_none(self, tmp_path):
-        file = tmp_path / "p"
-        file.write_text("a=b\nnonsense\n")
-        said = _fails("--listen", f"{HOST}:0=localhost:9092", "--bootstrap-server", f"{HOST}:9", "--producer-config", str(file))
-        assert said == f"error: --producer-config {file}, line 2: not a property, write key=value\n"
+
+class TestMistakesAboutTheMirror:
+    """The clients pass, and what is wrong is said."""
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["no-such-file"], "--producer-config no-such-file: No such file or directory"),
+            (["broken"], "--producer-config broken, line 2: not a property, write key=value"),
+            (
+                ["no.such.property=1"],
+                'the mirror\'s configuration is not accepted: No such configuration property: "no.such.property"',
+            ),
+        ],
+    )
+    def test_properties_that_cannot_be_used(self, tmp_path, words, expected):
+        (tmp_path / "broken").write_text("a=b\nnonsense\n")
+        assert expected in _said_of_the_mirror(tmp_path, f"{HOST}:9", *(["--producer-config", *words]))
+
+    def test_a_missing_topic(self, tapped_broker, tmp_path):
+        said = _said_of_the_mirror(tmp_path, tapped_broker.internal, "--topic", "nowhere")
+        assert f"topic 'nowhere' does not exist on {tapped_broker.internal}" in said
+        assert "--create-topic" in said
+
+
+def _said_of_the_mirror(folder, bootstrap: str, *arguments: str) -> str:
+    command = [*TAP, "--listen", f"{HOST}:0=localhost:9092", "--bootstrap-server", bootstrap, "--status-every", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
+        assert process.stderr is not None
+        said, listening = sorted(process.stderr.readline() for _ in range(2))
+        assert listening.startswith(f"tap: listening on {HOST}:")
+        assert said.startswith("tap: clients pass, but nothing is mirrored: ")
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.read() == "tap: stopped; 0 records written, 0 lost\n"
+        assert process.wait(WAIT_S) == 0
+    return said
+
+
+def test_its_metrics_say_what_passes_what_waits_and_what_is_lost(tapped_broker, tmp_path):
+    command = [
+        *TAP,
+        *("--listen", f"{HOST}:0={tapped_broker.address()}", "--bootstrap-server", tapped_broker.internal),
+        *("--topic", "measured", "--create-topic", "--metrics", f"{HOST}:0", "--status-every", "0"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        url = next(line for line in process.stderr if "metrics at" in line).split()[-1]
+
+        def measured() -> dict[str, float]:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                lines = [line for line in answer.read().decode().splitlines() if line.startswith("rebalance_tap_")]
+            return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+        found = wait_for(lambda: (now := measured())["rebalance_tap_mirror_up"] and now, "ticks are mirrored")
+        assert found["rebalance_tap_written_records_total"] >= 4, "a tick in each partition"
+        assert found[f'rebalance_tap_unreachable_total{{broker="{tapped_broker.address()}"}}'] == 0
+        silent = ("open_connections", "connections_total", "frames_total", "lost_records_total", "unreadable_connections_total")
+        assert [found[f"rebalance_tap_{name}"] for name in silent] == [0] * 5
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(WAIT_S) == 0

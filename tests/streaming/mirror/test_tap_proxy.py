@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 
 import pytest
@@ -181,10 +182,47 @@ def test_a_broker_that_is_away_ends_the_connection_and_is_counted(caplog):
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""
                 await until(lambda: tap.stats.open_connections == 0)
-                assert tap.stats.unreachable == 1
+                assert tap.stats.unreachable.total() == 1
 
     run(scenario())
     assert "cannot be reached" in caplog.text
+
+
+def test_an_outage_of_a_broker_is_said_once_then_with_a_count_and_when_it_is_over(caplog, monkeypatch):
+    """Two outages made 1,162 lines."""
+    monkeypatch.setattr(proxy, "SAY_EVERY_S", 0.5)
+    where = []
+
+    async def turned_away(tap, count):
+        for _ in range(count):
+            reader, writer = await connect(tap)
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+        await until(lambda: tap.stats.open_connections == 0)
+
+    async def scenario():
+        with socket.socket() as taken:
+            taken.bind((HOST, 0))
+            port = taken.getsockname()[1]
+        async with Tap([Listener(HOST, 0, HOST, port)], Sink()) as tap:
+            await turned_away(tap, 50)
+            assert len(caplog.records) == 1
+            await asyncio.sleep(0.5)
+            await turned_away(tap, 50)
+            server = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, port)
+            await turned_away(tap, 1)
+            server.close()
+            assert tap.stats.unreachable == {f"{HOST}:{port}": 100}
+            where.append(f"broker {HOST}:{port}")
+
+    run(scenario())
+    (broker,) = where
+    first, again, over = [record.getMessage() for record in caplog.records]
+    assert first.startswith(f"{broker} cannot be reached: ")
+    assert first.endswith("its clients are turned away until it can")
+    assert re.fullmatch(rf"{broker} has not been reached for \d+ s: .*; 51 connections were turned away", again)
+    assert re.fullmatch(rf"{broker} is reached again after \d+ s; 100 connections were turned away meanwhile", over)
 
 
 def test_stopping_ends_the_connections():

@@ -1,0 +1,478 @@
+"""The tap and the monitor's own clients where rights are missing or taken away, and where certificates and passwords are renewed under way.
+
+A broker with TLS, SCRAM, client certificates and an authorizer that denies by default; before its listeners a proxy, so that connections
+can be cut as a restart of the broker cuts them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from harness import WAIT_S, mirrored, raw_topic, running_tap, wait_for
+
+from coordinator_model.wire.record import Kind, MirrorRecord, unpack_loss
+from streaming.config import Kafka, MonitorConfig
+from streaming.demo.broker import HOST, Broker, free_port
+from streaming.metrics.board import Board
+from streaming.metrics.feed import Feed as MetricsFeed
+from streaming.mirror.losses import LossFile
+from streaming.mirror.patient import PatientSink
+from streaming.mirror.producer import KafkaSink
+from streaming.notify.feed import Feed as NotifyFeed
+from streaming.sinks.findings import FindingsReader, FindingsWriter
+from streaming.sinks.topics import Mirror
+from tests.certificates import Authority
+
+pytestmark = pytest.mark.real
+
+TAP = [sys.executable, "-m", "streaming.cli", "tap"]
+RESULTS = ("rebalance-findings", "rebalance-groups", "rebalance-status")
+PARTITIONS = 2
+
+
+class Nowhere:
+    def write(self, record: MirrorRecord) -> None: ...
+
+
+class Secured:
+    """The broker, and what an administrator does with it."""
+
+    def __init__(self, broker: Broker, authority: Authority, addresses: dict[str, str]) -> None:
+        self.broker = broker
+        self.authority = authority
+        self.addresses = addresses
+        self.admin = AdminClient({"bootstrap.servers": broker.internal})
+
+    @contextmanager
+    def reachable(self, listener: str):
+        """The way to a listener, cut at the end."""
+        with running_tap([f"{self.addresses[listener]}={self.broker.address(listener)}"], Nowhere()):
+            yield
+
+    def password(self, user: str, password: str) -> None:
+        how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        asked = self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, how, password.encode())])
+        asked[user].result(30)
+
+    def grant(self, user: str, topic: str, *operations: AclOperation, kind: ResourceType = ResourceType.TOPIC) -> None:
+        rules = [
+            AclBinding(kind, topic, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+            for operation in operations
+        ]
+        for done in self.admin.create_acls(rules).values():
+            done.result(30)
+
+    def take(self, user: str, topic: str, operation: AclOperation) -> None:
+        rule = AclBindingFilter(
+            ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, AclPermissionType.ALLOW
+        )
+        for done in self.admin.delete_acls([rule]).values():
+            assert done.result(30), "there was such a right"
+
+    def with_certificate(self, identity) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.addresses["CERTIFIED"],
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(self.authority.certificate),
+            "ssl.certificate.location": str(identity.certificate),
+            "ssl.key.location": str(identity.key),
+        }
+
+    def with_password(self, user: str, password: str, listener: str = "SCRAM") -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.addresses[listener],
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": user,
+            "sasl.password": password,
+            "ssl.ca.location": str(self.authority.certificate),
+        }
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory):
+    authority = Authority(tmp_path_factory.mktemp("certificates"))
+    server = authority.identity("broker", address=HOST)
+    addresses = {"CERTIFIED": f"{HOST}:{free_port()}", "SCRAM": f"{HOST}:{free_port()}"}
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "auto.create.topics.enable": "true",
+        "listener.name.certified.ssl.client.auth": "required",
+        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.scram.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+    }
+    for name in ("certified", "scram"):
+        for store, file in (("keystore", server.both), ("truststore", authority.certificate)):
+            properties |= {
+                f"listener.name.{name}.ssl.{store}.type": "PEM",
+                f"listener.name.{name}.ssl.{store}.location": str(file),
+            }
+    with Broker(listeners={"CERTIFIED": "SSL", "SCRAM": "SASL_SSL"}, advertised=addresses, properties=properties) as broker:
+        yield Secured(broker, authority, addresses)
+
+
+@pytest.fixture
+def topic(secured, request):
+    name = request.node.name.replace("test_", "").replace("_", "-")[:60]
+    secured.broker.create_topic(name, PARTITIONS)
+    return name
+
+
+class Writer:
+    """Writes a frame now and then, as a tap does, and a tick."""
+
+    def __init__(self, sink: KafkaSink) -> None:
+        self.written = 0
+        self._sink = sink
+
+    def write(self, count: int = 1) -> None:
+        for _ in range(count):
+            self._sink.write(record(self.written))
+            self.written += 1
+        self._sink.write(record(0, kind=Kind.TICK, group=None))
+
+
+def record(number: int, *, kind: Kind = Kind.REQUEST, group: str | None = "g") -> MirrorRecord:
+    at_us = time.time_ns() // 1000
+    where = ("c", "b:9092", "x-1", number, 12, 4, number, "app", "10.0.0.7", "", 0, 0)
+    return MirrorRecord(-1, -1, group, kind, at_us, *where, frame=number.to_bytes(20, "big"))
+
+
+def frames(secured, topic: str) -> list[int]:
+    return [found.exchange for found in mirrored(secured.broker.internal, topic) if found.kind is Kind.REQUEST]
+
+
+def gaps(secured, topic: str):
+    return [found for found in mirrored(secured.broker.internal, topic) if found.kind is Kind.GAP]
+
+
+# --- credentials that are renewed under way (issue 24, 4) ---------------------------------------------------------------------------
+
+
+def test_a_certificate_that_expired_and_was_renewed_loses_nothing(secured, topic, tmp_path):
+    """The connection goes on after the certificate has expired; the next one is refused until the files hold the new certificate."""
+    expires = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=8)
+    client = secured.authority.identity("renewed", until=expires)
+    secured.grant("CN=renewed", topic, AclOperation.WRITE)
+    said: list[str] = []
+    with secured.reachable("CERTIFIED"):
+        sink = KafkaSink(secured.with_certificate(client), topic=topic, tell=said.append)
+        writer = Writer(sink)
+        writer.write(100)
+        wait_for(lambda: sink.buffered == 0, "the first frames arrive")
+        wait_for(lambda: dt.datetime.now(dt.UTC) > expires + dt.timedelta(seconds=1), "it expires")
+    with secured.reachable("CERTIFIED"):
+        writer.write(100)
+        wait_for(lambda: sink.trouble, "the sink knows that it is refused")
+        wait_for(
+            lambda: any(f"the client certificate {client.certificate} expired" in sentence for sentence in said), "and says why"
+        )
+        writer.write(100)
+        assert sink.buffered >= 200, "nothing is written"
+        secured.authority.identity("renewed")
+        wait_for(lambda: sink.buffered == 0, "the frames are written with the new certificate")
+        wait_for(lambda: sink.trouble is None, "nothing is wrong any more")
+        assert sink.close(WAIT_S) == 0
+    assert frames(secured, topic) == list(range(300))
+    assert (sink.lost, gaps(secured, topic)) == (0, [])
+
+
+def test_a_password_that_was_changed_in_its_file_loses_nothing(secured, topic, tmp_path):
+    secured.password("changer", "first")
+    secured.grant("changer", topic, AclOperation.WRITE)
+    file = tmp_path / "producer.properties"
+
+    def write_file(password: str) -> None:
+        lines = (f"{name}={value}\n" for name, value in secured.with_password("changer", password).items())
+        file.write_text("".join(lines))
+
+    def read() -> dict[str, str]:
+        return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+    write_file("first")
+    with secured.reachable("SCRAM"):
+        sink = KafkaSink(read, topic=topic)
+        writer = Writer(sink)
+        writer.write(100)
+        wait_for(lambda: sink.buffered == 0, "the first frames arrive")
+        secured.password("changer", "second")
+    with secured.reachable("SCRAM"):
+        writer.write(100)
+        wait_for(lambda: "invalid credentials" in (sink.trouble or ""), "the sink knows that it is refused")
+        write_file("second")
+        wait_for(lambda: sink.buffered == 0, "the frames are written with the new password")
+        assert sink.close(WAIT_S) == 0
+    assert frames(secured, topic) == list(range(200))
+    assert sink.lost == 0
+
+
+@pytest.fixture
+def monitor_user(secured, tmp_path):
+    """A user who may do what the monitor does, and its configuration."""
+    secured.password("monitor", "first")
+    known = secured.admin.list_topics(timeout=10).topics
+    for name in RESULTS:
+        if name not in known:
+            secured.broker.create_topic(name)
+        secured.grant("monitor", name, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
+    for group in ("reader", "metrics", "notify"):
+        secured.grant("monitor", f"rebalance-monitor-{group}", AclOperation.DESCRIBE, AclOperation.READ, kind=ResourceType.GROUP)
+    password = tmp_path / "password"
+    password.write_text("first\n")
+    password.chmod(0o600)
+    kafka = Kafka(
+        bootstrap_servers=secured.addresses["SCRAM"],
+        security_protocol="SASL_SSL",
+        sasl_mechanism="SCRAM-SHA-512",
+        sasl_username="monitor",
+        sasl_password_file=password,
+        ssl_ca_file=secured.authority.certificate,
+        reach_timeout_s=30,
+    )
+    return SimpleNamespace(kafka=kafka, password=password)
+
+
+def finding(number: int) -> dict[str, str]:
+    return {"id": str(number), "status": "open", "cluster": "c", "group": "g", "rule": "V-03", "severity": "warning"}
+
+
+def test_the_clients_of_the_driver_and_the_notifier_go_on_with_a_changed_password(secured, monitor_user):
+    config = MonitorConfig(kafka=monitor_user.kafka)
+    said: list[str] = []
+    board = Board("mirror")
+    refused = {"writer": lambda: writer.refused, "reader": lambda: reader.refused, "metrics": lambda: metrics.refused}
+    with secured.reachable("SCRAM"):
+        writer = FindingsWriter(config.kafka, RESULTS[0], tell=said.append)
+        reader = FindingsReader(config.kafka, RESULTS[0], tell=said.append)
+        metrics = MetricsFeed(config, Mirror("mirror", "id", "c", 1), board, tell=said.append)
+        notify = NotifyFeed(config.kafka, RESULTS[:1], trouble=said.append)
+        reader.catch_up(WAIT_S)
+        metrics.__enter__()
+        notify.start()
+        writer.publish_json(RESULTS[0], "1", finding(1))
+        assert writer.flush(WAIT_S)
+        wait_for(lambda: reader.poll(0.1) and reader.open, "the reader has the first finding")
+        assert wait_for(lambda: notify.poll(0.1), "the notifier has it")
+        wait_for(lambda: board.is_complete() and board.look().open, "the metrics have it")
+        secured.password("monitor", "second")
+    with secured.reachable("SCRAM"):
+        writer.publish_json(RESULTS[0], "2", finding(2))
+
+        def all_refused() -> bool:
+            writer.tend()
+            reader.poll(0.05)
+            notify.poll(0.05)
+            return all(why() for why in refused.values()) and notify.in_trouble
+
+        wait_for(all_refused, "each knows that it is refused")
+        for who in ("the writer of findings", "the reader of findings", "the reader for metrics"):
+            (sentence,) = [sentence for sentence in said if sentence.startswith(f"{who} stands still")]
+            assert "invalid credentials" in sentence
+        monitor_user.password.write_text("second\n")
+        assert writer.flush(WAIT_S), "what was queued is written"
+        assert wait_for(lambda: reader.poll(0.1) and len(reader.open) == 2, "the reader goes on where it was")
+        assert [found.key for found in wait_for(lambda: notify.poll(0.1), "the notifier goes on where it was")] == [b"2"]
+        wait_for(lambda: len(board.look().open) == 2, "the metrics go on")
+        assert [why() for why in refused.values()] == [None] * 3
+        metrics.__exit__(None, None, None)
+        reader.__exit__(None, None, None)
+        notify.close()
+    keys = [message.key() for message in raw_topic(secured.broker.internal, RESULTS[0])]
+    assert keys == [b"1", b"2"]
+
+
+# --- rights that are missing or taken away (issue 24, 6 and 7) ----------------------------------------------------------------------
+
+
+def test_frames_wait_while_the_right_to_write_is_taken_away(secured, topic):
+    """382 frames were lost at once."""
+    secured.password("taken", "p")
+    secured.grant("taken", topic, AclOperation.WRITE)
+    said: list[str] = []
+    with secured.reachable("SCRAM"):
+        sink = KafkaSink(secured.with_password("taken", "p"), topic=topic, tell=said.append)
+        writer = Writer(sink)
+        writer.write(100)
+        wait_for(lambda: sink.buffered == 0, "the first frames arrive")
+        secured.take("taken", topic, AclOperation.WRITE)
+
+        def held() -> bool:
+            writer.write()
+            return sink.trouble is not None
+
+        wait_for(held, "it is refused")
+        writer.write(100)
+        assert sink.lost == 0
+        wait_for(lambda: any("user taken may not write to topic" in sentence for sentence in said), "it says what is missing")
+        secured.grant("taken", topic, AclOperation.WRITE)
+        wait_for(lambda: sink.buffered == 0, "all is written")
+        wait_for(lambda: said[-1].startswith(f"mirroring to topic {topic} again"), "and that is said")
+        assert sink.close(WAIT_S) == 0
+    assert frames(secured, topic) == list(range(writer.written))
+    assert (sink.lost, gaps(secured, topic)) == (0, [])
+
+
+@contextmanager
+def tapping(secured, tmp_path, *arguments: str, user: str, password: str = "p"):
+    """A tap in a process of its own before the plain listener; what it says, line by line."""
+    file = tmp_path / "producer.properties"
+    properties = secured.with_password(user, password).items()
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties if name != "bootstrap.servers"))
+    port = free_port()
+    command = [
+        *TAP,
+        *("--listen", f"{HOST}:{port}={secured.broker.address()}", "--bootstrap-server", secured.addresses["SCRAM"]),
+        *("--producer-config", str(file), "--loss-file", str(tmp_path / "loss"), "--status-every", "0.2", *arguments),
+    ]
+    said: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        reader = threading.Thread(target=lambda: said.extend(iter(process.stderr.readline, "")))
+        reader.start()
+        try:
+            yield SimpleNamespace(address=f"{HOST}:{port}", said=said, process=process)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait(WAIT_S)
+            reader.join()
+            print(*said, sep="", end="")
+
+
+def passes(tap) -> bool:
+    """Whether a client gets through to its broker."""
+    import socket
+
+    host, _, port = tap.address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), 5) as client:
+            client.sendall(bytes.fromhex("0000000a 0012 0000 00000007 0000".replace(" ", "")))  # ApiVersions v0
+            return len(client.recv(4)) == 4
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("lacking", ["write", "describe", "topic", "password", "file"])
+def test_the_tap_lets_clients_pass_whatever_is_wrong_with_the_mirror(secured, tmp_path, lacking):
+    user, topic = f"no-{lacking}", f"lacking-{lacking}"
+    secured.password(user, "p")
+    if lacking != "topic":
+        secured.broker.create_topic(topic, PARTITIONS)
+    rights = {"write": [AclOperation.DESCRIBE], "describe": []}.get(lacking, [AclOperation.WRITE])
+    if rights:
+        secured.grant(user, topic, *rights)
+    expected = {
+        "write": f"user {user} may not write to topic {topic}",
+        "describe": f"user {user} may not see topic '{topic}'",
+        "topic": f"topic '{topic}' does not exist",
+        "password": f"refuses the login of user {user}",
+        "file": "No such file or directory",
+    }[lacking]
+    more = ["--producer-config", str(tmp_path / "absent")] if lacking == "file" else []
+    password = "wrong" if lacking == "password" else "p"
+    with (
+        secured.reachable("SCRAM"),
+        tapping(secured, tmp_path, "--topic", topic, *more, user=user, password=password) as tap,
+    ):
+        wait_for(lambda: passes(tap), "a client gets through")
+        wait_for(lambda: any(expected in line for line in tap.said), "it says what is the case")
+        assert tap.process.poll() is None
+        assert passes(tap)
+        assert not any("mirroring to topic" in line for line in tap.said), "it does not say what is not the case"
+        wait_for(lambda: any("nothing is mirrored now" in line for line in tap.said), "the line of figures says it too")
+        if lacking == "write":
+            secured.grant(user, topic, AclOperation.WRITE)
+            wait_for(lambda: any(f"mirroring to topic {topic}" in line for line in tap.said), "it goes on by itself")
+
+
+def test_create_topic_without_create_on_a_topic_that_exists_goes_on_and_says_how_it_differs(secured, topic, tmp_path):
+    secured.password("writer", "p")
+    secured.grant("writer", topic, AclOperation.WRITE, AclOperation.DESCRIBE_CONFIGS)
+    with (
+        secured.reachable("SCRAM"),
+        tapping(secured, tmp_path, "--topic", topic, "--create-topic", "--partitions", "4", user="writer") as tap,
+    ):
+        wait_for(lambda: any(f"mirroring to topic {topic}, {PARTITIONS} partitions" in line for line in tap.said), "it mirrors")
+        (line,) = [line for line in tap.said if "is not as asked for" in line]
+        assert f"it has {PARTITIONS} partitions, not 4" in line
+        assert "its retention.ms is 604800000, not 259200000" in line
+        assert "--command-config admin.properties" in line
+
+
+def test_a_mirror_topic_that_was_deleted_does_not_come_back_by_itself(secured, topic):
+    """The broker creates topics by itself; frames wait until somebody has created it."""
+    config = {"bootstrap.servers": secured.broker.internal, "topic.metadata.refresh.interval.ms": "500"}
+    sink = KafkaSink(config | {"topic.metadata.propagation.max.ms": "200"}, topic=topic)
+    writer = Writer(sink)
+    writer.write(10)
+    wait_for(lambda: sink.buffered == 0, "the first frames arrive")
+    secured.admin.delete_topics([topic])[topic].result(30)
+
+    def noticed() -> bool:
+        writer.write()
+        return f"topic {topic} does not exist any more" in (sink.trouble or "")
+
+    wait_for(noticed, "it is missed")
+    for _ in range(20):
+        writer.write()
+        time.sleep(0.05)
+    assert topic not in secured.admin.list_topics(timeout=10).topics
+    secured.broker.create_topic(topic, PARTITIONS)
+    wait_for(lambda: sink.buffered == 0, "what waited is written")
+    assert sink.close(WAIT_S) == 0
+    found = frames(secured, topic)
+    assert found == list(range(found[0], writer.written)), "in order, and nothing is missing but what the topic had"
+    assert found[0] >= 10
+
+
+# --- what is lost at the end (issue 24, 5) -------------------------------------------------------------------------------------------
+
+
+def test_what_a_tap_loses_at_its_end_is_told_by_the_next(secured, topic, tmp_path):
+    secured.password("ends", "p")
+    secured.grant("ends", topic, AclOperation.WRITE)
+    file = tmp_path / "state" / "tap.loss"
+    config = secured.with_password("ends", "p")
+    first = PatientSink(config, topic=topic, losses=LossFile(file, topic), timeout_s=1)
+    writer = Writer(first)
+    writer.write(50)
+    wait_for(file.exists, "it is kept while nothing can be written, for the case of a kill")
+    writer.write(50)
+    assert first.close(0.5) == 100
+    with secured.reachable("SCRAM"):
+        said: list[str] = []
+        second = PatientSink(config, topic=topic, losses=LossFile(file, topic), tell=said.append)
+        assert said == ["100 records were lost when the capture before this one ended; every partition is told"]
+        after = Writer(second)
+        after.write(5)
+        wait_for(lambda: second.written >= 5 and second.buffered == 0, "the gap and the frames arrive")
+        assert second.close(WAIT_S) == 0
+    assert not file.exists()
+    assert frames(secured, topic) == list(range(5))
+    told = gaps(secured, topic)
+    assert sorted(gap.partition for gap in told) == list(range(PARTITIONS))
+    (loss,) = {unpack_loss(gap.frame) for gap in told}
+    assert (loss.records, loss.bytes) == (100, 2000)
+    for gap in told:
+        assert gap.offset == 0, "before anything else"
+    shutil.rmtree(file.parent)
