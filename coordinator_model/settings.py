@@ -16,6 +16,9 @@ class Settings:
     reorder_window_ms: int = 500  #: how long a finding that rests on facts from other frames waits for a late frame to explain it
     zombie_span_ms: int = 10_000  #: refusals must span this long (and two heartbeat intervals) before they make a zombie
     zombie_refusals: int = 3
+    standstill_ms: int = 20_000  #: a group whose members wait for partitions for this long stands still
+    crash_loop_returns: int = 3  #: times that a client comes back without having left, and is in a crash loop
+    crash_loop_ms: int = 600_000  #: within this
     quiet_ms: int = 60_000  #: a breach that does not recur for this long is over
     unbounded_join_ms: int = 600_000  #: stands in for a rebalance timeout too large to mean anything
     broadcast_assignors: tuple[str, ...] = ()  #: protocol names whose assignor gives one partition to several members on purpose

@@ -239,7 +239,18 @@ class Quality(Section):
 SHORT_LIVED_JVM: Final = "-XX:TieredStopAtLevel=1"
 """``job.jvm_options`` for who does not run long enough for more: a start takes less processor time, everything after it more."""
 
-_AT_LEAST_ONE: Final = frozenset({"zombie_refusals", "quiet_ms", "unbounded_join_ms", "silence_ms", "forget_group_ms"})
+_AT_LEAST_ONE: Final = frozenset(
+    {
+        "zombie_refusals",
+        "standstill_ms",
+        "crash_loop_returns",
+        "crash_loop_ms",
+        "quiet_ms",
+        "unbounded_join_ms",
+        "silence_ms",
+        "forget_group_ms",
+    }
+)
 
 
 def _lawful(model: Settings) -> Settings:

@@ -19,6 +19,7 @@ from coordinator_model.codes import (
     TXN_OFFSET_COMMIT,
 )
 from coordinator_model.groups.facts import Exchange, JoinAsk, LeaveAsk, SyncAsk
+from coordinator_model.wire import DecodeError, decode_subscription
 
 IDLE_ASSIGNMENT_BYTES: Final = 10  #: version, no topics, no user data: a consumer's assignment of nothing is no longer than that
 
@@ -45,7 +46,18 @@ def _read_join(exchange: Exchange, body: Any) -> None:
         tuple(protocol.name for protocol in body.protocols),
         digest.digest(),
         body.reason or "",
+        _owns(body),
     )
+
+
+def _owns(body: Any) -> bool:
+    """Whether the member may own partitions while it waits: an eager consumer gives up all of them before it asks to join."""
+    if body.protocol_type != "consumer":
+        return True
+    try:
+        return any(decode_subscription(protocol.metadata).owned_partitions for protocol in body.protocols)
+    except DecodeError:
+        return True
 
 
 def _read_sync(exchange: Exchange, body: Any) -> None:

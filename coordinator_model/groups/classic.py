@@ -398,6 +398,7 @@ class ClassicGroup:
             member.fenced_us = None
             member.joined = member.synced = member.in_sync = None
             member.joined_before = None
+            member.idle_since_us = 0
         for instance in self.instances.values():
             instance.held_us = instance.settled_us = 0
         for waiting in self.open.values():

@@ -41,6 +41,7 @@ class JoinAsk(NamedTuple):
     protocols: tuple[str, ...]
     digest: bytes  #: of the ordered (name, metadata) pairs: equal digests are what the coordinator calls unchanged
     reason: str
+    owns: bool = True  #: it holds partitions while it waits (KIP-429), or it is not known that it does not
 
 
 class SyncAsk(NamedTuple):
@@ -174,6 +175,7 @@ class Member:
     topics: bytes = b""  #: digest of the topics that its last JoinGroup subscribed to, whatever else the metadata says
     least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
     leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
+    idle_since_us: int = 0  #: when it asked to join and owned nothing, until it is given an assignment; 0 while that is not known
 
     @property
     def present(self) -> bool:

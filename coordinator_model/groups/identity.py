@@ -31,6 +31,7 @@ from coordinator_model.codes import (
     TWO_STEP_JOIN_SINCE,
     UNKNOWN_MEMBER_ID,
 )
+from coordinator_model.groups import comebacks
 from coordinator_model.groups.dialect import Dialect
 from coordinator_model.groups.facts import (
     Actor,
@@ -252,6 +253,8 @@ class Identity:
         two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
         if (exchange.error == 0 and new and two_step) or (exchange.error == MEMBER_ID_REQUIRED and not (new and two_step)):
             happenings.append(IdMishandled(exchange))
+        if exchange.error in {0, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
+            happenings.extend(comebacks.noted(group, exchange, body.member_id))
         if exchange.error == 0:
             happenings.extend(self._joined(group, exchange, body, new=new))
         elif exchange.error == MEMBER_ID_REQUIRED:

@@ -42,6 +42,7 @@ def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
         if earlier is not None:
             earlier.superseded = True
         member.parked_join = exchange.key
+        _note_idle(member, exchange, ask)
         member.refusals = None
         member.rejoin_asked_us = None
         member.rejoin_frames = []
@@ -54,6 +55,11 @@ def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
         _mark_trigger(group, exchange)
         return NOTHING
     return (Returned(exchange, instance),) if _was_fenced(instance, exchange) else NOTHING
+
+
+def _note_idle(member: Member, exchange: Exchange, ask: JoinAsk) -> None:
+    if not ask.owns and not member.idle_since_us:
+        member.idle_since_us = exchange.inv_us
 
 
 def _was_fenced(instance: Instance, exchange: Exchange) -> bool:
@@ -217,6 +223,7 @@ def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ro
         member.joined_before = member.joined
     member.joined = body.generation_id
     member.joined_us = exchange.res_us
+    _note_idle(member, exchange, ask)
     member.least_interval_us = 0
     member.joined_frame = response_evidence(exchange, NONE, body.generation_id)
     member.parked_join = None

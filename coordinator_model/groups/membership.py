@@ -71,6 +71,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[H
     newest = group.round
     member = group.member_of(exchange)
     member.in_sync = exchange.generation
+    member.idle_since_us = 0
     held = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
     if held is not None and held.member_id == member.id:
         held.settled_us = held.settled_us or exchange.res_us

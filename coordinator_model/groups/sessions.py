@@ -38,6 +38,7 @@ LEFT_KEPT: Final = 8
 PAUSES_WINDOW_US: Final = 900_000_000
 PAUSES_KEPT: Final = 4  #: of a member
 PAUSING_KEPT: Final = 16  #: members
+IDS_KEPT: Final = 64
 THIN_SHARE: Final = 0.8  #: of the session: so long a pause leaves no room for one lost heartbeat
 
 
@@ -123,6 +124,8 @@ class Sessions:
     slow_times: int = 0  #: slow answers since then
     pauses: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     #: member id → (end, microseconds) of its latest pauses that nearly cost it its session
+    returns: dict[str, tuple[int, ...]] = field(default_factory=dict)  #: member id → times at which its client had come back dead
+    succeeded: tuple[str, ...] = ()  #: ids whose process ended without leaving, and whose client has come back since
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
         if exchange.api_key == LEAVE_GROUP:
@@ -161,9 +164,11 @@ class Sessions:
         if connection in self.left:
             self.left = {other: left for other, left in self.left.items() if other != connection}
 
-    def lost_sight(self, group: ClassicGroup) -> None:  # noqa: ARG002
-        """Who left may have come back unseen, and what looked like a pause may have been lost frames."""
+    def lost_sight(self, group: ClassicGroup) -> None:
+        """Who left or died may have come back unseen, and what looked like a pause may have been lost frames."""
         self.left, self.pauses = {}, {}
+        dead = (member.id for member in group.members.values() if hung_up_since(group, member) is not None)
+        self.succeeded = tuple(dict.fromkeys((*self.succeeded, *dead)))[-IDS_KEPT:]
 
     def paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
         """Note a pause of a member that nearly cost it its session."""
@@ -194,6 +199,13 @@ class Sessions:
             self.slow_since_us, self.slow_times = exchange.res_us, 0
         self.slow_times += 1
         return Slow(exchange, exchange.res_us - exchange.inv_us, self.slow_times)
+
+
+def hung_up_since(group: ClassicGroup, member: Member) -> int | None:
+    """When the connection ended that this member spoke on last, without a LeaveGroup before it; None while that is not the case."""
+    if not member.hung_up_us or member.hung_up_us < member.last_frame_us or member.actor.connection in group.lines:
+        return None
+    return None if member.leaving or member.gone == "left" else member.hung_up_us
 
 
 def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:

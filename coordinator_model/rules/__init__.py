@@ -16,6 +16,7 @@ from coordinator_model.rules import (
     protocol,
     rebalances,
     sessions,
+    standstill,
     static,
     view,
 )
@@ -28,6 +29,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
         members.RULES,
         static.RULES,
         rebalances.RULES,
+        standstill.RULES,
         loops.RULES,
         sessions.RULES,
         assignments.RULES,

@@ -5,9 +5,10 @@ The trap: UNKNOWN_MEMBER_ID is how every eviction is told, and clients recover f
 
 from __future__ import annotations
 
-from coordinator_model.codes import GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID
-from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.codes import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
+from coordinator_model.findings import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.comebacks import CameBackDead
 from coordinator_model.groups.facts import Exchange
 from coordinator_model.groups.happenings import (
     Accepted,
@@ -192,14 +193,38 @@ def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
     exchange = new.exchange
     if new.abandoned <= _CHURN:
         return None
+    old = exchange.api_version < TWO_STEP_JOIN_SINCE
     return Breach(
         _client(exchange),
         f"Client {_client(exchange)} was given another member id in group {group.name}, {new.member_id}, after it left {new.abandoned} "
-        f"behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out.",
+        f"behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out"
+        + (f"; it speaks JoinGroup v{exchange.api_version}, which cannot ask for an id first." if old else "."),
         f"{new.abandoned} member ids of one client left behind within an hour",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
         actor=exchange.actor,
         member_id=new.member_id,
+    )
+
+
+def _crash_loop(group: ClassicGroup, back: CameBackDead) -> Breach | None:
+    times = back.returns_us
+    if len(times) < group.settings.crash_loop_returns:
+        return None
+    exchange = back.exchange
+    dead = group.members.get(back.dead.id)
+    waits = f", {seconds(dead.session_timeout_ms * 1_000)}" if dead is not None and dead.session_timeout_ms else ""
+    client = f"instance {exchange.instance_id} {whom(exchange.actor)}" if exchange.instance_id is not None else _whoever(exchange)
+    return Breach(
+        exchange.instance_id or _client(exchange),
+        f"{client[0].upper()}{client[1:]} went away from group {group.name} without leaving and came back {len(times)} times since "
+        f"{iso_utc(times[0])}: each time takes the group a rebalance, and up to the session timeout{waits}, to notice.",
+        f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "
+        f"{len(times)} times in {seconds(times[-1] - times[0])}",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        actor=exchange.actor,
+        member_id=back.member_id,
+        instance_id=exchange.instance_id,
+        generation=group.generation,
     )
 
 
@@ -397,9 +422,10 @@ M_09 = FrameRule(
     meaning="A client leaves member ids behind; each is waited for in every join phase until its session runs out.",
     condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour without LeaveGroup.",
     expected="A client keeps its member id, or leaves.",
-    action="Let the client wait for a JoinGroup longer than its rebalance timeout; use a client that speaks JoinGroup v4 or later.",
+    action="Find out why that client dies or gives up: its log, and a request timeout that is shorter than its rebalance timeout. The "
+    "summary says if its JoinGroup is older than v4: only such a client is helped by an upgrade (KIP-394).",
     false_alarms="Several processes with one client id on one host that are all killed at once.",
-    folds_under=("R-09", "M-05"),
+    folds_under=("R-09", "M-05", "M-13"),
     checks={NewId: _churns},
 )
 
@@ -450,4 +476,23 @@ M_12 = FrameRule(
     checks={OverCapacity: _over_capacity},
 )
 
-RULES = (M_01, M_02, M_03, M_04, M_05, M_06, M_07, M_08, M_09, M_10, M_11, M_12)
+M_13 = FrameRule(
+    id="M-13",
+    name="crash loop",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A process dies and is started again, over and over: each time the group rebalances, and waits for the dead member first.",
+    condition="Three times within ten minutes (crash_loop_returns, crash_loop_ms) a client's connection closed without a LeaveGroup and "
+    "the client came back with an empty member id: the same group.instance.id; the same client id on the same host; or the same client "
+    "id, or host, that nobody else in the group has. Each time it was the one that had come back before that died.",
+    expected="A process that stops leaves the group, and one that starts stays.",
+    action="Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a liveness "
+    "probe that kills it. Take it out of the group until it is mended.",
+    false_alarms="A static member that is restarted on purpose so often. Processes killed together, or one after the other, do not count: "
+    "none of them dies twice.",
+    checks={CameBackDead: _crash_loop},
+    quiet_times=5,
+)
+
+RULES = (M_01, M_02, M_03, M_04, M_05, M_06, M_07, M_08, M_09, M_10, M_11, M_12, M_13)

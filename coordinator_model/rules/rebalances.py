@@ -62,7 +62,7 @@ def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:
     return waiting.effective_us if line is None else max(waiting.effective_us, line.last_response_us)
 
 
-def _missing(group: ClassicGroup) -> list[Member]:
+def awaited_members(group: ClassicGroup) -> list[Member]:
     """Members that the join phase waits for: proven, not gone, and without a JoinGroup under way."""
     return [
         member
@@ -86,7 +86,7 @@ def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
     since_us = min(since for since, _ in waiting)
     patience = _patience(group)
     slack_us = group.settings.slack_us(patience.us // 1_000)
-    missing = _missing(group)
+    missing = awaited_members(group)
 
     def describe(severity: Severity) -> Breach:
         return _join_breach(group, [one for _, one in sorted(waiting, key=_by_age)], missing, patience, severity)
@@ -301,7 +301,7 @@ def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exc
     """Ids handed out and not used, for which alone a join phase waits: id, its story, since when, a JoinGroup that waits for it."""
     newest = group.round
     waiting = list(group.waiting_joins())
-    if not group.issued or newest is None or newest.roster is None or not waiting or _missing(group):
+    if not group.issued or newest is None or newest.roster is None or not waiting or awaited_members(group):
         return
     if not any(member.present for member in (group.members.get(id_) for id_ in newest.roster) if member is not None):
         return  # a phase that begins in an empty group runs for its initial delay, whoever is awaited

@@ -342,7 +342,7 @@ def test_scenario_028_completion_drops_dynamic_members_that_did_not_rejoin(talk:
     talk.heartbeat(b, 25)
     assert members(talk) == {a.member_id}
     talk.settle()
-    assert set(talk.rules()) == {"R-08"}
+    assert set(talk.rules()) == {"R-08", "R-18"}
 
 
 def test_scenario_029_a_phase_without_anybody_is_extended_without_a_new_generation(talk: Conversation) -> None:

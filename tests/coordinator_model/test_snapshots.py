@@ -23,7 +23,7 @@ import pytest
 
 from coordinator_model import snapshots, wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Evidence, Finding, finding_id
+from coordinator_model.findings import Evidence, Finding, Status, finding_id
 from coordinator_model.groups.facts import NOBODY, Member
 from coordinator_model.groups.state import State
 from coordinator_model.settings import Settings
@@ -285,12 +285,20 @@ def test_a_snapshot_of_each_format_still_loads_and_goes_on_as_if_nothing_had_bee
     assert model.next_offset == uninterrupted.next_offset == records[cut].offset
     assert model.now_us == uninterrupted.now_us == CUT_US
     judged_otherwise = open_findings(model) ^ open_findings(uninterrupted)  # by rules that changed since the fixture was made
+
+    def told_alike(found: list[Finding]) -> list[tuple[str, Status]]:
+        """But for what rests on facts that the fixture does not hold yet."""
+        return [(one.id, one.status) for one in found if one.id not in judged_otherwise and one.rule not in UNKNOWN_THEN]
+
     told = 0
     for record in records[cut:]:
-        expected = [(finding.id, finding.status) for finding in uninterrupted.receive(record) if finding.id not in judged_otherwise]
-        assert [(finding.id, finding.status) for finding in model.receive(record) if finding.id not in judged_otherwise] == expected
+        expected = told_alike(uninterrupted.receive(record))
+        assert told_alike(model.receive(record)) == expected
         told += len(expected)
     assert told > 50
+
+
+UNKNOWN_THEN = {"R-18"}  #: a member's idle time is younger than both formats
 
 
 #: cluster → state, generation, incarnation, members, open findings

@@ -492,21 +492,31 @@ def test_M_07_allows_a_client_that_moves_from_address_to_address(talk: Conversat
 # ---------------------------------------------------------------------------------------------------- M-09
 
 
+def killed_at_once(talk: Conversation, name: str, number: int, version: int = 9) -> None:
+    """So many processes that share a client id and a host are given ids, and die."""
+    processes = [talk.client(name) for _ in range(number)]
+    for index, process in enumerate(processes):
+        asked = talk.ask(process, talk.join_request(process), version=version)
+        if version >= 4:
+            talk.refuse_join(asked, 79, f"{name}-{index}")
+        else:
+            process.member_id = f"{name}-{index}"
+            talk.joined(asked, generation=20 + index, leader=process, roster=[process])
+    for process in processes:
+        talk.close(process)
+    talk.wait(100)
+
+
 def test_M_09_fires_on_a_client_that_leaves_ids_behind(talk: Conversation) -> None:
-    a, b = settled(talk)
-    for number in range(12):
-        ghost = talk.client("b")
-        talk.hand_out_id(ghost)
-        talk.joined(talk.ask_join(ghost), generation=4 + number, leader=a, roster=[])
-        talk.close(ghost)
-        talk.wait(100)
-        talk.joined(talk.ask_join(a), generation=4 + number, leader=a, roster=[a, ghost])
+    _, b = settled(talk)
+    killed_at_once(talk, "b", 12)
     talk.hand_out_id(talk.client("b"))
     talk.settle()
     finding = talk.the("M-09")
     assert finding.severity is Severity.WARNING
     assert finding.certainty is Certainty.HEURISTIC
     assert "b at 10.0.0.1" in finding.summary
+    assert "JoinGroup v" not in finding.summary  # its advice was to use a client that speaks v4, which this one does
     talk.wait(70_000)
     assert talk.the("M-09").status is Status.RESOLVED
     assert b.member_id not in finding.summary
@@ -531,16 +541,147 @@ def test_M_09_allows_members_that_leave(talk: Conversation) -> None:
     assert "M-09" not in talk.rules()
 
 
-def test_M_09_sees_new_ids_of_clients_that_do_not_ask_for_one_first(talk: Conversation) -> None:
-    for number in range(12):
-        client = talk.client("old")
-        asked = talk.ask(client, talk.join_request(client), version=3)
-        client.member_id = f"old-{number}"
-        talk.joined(asked, generation=1 + number, leader=client, roster=[client])
-        talk.close(client)
-        talk.wait(20_000)
+def test_M_09_tells_of_an_upgrade_only_to_clients_that_do_not_ask_for_an_id_first(talk: Conversation) -> None:
+    killed_at_once(talk, "old", 12, version=3)
+    talk.wait(14_000)
+    client = talk.client("old")
+    asked = talk.ask(client, talk.join_request(client), version=3)
+    client.member_id = "old-again"
+    talk.joined(asked, generation=40, leader=client, roster=[client])
     talk.settle()
-    assert "M-09" in talk.rules()
+    assert "it speaks JoinGroup v3, which cannot ask for an id first" in talk.the("M-09").summary
+
+
+# ---------------------------------------------------------------------------------------------------- M-13
+
+
+def dies_and_comes_back(
+    talk: Conversation, others: list[Client], times: int, *, name: str = "b", host: str = "10.0.0.1", instance_id: str | None = None
+) -> None:
+    """A process joins, works, and dies, and is started again after ever longer pauses."""
+    generation = 3
+    for number in range(times + 1):
+        process = talk.client(name.format(number))
+        process.host, process.instance_id = host.format(number), instance_id
+        if instance_id is None:
+            talk.hand_out_id(process)
+        asked = [talk.ask_join(process), *(talk.ask_join(other) for other in others)]
+        process.member_id = process.member_id or f"{instance_id}-{number}"
+        generation += 1
+        for one in asked:
+            talk.joined(one, generation=generation, leader=others[0], roster=[*others, process])
+        talk.sync_all([*others, process])
+        live(talk, [*others, process], 2)
+        talk.close(process)
+        live(talk, others, 5 * (number + 1))
+
+
+def a_group_of(talk: Conversation, *hosts: str) -> list[Client]:
+    clients = [talk.client(f"a{number}") for number in range(len(hosts))]
+    for client, host in zip(clients, hosts, strict=True):
+        client.host = host
+    talk.round(clients, 3)
+    return clients
+
+
+@pytest.mark.parametrize(
+    ("identity", "said"),
+    [
+        ({}, "the same client id and host"),
+        ({"instance_id": "slot"}, "the same instance id"),
+        ({"host": "10.0.7.{}"}, "the same client id"),
+        ({"name": "b-{}"}, "the same host"),
+    ],
+)
+def test_M_13_fires_on_a_client_that_dies_and_comes_back(talk: Conversation, identity: dict[str, str], said: str) -> None:
+    """A crash loop was first told after 130 s, by M-09, as ids left behind."""
+    others = a_group_of(talk, "10.0.9.1")
+    began_us = talk.now_us
+    dies_and_comes_back(talk, others, 3, **identity)
+    finding = talk.the("M-13")
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CLIENT)
+    assert "without leaving and came back 3 times since" in finding.summary
+    assert said in finding.observed
+    assert finding.opened_at_us - began_us < 60_000_000
+    assert "M-09" not in talk.rules()
+
+
+def test_M_13_allows_two_returns(talk: Conversation) -> None:
+    dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 2)
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_ignores_processes_that_share_a_client_id_and_are_killed_together_or_one_by_one(talk: Conversation) -> None:
+    others = a_group_of(talk, "10.0.9.1")
+    processes = [talk.client("app") for _ in range(6)]
+    talk.round([*others, *processes], 4)
+    for process in processes[:3]:
+        talk.close(process)
+    new = [talk.client("app") for _ in range(3)]
+    for process in new:
+        talk.hand_out_id(process)
+    for process in processes[3:]:
+        talk.close(process)
+        talk.wait(500)
+        new.append(talk.client("app"))
+        talk.hand_out_id(new[-1])
+    asked = [talk.ask_join(one) for one in (*others, *new)]
+    for one in asked:
+        talk.joined(one, generation=5, leader=others[0], roster=[*others, *new])
+    talk.sync_all([*others, *new])
+    live(talk, [*others, *new], 3)
+    assert talk.rules() == []
+
+
+def test_M_13_allows_members_that_leave(talk: Conversation) -> None:
+    others = a_group_of(talk, "10.0.9.1")
+    for generation in range(4, 16, 2):
+        process = talk.client("b")
+        talk.round([*others, process], generation)
+        talk.leave(process)
+        talk.close(process)
+        talk.round(others, generation + 1)
+    talk.settle()
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_allows_a_client_that_lost_its_connection_and_its_session(talk: Conversation) -> None:
+    """It is told that it is no member any more, and begins anew: nothing died."""
+    others = a_group_of(talk, "10.0.9.1")
+    process = talk.client("b")
+    for generation in range(4, 9):
+        process.member_id = ""
+        talk.round([*others, process], generation)
+        talk.close(process)
+        process = process.reconnected()
+        live(talk, others, 1)
+        talk.heartbeat(process, 25)
+        talk.close(process)
+        process = process.reconnected()
+    talk.settle()
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_ignores_another_host_or_client_id_where_that_is_not_the_clients_own(talk: Conversation) -> None:
+    others = a_group_of(talk, "10.0.0.1")
+    dies_and_comes_back(talk, others, 4, name="b-{}")
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_knows_its_patience_from_the_settings() -> None:
+    talk = Conversation(crash_loop_returns=2, crash_loop_ms=8_000)
+    dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 5)
+    assert "M-13" not in talk.rules()
+    talk = Conversation(crash_loop_returns=2)
+    dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 2)
+    assert "M-13" in talk.rules()
+
+
+def test_M_13_resolves_when_the_client_stays(talk: Conversation) -> None:
+    others = a_group_of(talk, "10.0.9.1")
+    dies_and_comes_back(talk, others, 3)
+    live(talk, others, 310)
+    assert talk.the("M-13").status is Status.RESOLVED
 
 
 # ---------------------------------------------------------------------------------------------------- M-10

@@ -109,9 +109,9 @@ def test_R_01_does_not_know_when_a_join_behind_requests_of_other_groups_is_in_ha
 def test_R_01_leaves_a_member_that_heartbeats_to_R_08_until_the_phase_is_overdue(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.ask_join(a)
-    told_to_rejoin(talk, b, 22)
+    told_to_rejoin(talk, b, 19)
     assert talk.rules() == ["R-08"]
-    told_to_rejoin(talk, b, 6)
+    told_to_rejoin(talk, b, 9)
     assert talk.the("R-01").blame is Blame.BROKER
 
 

@@ -1,0 +1,184 @@
+"""Family R, third part: a group in which nobody consumes.
+
+The trap: a join phase is no standstill by itself. A cooperative member keeps its partitions while it waits, and a member that has not
+been told to rejoin, or finishes what it fetched, works on. Only a member that asks to join and owns nothing has stopped for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from coordinator_model.findings import Blame, Certainty, Evidence, Severity, iso_utc
+from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.facts import Actor, Exchange, JoinAsk, Member
+from coordinator_model.groups.sessions import hung_up_since
+from coordinator_model.groups.words import request_evidence
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, seconds, who, whom
+from coordinator_model.rules.rebalances import awaited_members, processed_since
+
+_NAMED = 3
+_DOUBLINGS = 8  #: a standstill is told again after twice the time, four times, and so on
+
+
+class Idle(NamedTuple):
+    """Somebody who provably holds no partition and waits for one."""
+
+    since_us: int
+    request: Exchange
+    had_some: bool  #: it was given an assignment before, which it gave up
+
+    @property
+    def frame(self) -> Evidence:
+        return request_evidence(self.request)
+
+
+class Awaited(NamedTuple):
+    """What the idle wait for."""
+
+    words: str
+    blame: Blame
+    actor: Actor | None = None
+    member_id: str | None = None
+    instance_id: str | None = None
+
+
+def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
+    """Those whose JoinGroup the coordinator holds, and who own nothing meanwhile."""
+    found = []
+    for waiting in group.waiting_joins():
+        since_us = processed_since(group, waiting)
+        if since_us is None or not isinstance(waiting.ask, JoinAsk) or waiting.ask.owns:
+            continue
+        member = group.members.get(waiting.member_id)
+        if member is None or not member.idle_since_us:
+            found.append(Idle(since_us, waiting, had_some=False))
+        else:
+            found.append(Idle(member.idle_since_us, waiting, had_some=member.in_sync is not None))
+    return found
+
+
+def _idle_in_sync_phase(group: ClassicGroup) -> list[Idle]:
+    """Those whose SyncGroup at the newest generation the coordinator holds, who own nothing, while nobody has been answered."""
+    newest = group.round
+    if newest is None or newest.sync_done_us is not None:
+        return []
+    found = []
+    for waiting in group.waiting_syncs():
+        member = group.members.get(waiting.member_id)
+        in_hand = waiting.generation == newest.generation and processed_since(group, waiting) is not None
+        if in_hand and member is not None and member.idle_since_us:
+            found.append(Idle(member.idle_since_us, waiting, had_some=member.in_sync is not None))
+    return found
+
+
+def _since_us(idle: list[Idle]) -> int:
+    """Since when none of them works: those who had partitions decide, if there are any."""
+    had_some = [one.since_us for one in idle if one.had_some]
+    return max(had_some) if had_some else min(one.since_us for one in idle)
+
+
+def _connected(group: ClassicGroup, member: Member) -> bool:
+    return member.actor.connection in group.lines
+
+
+def _outcome(group: ClassicGroup, member: Member) -> str:
+    """What is known of a member that others wait for."""
+    closed_us = hung_up_since(group, member)
+    if closed_us is not None:
+        ends = f", and its session of {seconds(member.session_timeout_ms * 1_000)} runs on" if member.session_timeout_ms else ""
+        return f"which died without leaving: its connection closed at {iso_utc(closed_us)}{ends}"
+    if member.rejoin_asked_us is not None:
+        return f"which heartbeats and does not rejoin, though it was told to since {iso_utc(member.rejoin_asked_us)}"
+    if member.last_frame:
+        return f"which has not rejoined; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}"
+    return "which has not rejoined and was never seen"
+
+
+def _awaited_to_join(group: ClassicGroup, missing: list[Member]) -> Awaited:
+    if missing:
+        names = "; ".join(f"{who(member)}, {_outcome(group, member)}" for member in missing[:_NAMED])
+        more = f"; and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        first = missing[0]
+        return Awaited(names + more, Blame.CLIENT, first.actor, first.id, first.instance_id)
+    if group.issued:
+        id_, issued = next(iter(group.issued.items()))
+        words = f"{id_}, an id that was handed to {whom(issued.actor)} at {iso_utc(issued.issued_us)} and not used"
+        return Awaited(words, Blame.CLIENT, issued.actor, id_)
+    return Awaited("the coordinator: every known member has asked to join, and it does not end the join phase", Blame.BROKER)
+
+
+def _awaited_to_sync(group: ClassicGroup) -> Awaited:
+    newest = group.round
+    assert newest is not None
+    leader = group.members.get(newest.leader)
+    if newest.leader_synced_us is not None:
+        since = iso_utc(newest.leader_synced_us)
+        return Awaited(f"the coordinator, which has the leader's assignment since {since} and gives it to nobody", Blame.BROKER)
+    if leader is None:
+        return Awaited(f"the assignment of the leader {newest.leader}", Blame.CLIENT, member_id=newest.leader)
+    closed_us = hung_up_since(group, leader)
+    fate = f", which died without leaving: its connection closed at {iso_utc(closed_us)}" if closed_us is not None else ""
+    words = f"the assignment of the leader, {who(leader)}{fate}"
+    return Awaited(words, Blame.CLIENT, leader.actor, leader.id, leader.instance_id)
+
+
+def _stands_still(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.round
+    if newest is None or newest.roster is None:
+        return
+    idle = idle_in_join_phase(group)
+    if idle:
+        missing = awaited_members(group)
+        working = sum(1 for member in missing if _connected(group, member))
+        if working and (working > len(idle) or not any(one.had_some for one in idle)):
+            return  # most of the group may still be at work
+        awaited = _awaited_to_join(group, missing)
+    else:
+        idle = _idle_in_sync_phase(group)
+        if not idle:
+            return
+        awaited = _awaited_to_sync(group)
+    since_us, allowed_us = _since_us(idle), group.settings.standstill_ms * 1_000
+    count = len(idle)
+    hold = f"{count} member holds no partitions and waits" if count == 1 else f"{count} members hold no partitions and wait"
+
+    def describe(lasted_us: int) -> Breach:
+        return Breach(
+            "",
+            f"Group {group.name} stands still: since {iso_utc(since_us)}, {seconds(lasted_us)}, {hold} for {awaited.words}.",
+            f"{count} unanswered {'request' if count == 1 else 'requests'} of members that own nothing, for {seconds(lasted_us)}",
+            (min(idle, key=lambda one: one.since_us).frame,),
+            generation=group.generation,
+            blame=awaited.blame,
+            actor=awaited.actor,
+            member_id=awaited.member_id,
+            instance_id=awaited.instance_id,
+        )
+
+    for doubling in range(_DOUBLINGS):
+        lasted_us = allowed_us << doubling
+        yield Due(since_us + lasted_us, "", Severity.WARNING, lambda lasted_us=lasted_us: describe(lasted_us))  # type: ignore[misc]
+
+
+R_18 = TimerRule(
+    id="R-18",
+    matter=Matter.REQUEST,
+    name="group stands still",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="Nobody consumes: the members gave up their partitions and wait for somebody who does not come, and lag grows.",
+    condition="Members that own no partitions have waited for 20 s (standstill_ms) for the end of the join phase or for their assignment, "
+    "however long the timeouts of the group are, and no more members that may still be at work than idle ones are waited for. Told again "
+    "after twice that time, four times, and so on.",
+    expected="A rebalance takes a few seconds.",
+    action="Act on who is named. One that died costs its session timeout: find out why it died, let it leave on shutdown, or shorten "
+    "session.timeout.ms. One that heartbeats and does not rejoin needs a thread dump of its poll loop.",
+    false_alarms="Cooperative consumers that keep partitions while they wait, and groups of other types than consumers, are not judged; "
+    "nor is a group whose member list is not known. A long group.initial.rebalance.delay.ms.",
+    folds_under=("C-04", "C-05", "C-13"),
+    due=_stands_still,
+)
+
+RULES = (R_18,)

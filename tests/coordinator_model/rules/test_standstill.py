@@ -1,0 +1,219 @@
+"""Family R, third part: a group in which nobody consumes. What fires it, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.findings import Blame, Certainty, Severity, Status, iso_utc
+from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
+from tests.coordinator_model.test_rules import live
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+PATIENT = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
+"""What consumers have by default: no other rule speaks within half a minute."""
+
+
+def patient(talk: Conversation, *names: str, static: bool = False) -> list[Client]:
+    """A settled group with the timeouts that consumers have by default."""
+    clients = [talk.client(name) for name in names]
+    for client in clients:
+        if static:
+            client.instance_id = f"i-{client.name}"
+        else:
+            talk.hand_out_id(client)
+    complete(talk, [talk.ask_join(client, **PATIENT) for client in clients], 3, clients)
+    talk.sync_all(clients)
+    return clients
+
+
+def complete(talk: Conversation, asked: list[Asked], generation: int, roster: list[Client]) -> None:
+    for client in roster:
+        client.member_id = client.member_id or f"{client.instance_id}-{client.connection}"
+    for one in asked:
+        talk.joined(one, generation=generation, leader=roster[0], roster=roster)
+
+
+def replacement(talk: Conversation, name: str) -> Asked:
+    """A new process asks to join."""
+    client = talk.client(name)
+    talk.hand_out_id(client)
+    return talk.ask_join(client, **PATIENT)
+
+
+def test_R_18_fires_when_a_group_waits_for_one_that_died_without_leaving(talk: Conversation) -> None:
+    """A group of two stood still for 42 s, its session timeout less 3 s, and nothing above info was said."""
+    a, b = patient(talk, "a", "b")
+    talk.close(b)
+    died_us = talk.now_us
+    talk.wait(3_000)
+    replacement(talk, "b")
+    talk.heartbeat(a, 27)
+    rejoined_us = talk.now_us
+    talk.ask_join(a, **PATIENT)
+    talk.wait(19_900)
+    assert talk.rules() == []
+    talk.wait(1_100)
+    finding = talk.the("R-18")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.CLIENT)
+    assert (finding.member_id, finding.client_id, finding.generation) == (b.member_id, "b", 3)
+    assert (
+        f"since {iso_utc(rejoined_us)}, 20.0 s, 2 members hold no partitions and wait for member {b.member_id}" in finding.summary
+    )
+    assert f"died without leaving: its connection closed at {iso_utc(died_us)}, and its session of 45.0 s" in finding.summary
+    assert talk.rules() == ["R-18"]
+
+
+def test_R_18_names_a_member_that_heartbeats_and_does_not_rejoin(talk: Conversation) -> None:
+    a, b, c = patient(talk, "a", "b", "c")
+    talk.heartbeat(a, 27)
+    for one in (a, c):
+        talk.ask_join(one, **PATIENT)
+    for _ in range(22):
+        talk.wait(1_000)
+        talk.heartbeat(b, 27)
+    finding = talk.the("R-18")
+    assert finding.member_id == b.member_id
+    assert "2 members hold no partitions and wait for member" in finding.summary
+    assert "which heartbeats and does not rejoin, though it was told to since" in finding.summary
+    assert talk.rules() == ["R-18"]
+
+
+def test_R_18_names_the_leader_that_sends_no_assignment(talk: Conversation) -> None:
+    a, b = patient(talk, "a", "b")
+    complete(talk, [talk.ask_join(one, **PATIENT) for one in (a, b)], 4, [a, b])
+    talk.ask(b, talk.sync_request(b, []))
+    live(talk, [a], 21)
+    finding = talk.the("R-18")
+    assert (finding.member_id, finding.blame) == (a.member_id, Blame.CLIENT)
+    assert f"1 member holds no partitions and waits for the assignment of the leader, member {a.member_id}" in finding.summary
+    assert talk.rules() == ["R-18"]
+
+
+def test_R_18_names_the_coordinator_when_everybody_has_asked(talk: Conversation) -> None:
+    clients = patient(talk, "a", "b")
+    for one in clients:
+        talk.ask_join(one, **PATIENT)
+    talk.wait(21_000)
+    finding = talk.the("R-18")
+    assert (finding.member_id, finding.blame) == (None, Blame.BROKER)
+    assert "every known member has asked to join" in finding.summary
+
+
+def test_R_18_names_an_id_that_nobody_uses(talk: Conversation) -> None:
+    clients = patient(talk, "a", "b")
+    ghost = talk.client("ghost")
+    talk.hand_out_id(ghost)
+    talk.close(ghost)
+    for one in clients:
+        talk.ask_join(one, **PATIENT)
+    talk.wait(21_000)
+    assert f"wait for {ghost.member_id}, an id that was handed to" in talk.the("R-18").summary
+
+
+def test_R_18_counts_from_when_the_members_gave_up_their_partitions_over_several_generations(talk: Conversation) -> None:
+    """Each generation was given up before anybody was told what to read in it."""
+    a, b = patient(talk, "a", "b")
+    for generation in (4, 5, 6, 7):
+        asked = [talk.ask_join(one, **PATIENT) for one in (a, b)]
+        talk.wait(6_000)
+        complete(talk, asked, generation, [a, b])
+    for one in (a, b):
+        talk.ask_join(one, **PATIENT)
+    talk.wait(200)
+    assert "20.0 s, 2 members" in talk.the("R-18").summary
+
+
+def test_R_18_is_told_again_after_twice_the_time_and_resolves_when_partitions_are_assigned(talk: Conversation) -> None:
+    a, b = patient(talk, "a", "b")
+    talk.close(b)
+    asked = talk.ask_join(a, **PATIENT)
+    talk.wait(41_000)
+    told = [(event.status, event.count, "20.0 s" in event.summary, "40.0 s" in event.summary) for event in talk.findings]
+    assert told == [(Status.OPEN, 1, True, False), (Status.UPDATE, 2, False, True)]
+    complete(talk, [asked], 4, [a])
+    talk.sync_all([a])
+    live(talk, [a], 2)
+    assert talk.the("R-18").status is Status.RESOLVED
+
+
+def test_R_18_knows_its_patience_from_the_settings() -> None:
+    talk = Conversation(standstill_ms=5_000)
+    a, b = patient(talk, "a", "b")
+    talk.close(b)
+    talk.ask_join(a, **PATIENT)
+    talk.wait(5_500)
+    assert talk.rules() == ["R-18"]
+
+
+def test_R_18_allows_a_newcomer_that_waits_for_members_at_work(talk: Conversation) -> None:
+    members = patient(talk, "a", "b", "c")
+    replacement(talk, "d")
+    for _ in range(30):
+        talk.wait(1_000)
+        for member in members:
+            talk.heartbeat(member, 27)
+    assert talk.rules() == []
+
+
+def test_R_18_allows_one_member_that_waits_for_several_at_work(talk: Conversation) -> None:
+    a, *others = patient(talk, "a", "b", "c")
+    talk.ask_join(a, **PATIENT)
+    for _ in range(30):
+        talk.wait(1_000)
+        for member in others:
+            talk.heartbeat(member, 27)
+    assert talk.rules() == []
+
+
+def test_R_18_ignores_cooperative_members_that_keep_their_partitions(talk: Conversation) -> None:
+    a, b = patient(talk, "a", "b")
+    owned = wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=(0, 1))
+    metadata = subscription("t", owned_partitions=(owned,))
+    offered = wire.JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata)
+    talk.close(b)
+    talk.ask_join(a, protocols=(offered,), **PATIENT)
+    talk.wait(30_000)
+    assert talk.rules() == []
+
+
+@pytest.mark.parametrize("why", ["loss", "failover", "unknown members"])
+def test_R_18_needs_to_know_the_members_and_how_long_they_wait(talk: Conversation, why: str) -> None:
+    a, b = patient(talk, "a", "b")
+    talk.close(b)
+    if why == "unknown members":
+        talk = Conversation()
+        a = talk.client("a")
+        a.member_id = "m-a"
+    talk.ask_join(a, **PATIENT)
+    talk.wait(10_000)
+    if why == "loss":
+        talk.lose(3)
+    elif why == "failover":
+        talk.heartbeat(talk.client("b"), 16)
+    talk.wait(15_000)
+    assert "R-18" not in talk.rules()
+
+
+def test_R_18_is_not_about_a_group_that_settles(talk: Conversation) -> None:
+    clients = patient(talk, "a", "b")
+    for generation in range(4, 10):
+        asked = [talk.ask_join(one, **PATIENT) for one in clients]
+        talk.wait(15_000)
+        complete(talk, asked, generation, clients)
+        talk.sync_all(clients)
+        live(talk, clients, 3)
+    assert "R-18" not in talk.rules()
+
+
+def test_R_18_counts_static_members_that_are_away_as_waited_for(talk: Conversation) -> None:
+    a, b = patient(talk, "a", "b", static=True)
+    talk.close(b)
+    talk.ask_join(a, **PATIENT)
+    talk.wait(21_000)
+    assert talk.the("R-18").instance_id == "i-b"
