@@ -68,4 +68,4 @@ fuzz: setup ## Throw bytes at the decoder (needs atheris)
 .PHONY: lock
 lock: ## Write requirements.lock anew (needs uv)
 	@uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --upgrade --quiet -o requirements.lock
+	    --no-emit-index-url --no-emit-find-links --fork-strategy fewest --upgrade --quiet -o requirements.lock
