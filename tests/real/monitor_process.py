@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 
 from coordinator_model.settings import Settings
 from streaming.config import SHORT_LIVED_JVM
+from tests.processes import below, lives
 from tests.real.harness import raw_topic, wait_for
 
 START_UP_S = 900
@@ -125,19 +125,7 @@ class MonitorProcess:
     def _descendants(self, pattern: str) -> list[int]:
         """Process ids below the monitor whose command matches, parents first."""
         assert self.process is not None
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
-        processes = [line.split(None, 2) for line in listed.splitlines()]
-        family, found = {str(self.process.pid)}, []
-        grown = True
-        while grown:
-            grown = False
-            for pid, parent, *command in processes:
-                if parent in family and pid not in family:
-                    family.add(pid)
-                    grown = True
-                    if command and re.search(pattern, command[0]):
-                        found.append(int(pid))
-        return found
+        return [process.pid for process in below(self.process.pid, pattern) if lives(process.pid)]
 
     # --- what it says and writes ---------------------------------------------------------------------------------
 

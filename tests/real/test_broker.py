@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from harness import WAIT_S, wait_for
 
 from streaming.demo.broker import HOST, Broker, BrokerError, Cluster, free_port
+from tests.processes import started
 
 pytestmark = pytest.mark.real
 
@@ -79,7 +80,7 @@ def test_no_port_is_given_twice():
 
 def test_a_port_that_another_process_was_given_is_given_to_nobody_until_that_ends(monkeypatch):
     script = "from streaming.demo.broker import free_port; print(free_port(), flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with started([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         port = int(other.stdout.readline())
         monkeypatch.setattr("streaming.demo.broker._PORTS", range(port, port + 1))
         monkeypatch.setattr("streaming.demo.broker.random.sample", lambda ports, _: ports)

@@ -12,6 +12,7 @@ import pytest
 
 from streaming.demo.show import LEAST_DURATION_S
 from streaming.demo.troubles import TROUBLES
+from tests.processes import below, concerned_with, end, started
 from tests.real.harness import wait_for
 
 pytestmark = pytest.mark.real
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.real
 def demo(folder, *options):
     """A running demo whose descendants can be told by the environment they inherit; in a session of its own, as from a terminal."""
     command = [sys.executable, "-m", "streaming.cli", "demo", "--plain", *options]
-    with subprocess.Popen(
+    with started(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -29,16 +30,12 @@ def demo(folder, *options):
         start_new_session=True,
         env={**os.environ, "TMPDIR": str(folder), "COLUMNS": "160"},
     ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+        yield process
 
 
 def descendants(folder):
-    """Command lines of the processes that have the folder in their arguments or environment."""
-    listed = subprocess.run(["ps", "axeww", "-o", "stat=,args="], capture_output=True, text=True, check=True).stdout
-    return [line[:150] for line in listed.splitlines() if str(folder) in line and not line.startswith("Z")]
+    """The processes that have the folder in their arguments or environment."""
+    return [process for process in concerned_with(str(folder)) if process.pid != os.getpid()]
 
 
 def read_until(process, text):
@@ -50,8 +47,15 @@ def read_until(process, text):
     raise AssertionError("".join(said))
 
 
+def assert_all_gone(folder):
+    try:
+        wait_for(lambda: not descendants(folder), "all processes are gone")
+    finally:
+        end(descendants(folder))
+
+
 def assert_nothing_left(folder):
-    wait_for(lambda: not descendants(folder), "all processes are gone")
+    assert_all_gone(folder)
     assert not list(folder.glob("rebalance-monitor-*"))
 
 
@@ -88,7 +92,7 @@ def test_a_ctrl_c_after_sigterm_gives_up_at_once_and_leaves_nothing_either(tmp_p
         read_until(process, "interrupted; stopping everything")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
-    wait_for(lambda: not descendants(tmp_path), "all processes are gone")
+    assert_all_gone(tmp_path)
 
 
 def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path):
@@ -101,13 +105,11 @@ def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path):
 def test_a_monitor_that_dies_ends_the_demo_with_a_sentence(tmp_path):
     with demo(tmp_path) as process:
         read_until(process, "starting Spark")
-        listed = subprocess.run(["ps", "axeww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
-        monitors = [line.split()[0] for line in listed.splitlines() if "streaming.cli run" in line and str(tmp_path) in line]
-        assert len(monitors) == 1
-        os.kill(int(monitors[0]), signal.SIGKILL)
+        (monitor,) = below(process.pid, r"streaming\.cli run")
+        monitor.kill()
         text, _ = process.communicate(timeout=60)
         assert process.returncode == 2
-        assert f"error: monitor (pid {monitors[0]}) ended with status -9" in text
+        assert f"error: monitor (pid {monitor.pid}) ended with status -9" in text
     assert_nothing_left(tmp_path)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from confluent_kafka import Consumer
@@ -20,6 +20,7 @@ from coordinator_model.wire.record import Kind
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
+from tests.processes import started
 from tests.streaming.mirror.wires import Segment, pcap
 from tests.streaming.test_replay_cli import life
 
@@ -70,37 +71,34 @@ def test_a_piped_capture_ticks_the_topic_while_nothing_comes(broker, tmp_path):
     shift_us = time.time_ns() // 1000 - made[-1].at_us
     content = pcap([segment._replace(at_us=segment.at_us + shift_us) for segment in made])
     to_topic = ("--bootstrap-server", broker.internal, "--topic", "live", "--create-topic", "--partitions", "2")
-    with subprocess.Popen([*CLI, "mirror", "--pcap", "-", *to_topic], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            assert process.stdin is not None
-            assert process.stderr is not None
-            process.stdin.write(content)
-            process.stdin.flush()
-            assert b"created topic live" in process.stderr.readline()
+    with started([*CLI, "mirror", "--pcap", "-", *to_topic], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(content)
+        process.stdin.flush()
+        assert b"created topic live" in process.stderr.readline()
 
-            def ticked() -> bool:
-                ticks = Counter(r.partition for r in mirrored(broker.internal, "live") if r.kind is Kind.TICK and r.at_us > end_us)
-                return len(ticks) == 2 and min(ticks.values()) >= 2
+        def ticked() -> bool:
+            ticks = Counter(r.partition for r in mirrored(broker.internal, "live") if r.kind is Kind.TICK and r.at_us > end_us)
+            return len(ticks) == 2 and min(ticks.values()) >= 2
 
-            end_us = made[-1].at_us + shift_us
-            wait_for(ticked, "both partitions are ticked after the last packet")
-            process.send_signal(signal.SIGTERM)
-            assert b"0 lost" in process.stderr.read()
-            assert process.wait(WAIT_S) == 0
-        finally:
-            process.kill()
+        end_us = made[-1].at_us + shift_us
+        wait_for(ticked, "both partitions are ticked after the last packet")
+        process.send_signal(signal.SIGTERM)
+        assert b"0 lost" in process.stderr.read()
+        assert process.wait(WAIT_S) == 0
 
 
 def test_a_cluster_that_does_not_answer(tmp_path):
     commands = (("record", "x.records"), ("mirror", "--pcap", "x.pcap"))
-    waiting = [
-        subprocess.Popen([*CLI, *command, "--bootstrap-server", "127.0.0.1:1"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-        for command in commands
-    ]
-    for process in waiting:
-        _, said = process.communicate(timeout=WAIT_S)
-        assert process.returncode == 2
-        assert "does not answer at 127.0.0.1:1" in said
+    options = {"stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+    with ExitStack() as ends:
+        for process in [
+            ends.enter_context(started([*CLI, *command, "--bootstrap-server", "127.0.0.1:1"], **options)) for command in commands
+        ]:
+            _, said = process.communicate(timeout=WAIT_S)
+            assert process.returncode == 2
+            assert "does not answer at 127.0.0.1:1" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -6,8 +6,8 @@ import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -19,6 +19,7 @@ from streaming.quality.child import NICENESS
 from streaming.quality.query import as_stream
 from streaming.replay import INPUT_COLUMNS
 from streaming.sinks.topics import prepare
+from tests.processes import below
 from tests.real.harness import raw_topic
 from tests.real.traffic import story
 
@@ -76,23 +77,8 @@ def checks(config):
 
 def the_child():
     """Its process id: it is the only one of this process."""
-    found = [
-        int(entry.name)
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit()
-        and b"streaming.quality.child" in (entry / "cmdline").read_bytes()
-        and parent_of(entry) == os.getpid()
-    ]
-    assert len(found) == 1
-    return found[0]
-
-
-def fields(folder):
-    return (folder / "stat").read_text().rpartition(")")[2].split()
-
-
-def parent_of(folder):
-    return int(fields(folder)[1])
+    (found,) = below(os.getpid(), r"streaming\.quality\.child")
+    return found.pid
 
 
 def test_what_it_finds_is_published_and_outlives_it(broker, config, checks, tmp_path):
@@ -103,8 +89,8 @@ def test_what_it_finds_is_published_and_outlives_it(broker, config, checks, tmp_
     assert (tmp_path / "docs" / "index.html").is_file()
 
     first = the_child()
-    priorities = {int(fields(thread)[16]) for thread in Path(f"/proc/{first}/task").iterdir()}
-    assert priorities == {min(19, os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS)}  # the libraries' threads, too
+    lowered = min(19, os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS)
+    assert {os.getpriority(os.PRIO_PROCESS, thread) for thread in [first, *threads_of(first)]} == {lowered}  # the libraries', too
     for each in (signal.SIGINT, signal.SIGTERM):
         os.kill(first, each)
     checks.check(batch(range(20, 25)), 1)
@@ -128,6 +114,11 @@ def test_what_it_finds_is_published_and_outlives_it(broker, config, checks, tmp_
     with pytest.raises(RuntimeError, match=rf"\(ArrowInvalid\), see {config.job.quality_log}$"):
         checks.check(b"this is no Arrow stream", 4)
     assert "Traceback" in config.job.quality_log.read_text()
+
+
+def threads_of(pid):
+    """Of Linux, where each has a niceness of its own; elsewhere a process has one."""
+    return [thread.id for thread in psutil.Process(pid).threads()] if psutil.LINUX else []
 
 
 def with_suite(config, folder, *expectations):

@@ -30,6 +30,7 @@ from streaming.mirror.producer import KafkaSink, MirrorError
 from streaming.quality.suite import DEFAULT_SUITE
 from streaming.run_cli import run
 from tests.certificates import Authority
+from tests.processes import started
 from tests.real.harness import raw_topic, wait_for
 from tests.real.traffic import Group, breach, tick
 
@@ -246,7 +247,7 @@ def test_it_works_over_tls_with_both_proofs_and_leaves_no_secret(secured, writte
     file = written(more='[quality]\nsuite = "suite.json"\ntrigger_s = 1\ndocs = "docs"\n')
     command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(file)]
     said_to = tmp_path / "said"
-    with said_to.open("w") as said, subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT) as process:
+    with said_to.open("w") as said, started(command, stdout=said, stderr=subprocess.STDOUT) as process:
         try:
             sink = KafkaSink(_tap(secured), topic="rebalance-mirror", timeout_s=60)
             now_us = time.time_ns() // 1000

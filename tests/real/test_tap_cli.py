@@ -16,6 +16,7 @@ from harness import WAIT_S, mirrored, wait_for
 
 from coordinator_model.wire.record import Kind
 from streaming.demo.broker import HOST, Broker, free_port
+from tests.processes import started
 
 pytestmark = pytest.mark.real
 
@@ -46,7 +47,7 @@ def test_it_mirrors_until_it_is_told_to_stop(tapped_broker, tmp_path, number):
     topic = f"frames-{number.name}"
     config = tmp_path / "producer.properties"
     config.write_text("# how the mirror is written\ncompression.type = lz4\n\nlinger.ms=1\n")
-    with subprocess.Popen(
+    with started(
         [
             *TAP,
             *("--listen", f"{_advertised(tapped_broker)}={tapped_broker.address()}"),
@@ -87,7 +88,7 @@ def test_it_mirrors_until_it_is_told_to_stop(tapped_broker, tmp_path, number):
 def test_a_mirror_that_is_away_at_the_start_is_said_and_waited_for():
     address = f"{HOST}:{free_port()}"
     arguments = ["--listen", f"{HOST}:0=localhost:9092", "--bootstrap-server", address, "--status-every", "0"]
-    with subprocess.Popen([*TAP, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with started([*TAP, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said, listening = sorted(process.stderr.readline() for _ in range(2))
         assert listening.startswith(f"tap: listening on {HOST}:")

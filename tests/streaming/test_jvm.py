@@ -8,11 +8,13 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
 from streaming import jvm
 from streaming.jvm import JvmError
+from tests.processes import started
 
 
 @pytest.fixture(autouse=True)
@@ -155,12 +157,12 @@ class TestCache:
     def test_a_second_process_waits_for_the_first(self, cache):
         (cache / "manifest.json").rename(cache / "manifest")
         script = "from streaming import jvm; print(jvm.jars('spark', report=lambda said: print(said, flush=True))[0])"
-        with jvm._locked(cache.parent / "lock", print):
-            second = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-            assert second.stdout is not None
-            assert "waiting for another process" in second.stdout.readline()
-            (cache / "manifest").rename(cache / "manifest.json")  # what the first one was doing meanwhile
-        rest, _ = second.communicate(timeout=60)
+        with ExitStack() as ends:
+            with jvm._locked(cache.parent / "lock", print):
+                second = ends.enter_context(started([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True))
+                assert "waiting for another process" in second.stdout.readline()
+                (cache / "manifest").rename(cache / "manifest.json")  # what the first one was doing meanwhile
+            rest, _ = second.communicate(timeout=60)
         assert rest.strip() == str(cache / "spark" / "a-1.jar")
 
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import lzma
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ from streaming.mirror.record_file import RecordFile
 from streaming.offline import Offline
 from streaming.replay import INPUT_COLUMNS, Outputs, Replay
 from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
+from tests.processes import started
 from tests.streaming.mirror.wires import CLIENT, Connection, Segment, pcap, pcapng
 
 COMMAND = [sys.executable, "-m", "streaming.cli", "replay"]
@@ -373,7 +375,7 @@ class TestPipes:
 
     def test_what_happens_is_told_while_the_capture_is_being_made(self, segments):
         content = pcap(segments)
-        with subprocess.Popen(
+        with started(
             [*COMMAND, "-", "--format", "json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
             assert process.stdin is not None
@@ -386,7 +388,7 @@ class TestPipes:
 
     def test_a_reader_that_has_seen_enough(self, capture):
         done = subprocess.run(
-            f"{' '.join(COMMAND)} --format json {capture} | head -c 1", shell=True, capture_output=True, timeout=120, check=False
+            f"{shlex.join(COMMAND)} --format json {capture} | head -c 1", shell=True, capture_output=True, timeout=120, check=False
         )
         assert done.stdout == b"{"
         assert b"Traceback" not in done.stderr

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from streaming.demo.broker import guard
+from tests.processes import started
 
 WRITES_ON = """
 import pathlib, sys, time
@@ -30,8 +31,8 @@ def test_who_writes_on_for_a_moment_leaves_nothing(tmp_path):
     folder = tmp_path / "broker"
     folder.mkdir()
     with (
-        subprocess.Popen(["sleep", "600"]) as killed,
-        subprocess.Popen([sys.executable, "-c", WRITES_ON, str(folder)], stdout=subprocess.PIPE) as writer,
+        started(["sleep", "600"]) as killed,
+        started([sys.executable, "-c", WRITES_ON, str(folder)], stdout=subprocess.PIPE) as writer,
     ):
         assert writer.stdout is not None
         assert writer.stdout.readline()

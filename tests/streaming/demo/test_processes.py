@@ -11,6 +11,7 @@ import time
 import pytest
 
 from streaming.demo.processes import ChildError, Processes
+from tests.processes import end, lives, started
 
 TELLER = """
 import json, signal, sys, time
@@ -26,11 +27,6 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 
 def python(program):
     return [sys.executable, "-c", program]
-
-
-def alive(pid):
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout.strip()
-    return bool(state) and not state.startswith("Z")
 
 
 def until(condition, timeout_s=20):
@@ -82,7 +78,7 @@ def test_a_supervised_child_comes_back_until_it_is_stopped(processes, reports):
     supervisor.stop()
     restarts = supervisor.restarts
     assert restarts >= 2
-    assert not alive(supervisor.child.pid)
+    assert not lives(supervisor.child.pid)
     time.sleep(0.1)  # ten times the pause
     assert supervisor.restarts == restarts
 
@@ -105,8 +101,8 @@ def test_nothing_is_left_behind_when_the_block_is_left(tmp_path):
         child.wait_for("started", timeout_s=20)
         supervised.child.wait_for("started", timeout_s=20)
         child.signal(signal.SIGSTOP)
-    assert not alive(child.pid)
-    assert not alive(supervised.child.pid)
+    assert not lives(child.pid)
+    assert not lives(supervised.child.pid)
 
 
 def test_children_and_leftovers_go_when_the_parent_is_killed(tmp_path):
@@ -123,9 +119,13 @@ with Processes(Path({str(tmp_path / "logs")!r}), lambda _: None, leftovers=[Path
     print(*(child.pid for child in children), flush=True)
     time.sleep(600)
 """
-    with subprocess.Popen(python(parent), stdout=subprocess.PIPE, text=True) as process:
+    with started(python(parent), stdout=subprocess.PIPE, text=True) as process:
         pids = [int(word) for word in process.stdout.readline().split()]
         assert len(pids) == 2
-        assert all(map(alive, pids))
+        assert all(map(lives, pids))
         os.kill(process.pid, signal.SIGKILL)
-    until(lambda: not any(map(alive, pids)) and not leftover.exists())
+        process.wait()
+    try:
+        until(lambda: not any(map(lives, pids)) and not leftover.exists())
+    finally:
+        end(pids)

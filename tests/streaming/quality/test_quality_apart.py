@@ -16,6 +16,8 @@ import pytest
 from streaming.config import ConfigError, Job, Kafka, MonitorConfig, Quality
 from streaming.quality.apart import ChecksApart
 from streaming.quality.child import NICENESS
+from tests import processes
+from tests.processes import lives, started
 from tests.real import harness
 
 WAIT_S = 120
@@ -34,21 +36,7 @@ def config(tmp_path):
 
 def children(parent):
     """Process id and niceness of the quality checks under a process."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,nice=,command="], capture_output=True, text=True, check=True).stdout
-    processes = [line.split(None, 3) for line in listed.splitlines()]
-    return {
-        int(pid): int(niceness)
-        for pid, ppid, niceness, *command in processes
-        if int(ppid) == parent and command and "streaming.quality.child" in command[0]
-    }
-
-
-def lives(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return {process.pid: process.nice() for process in processes.below(parent, r"streaming\.quality\.child") if lives(process.pid)}
 
 
 class Batch(threading.Thread):
@@ -71,8 +59,14 @@ class Batch(threading.Thread):
         return self.said
 
 
-def test_the_whole_process_gives_way_and_one_that_dies_is_a_sentence_and_replaced(config):
-    checks = ChecksApart(config)
+@pytest.fixture
+def checks(config):
+    apart = ChecksApart(config)
+    yield apart
+    apart.close()
+
+
+def test_the_whole_process_gives_way_and_one_that_dies_is_a_sentence_and_replaced(config, checks):
     assert children(os.getpid()) == {}  # before there is anything to check
     first = Batch(checks)
     lowered = min(19, os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS)
@@ -99,10 +93,13 @@ def test_it_ends_when_the_driver_is_killed(config, tmp_path):
     )
     handed_over = tmp_path / "config"
     handed_over.write_bytes(pickle.dumps(config))
-    with subprocess.Popen([sys.executable, str(file), str(handed_over)]) as driver:
+    with started([sys.executable, str(file), str(handed_over)]) as driver:
         (pid,) = wait_for(lambda: children(driver.pid), "the driver has started it")
         driver.kill()
-    wait_for(lambda: not lives(pid), "it ends")
+    try:
+        wait_for(lambda: not lives(pid), "it ends")
+    finally:
+        processes.end([pid])
 
 
 def test_a_file_that_is_no_suite_is_refused_without_a_process(config, tmp_path):
