@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -73,8 +74,7 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     conf.set("spark.local.dir", str(scratch))
     conf.set("spark.driver.memory", job.driver_memory)
     conf.set("spark.driver.extraClassPath", os.pathsep.join(map(str, connector_jars())))
-    logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Drebalance.log={log_file}"
-    conf.set("spark.driver.extraJavaOptions", f"{logging} -Djava.io.tmpdir={scratch} {job.jvm_options}")
+    conf.set("spark.driver.extraJavaOptions", _jvm_options(job.jvm_options, log_file, scratch))
     with job.jvm_log.open("wb") as printed:
         launch: Callable[..., Any] = launch_gateway
         gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
@@ -82,6 +82,12 @@ def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
     # When the JVM dies its side channel breaks too, and Python's server for it prints a traceback to the terminal.
     context._accumulatorServer.handle_error = _log_broken_channel  # type: ignore[method-assign]  # noqa: SLF001
     return SparkSession(context)
+
+
+def _jvm_options(own: str, log_file: Path, scratch: Path) -> str:
+    """Spark takes them apart as a shell does, and any of the folders may have a blank in its name."""
+    ours = {"log4j2.configurationFile": LOG_SETTINGS.as_uri(), "rebalance.log": log_file, "java.io.tmpdir": scratch}
+    return f"{shlex.join(f'-D{name}={value}' for name, value in ours.items())} {own}"
 
 
 def _emptied(folder: Path) -> Path:
@@ -196,6 +202,6 @@ def _artifact(jar: Path) -> str:
 def _prepare_environment() -> None:
     for name in _FOREIGN:
         os.environ.pop(name, None)
-    os.environ["JAVA_HOME"] = str(Path(jvm.java_command()).resolve().parent.parent)
+    os.environ["JAVA_HOME"] = str(jvm.java_home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

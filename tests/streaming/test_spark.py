@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +22,14 @@ def test_a_snapshot_is_found_in_whatever_layout_the_state_was_written(tmp_path, 
         "file of format 3": {name: value for name, value in place._asdict().items() if name != "base"},
     }[layout]
     assert spark._blob(row, tmp_path) == blob
+
+
+def test_folders_with_blanks_and_quotes_in_their_names_are_whole_options():
+    options = spark._jvm_options("-Xss2m -XX:+UseSerialGC", Path("/home/alice's work/log"), Path("/my checkpoint/scratch"))
+    assert shlex.split(options) == [
+        f"-Dlog4j2.configurationFile={spark.LOG_SETTINGS.as_uri()}",
+        "-Drebalance.log=/home/alice's work/log",
+        "-Djava.io.tmpdir=/my checkpoint/scratch",
+        "-Xss2m",
+        "-XX:+UseSerialGC",
+    ]
