@@ -78,6 +78,20 @@ def java_command() -> str:
     return command
 
 
+@functools.cache
+def java_home() -> Path:
+    """Where the Java of :func:`java_command` is installed, as it says itself: on PATH there may be a stub, as macOS has one.
+
+    :raises JvmError: as there, and when it does not say.
+    """
+    command = java_command()
+    answer = subprocess.run([command, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r"^\s*java\.home = (.+)$", answer.stderr, re.MULTILINE)
+    if found is None:
+        raise _no_java(f"{command} does not say where it is installed")
+    return Path(found[1])
+
+
 def _no_java(what: str) -> JvmError:
     return JvmError(f"Java {MINIMUM_JAVA} or newer is needed and {what}: {_how_to_install_java()}")
 
@@ -95,7 +109,7 @@ def _how_to_install_java() -> str:
         ("zypper", "sudo zypper install -y java-17-openjdk-headless"),
         ("pacman", "sudo pacman -S --noconfirm jre-openjdk-headless"),
         ("apk", "sudo apk add openjdk17-jre-headless"),
-        ("brew", "brew install openjdk@17"),
+        ("brew", 'brew install openjdk@17 && export JAVA_HOME="$(brew --prefix openjdk@17)"'),  # not linked to where PATH looks
     ):
         if shutil.which(tool):
             return f"run `{command}`"

@@ -12,6 +12,8 @@ that old. *A name is a promise*: the file is on the disk before Spark hears of i
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 from pathlib import Path
@@ -92,7 +94,7 @@ def _write(folder: Path, place: Place, blob: bytes) -> Place:
         with fresh.open("wb") as stream:
             stream.write(blob)
             stream.flush()
-            os.fsync(stream.fileno())
+            _flush(stream.fileno())
         fresh.rename(file)
     finally:
         fresh.unlink(missing_ok=True)
@@ -100,11 +102,21 @@ def _write(folder: Path, place: Place, blob: bytes) -> Place:
     return place
 
 
+def _flush(descriptor: int) -> None:
+    """To the disk itself: on macOS ``fsync`` leaves the bytes in the drive's cache, and not every file system takes what does not."""
+    full: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(descriptor, full)
+            return
+    os.fsync(descriptor)
+
+
 def _to_disk(folder: Path) -> None:
     """See that a folder's newest names outlive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        _flush(descriptor)
     finally:
         os.close(descriptor)
 

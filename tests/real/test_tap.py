@@ -19,7 +19,7 @@ from coordinator_model import wire
 from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, unpack_loss
 from streaming.bounds import bounds_of
 from streaming.demo.broker import HOST, Broker, free_port
-from streaming.jvm import java_command
+from streaming.jvm import java_home
 from streaming.mirror.patient import PatientSink
 from streaming.mirror.producer import KafkaSink, create_topic
 
@@ -31,7 +31,7 @@ USER, PASSWORD = "alice", "correct-horse-battery-staple"
 
 def _keystore(folder) -> tuple[Path, Path]:
     """A key for the broker, and its certificate for the client."""
-    keytool = str(Path(java_command()).resolve().with_name("keytool"))
+    keytool = str(java_home() / "bin" / "keytool")
     store, certificate = folder / "broker.p12", folder / "broker.pem"
     common = ["-keystore", str(store), "-storepass", PASSWORD, "-alias", "broker"]
     made = [keytool, "-genkeypair", *common, "-storetype", "PKCS12", "-keyalg", "RSA", "-dname", "CN=localhost", "-validity", "30"]

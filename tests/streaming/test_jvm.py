@@ -19,9 +19,11 @@ from tests.processes import started
 
 @pytest.fixture(autouse=True)
 def _no_memory_of_java():
-    jvm.java_command.cache_clear()
+    for remembered in (jvm.java_command, jvm.java_home):
+        remembered.cache_clear()
     yield
-    jvm.java_command.cache_clear()
+    for remembered in (jvm.java_command, jvm.java_home):
+        remembered.cache_clear()
 
 
 def _fake_java(folder, script: str) -> None:
@@ -90,6 +92,30 @@ class TestJava:
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
         with pytest.raises(JvmError, match=said):
             jvm.java_command()
+
+    def test_its_home_is_what_it_says_and_not_where_a_stub_stands(self, tmp_path, monkeypatch):
+        real = jvm.java_command()
+        jvm.java_command.cache_clear()
+        _fake_java(tmp_path, f'exec "{real}" "$@"')
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+        assert jvm.java_command() == str(tmp_path / "bin" / "java")
+        assert (jvm.java_home() / "lib" / "modules").is_file()
+
+    def test_one_that_does_not_say_where_it_is(self, tmp_path, monkeypatch):
+        _fake_java(tmp_path, "echo 'openjdk version \"21.0.4\" 2024-07-16' >&2")
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        with pytest.raises(JvmError, match=rf"{tmp_path}/bin/java does not say where it is installed"):
+            jvm.java_home()
+
+    def test_what_homebrew_installs_is_not_on_the_path_and_the_line_that_helps_is_said(self, tmp_path, monkeypatch):
+        _fake_java(tmp_path, "")
+        (tmp_path / "bin" / "java").rename(tmp_path / "bin" / "brew")
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        with pytest.raises(JvmError) as caught:
+            jvm.java_command()
+        assert str(caught.value).endswith('run `brew install openjdk@17 && export JAVA_HOME="$(brew --prefix openjdk@17)"`')
 
 
 class TestCache:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -54,6 +56,30 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path, monkeypat
     with pytest.raises(OSError, match="No space left"):
         write_snapshot(tmp_path, 0, 7, b"model")
     assert names(tmp_path) == []
+
+
+def test_on_macos_a_file_is_on_the_disk_itself_before_its_name_is_there(tmp_path, monkeypatch):
+    flushed = []
+
+    def fcntl_of_macos(descriptor: int, command: int) -> None:
+        flushed.append((command, names(tmp_path)))
+
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", fcntl_of_macos)
+    place = write_snapshot(tmp_path, 0, 7, b"model")
+    assert flushed == [(51, [f"{place.file.stem}.{os.getpid()}"]), (51, [place.file.name])]
+
+
+def test_a_file_system_of_macos_that_cannot_reach_the_disk_does_with_fsync(tmp_path, monkeypatch):
+    def refused(_descriptor: int, _command: int) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    flushed = []
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", refused)
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    assert model_files.read(tmp_path, write_snapshot(tmp_path, 0, 7, b"model")) == (b"model", [])
+    assert len(flushed) == 2
 
 
 ROWS = [(0, 5, 1_700_000_000_000, b"g", b"frame", b"envelope"), (0, 6, 1_700_000_000_001, None, None, None)]
