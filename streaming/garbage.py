@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ALL_EVERY: Final = 500
 
 _OLDEST: Final = 2
-_SELDOM: Final = 100_000  # objects made, net; Python's default is 700
+_SELDOM: Final = 100_000  # objects made, net; Python's default is 700, from 3.13 on 2,000
 _turn: Final = itertools.count(1)
 
 

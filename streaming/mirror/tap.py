@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -181,7 +182,7 @@ class Tap:
                 lambda: _ClientSide(_Bridge(self, listener)), listener.host, listener.port, backlog=512
             )
         except OSError as error:
-            why = os.strerror(error.errno).lower() if error.errno else error.strerror
+            why = _why_not(error)
             where = _written(listener.host, listener.port)
             raise TapError(f"cannot listen on {where}: {why}; end what uses it or choose another address with --listen") from None
 
@@ -438,6 +439,13 @@ def _address(text: str, *, least_port: int) -> tuple[str, int]:
     if not found or not least_port <= int(found[3]) <= 65535:
         raise ValueError(text)
     return found[1] or found[2], int(found[3])
+
+
+def _why_not(error: OSError) -> str:
+    """Why asyncio does not listen; it goes past an address that this machine does not have, and says only in words that none was left."""
+    if isinstance(error, socket.gaierror):
+        return str(error.strerror)
+    return os.strerror(error.errno or errno.EADDRNOTAVAIL).lower()
 
 
 def _written(host: str, port: int) -> str:

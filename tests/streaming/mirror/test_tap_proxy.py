@@ -358,8 +358,12 @@ class TestErrors:
         run(scenario())
 
     def test_an_address_of_another_machine_is_named(self):
-        with pytest.raises(TapError, match=r"cannot listen on 192\.0\.2\.1:9092: .*assign"):
+        with pytest.raises(TapError, match=r"cannot listen on 192\.0\.2\.1:9092: (cannot|can.t) assign requested address; "):
             run(Tap([Listener("192.0.2.1", 9092, HOST, 1)], Sink()).start())
+
+    def test_a_name_to_listen_on_that_cannot_be_resolved_is_named(self):
+        with pytest.raises(TapError, match=r"cannot listen on nowhere\.invalid:9092: (?!unknown error)\S+"):
+            run(Tap([Listener("nowhere.invalid", 9092, HOST, 1)], Sink()).start())
 
     def test_a_broker_that_cannot_be_resolved_is_named(self):
         with pytest.raises(TapError, match=r"cannot resolve broker broker\.invalid:9093"):
