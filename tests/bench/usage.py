@@ -1,4 +1,4 @@
-"""What the processes of a bench use, read from ``/proc``: CPU-seconds, memory, threads, file handles.
+"""What the processes of a bench use: CPU-seconds, memory, threads, file handles.
 
 On a machine that others share, CPU-seconds travel and seconds do not. So each step of a bench states both, and what everybody else took.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import NamedTuple, Self
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+import psutil
+
 ROLES = ("broker", "JVM", "worker", "driver", "checks", "load")
 
 
@@ -38,11 +37,11 @@ class Usage(NamedTuple):
     @classmethod
     def now(cls) -> Self:
         found = dict.fromkeys(ROLES, Process())
-        for pid in _family(os.getpid()):
+        mine = psutil.Process()
+        for process in [mine, *mine.children(recursive=True)]:
             try:
-                role = _role(pid)
-                found[role] += _process(pid)
-            except (OSError, KeyError):  # it has ended meanwhile, or is a guard of the broker
+                found[_role(process)] += _used_by(process)
+            except (psutil.Error, KeyError):  # it has ended meanwhile, or is a guard of the broker
                 continue
         return cls(time.monotonic(), _busy_s(), found)
 
@@ -53,32 +52,14 @@ class Usage(NamedTuple):
         return taken | {"others": max(0.0, (self.busy_s - earlier.busy_s) / passed - sum(taken.values()))}
 
 
-def _family(root: int) -> list[int]:
-    """A process and all that it started, and they."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            children.setdefault(parent, []).append(int(entry.name))
-    found, waiting = [], [root]
-    while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting += children.get(pid, ())
-    return found
-
-
-def _role(pid: int) -> str:
+def _role(process: psutil.Process) -> str:
     """By its command line.
 
     :raises KeyError: when it is none of the roles.
     """
-    if pid == os.getpid():
+    if process.pid == os.getpid():
         return "driver"
-    command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    command = " ".join(process.cmdline())
     for mark, role in (
         ("kafka.Kafka", "broker"),
         ("SparkSubmit", "JVM"),
@@ -92,15 +73,15 @@ def _role(pid: int) -> str:
     raise KeyError(command)
 
 
-def _process(pid: int) -> Process:
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    user, system, threads, pages = int(after_name[11]), int(after_name[12]), int(after_name[17]), int(after_name[21])
-    return Process((user + system) / _TICKS, pages * _PAGE / 2**20, threads, sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
+def _used_by(process: psutil.Process) -> Process:
+    with process.oneshot():
+        times = process.cpu_times()
+        return Process(times.user + times.system, process.memory_info().rss / 2**20, process.num_threads(), process.num_fds())
 
 
 def _busy_s() -> float:
-    user, nice, system, _idle, _wait, irq, soft, *_ = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:])
-    return (user + nice + system + irq + soft) / _TICKS
+    times = psutil.cpu_times()
+    return sum(getattr(times, kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq"))
 
 
 def loop_ns() -> float:
