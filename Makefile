@@ -5,10 +5,19 @@ BIN := .venv/bin
 
 .PHONY: help
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: .venv/.ready ## Build .venv and fetch the JVM parts (demo and test do it by themselves)
+
+# The environment is made with the Python that PYTHON names, and made anew when that is another one than before.
+ifdef PYTHON
+WHICH := -c 'import sys; print(sys.version, sys.base_prefix)'
+ifneq ($(shell "$(PYTHON)" $(WHICH) 2>&1),$(shell $(BIN)/python $(WHICH) 2>&1))
+.PHONY: .venv/.ready
+endif
+endif
+export PYTHON
 
 .venv/.ready: requirements.lock pyproject.toml deploy/ivy.xml deploy/setup.sh
 	@deploy/setup.sh
@@ -18,7 +27,7 @@ demo: setup ## Start a real Kafka, make trouble in its groups, and watch the mon
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
 .PHONY: test
-test: setup lint ## Run every check and every test; a quarter of an hour on two cores
+test: setup ## Run every test (PYTHON=python3.13 with that Python); a quarter of an hour on two cores
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 .PHONY: lint

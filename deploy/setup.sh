@@ -19,15 +19,41 @@ find_python() {
     done
 }
 
+if [ -n "${PYTHON:-}" ]; then
+    "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || fail "PYTHON names $PYTHON, which is no Python 3.11 or newer."
+fi
 python=$(find_python)
 [ -n "$python" ] || fail "Python 3.11 or newer is needed and none was found: install it, e.g. 'sudo apt-get install python3 python3-venv' or 'brew install python', or name it with PYTHON=/path/to/python3."
 "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python cannot make virtual environments: 'sudo apt-get install python3-venv' adds that."
 
-java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-version=$("$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1) || version=
-[ -n "$version" ] || fail "Java 17 or newer is needed and none was found: 'sudo apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17' installs it."
-[ "$version" -ge 17 ] || fail "Java $version is too old, 17 or newer is needed: 'sudo apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17' installs it, JAVA_HOME selects it."
+# No single name is in every release of Debian and Ubuntu.
+java_package() {
+    for release in 17 21 25; do
+        if apt-cache show "openjdk-$release-jre-headless" >/dev/null 2>&1; then
+            echo "openjdk-$release-jre-headless"
+            return
+        fi
+    done
+    echo openjdk-17-jre-headless
+}
 
+install_java() {
+    echo "'sudo apt-get install $(java_package)' installs it, or 'brew install openjdk@17' and then 'export JAVA_HOME=\"\$(brew --prefix openjdk@17)\"'"
+}
+
+java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+release=$("$java" -version 2>&1 | sed -n 's/.*version "\([^"]*\)".*/\1/p' | head -n 1) || release=
+version=$(printf '%s\n' "$release" | sed 's/^1\.//; s/[^0-9].*//')
+[ -n "$version" ] || fail "Java 17 or newer is needed and none was found: $(install_java)."
+[ "$version" -ge 17 ] || fail "Java $version is too old, 17 or newer is needed: $(install_java); JAVA_HOME selects it."
+
+# Which Python an environment is made of: two of one version may be built differently.
+identity() { "$1" -c 'import sys; print(sys.version, sys.base_prefix)' 2>/dev/null; }
+
+if [ -n "${PYTHON:-}" ] && [ -d .venv ] && [ "$(identity "$PYTHON")" != "$(identity .venv/bin/python)" ]; then
+    step "Removing .venv, which was made with another Python"
+    rm -rf .venv
+fi
 [ -x .venv/bin/python ] || {
     step "Creating .venv with $("$python" --version)"
     "$python" -m venv .venv
@@ -50,4 +76,4 @@ step "Fetching the JVM parts (Spark's Kafka connector and a Kafka broker, 60 MB,
 .venv/bin/python -m streaming.jvm
 
 touch .venv/.ready
-step "Ready"
+step "Ready, with $(.venv/bin/python --version) and Java $release ($(command -v "$java"))"
