@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.coordinator_model.reference import tally
+from tests.needs import closing_line
 
 settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000, derandomize=False)
@@ -60,3 +61,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in _told_by_workers or tally.lines():
         terminalreporter.write_line(line)
+    skipped = closing_line(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
+    if skipped is not None:
+        terminalreporter.write_line(skipped)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.needs import path_of
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "alertmanager" / "alertmanager.yml"
 
 
 @pytest.fixture(scope="module")
 def amtool():
-    binary = shutil.which("amtool")
-    if binary is None:
-        pytest.skip("amtool is not installed: Debian's package prometheus-alertmanager has it")
+    binary = path_of("amtool")
 
     def run(*arguments: str) -> str:
         done = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, check=False)

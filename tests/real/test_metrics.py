@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import urllib.request
 from contextlib import contextmanager
@@ -16,12 +15,13 @@ from monitor_process import MonitorProcess
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
 from streaming.run_cli import run
+from tests.needs import needs
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.timeout(3_000),
-    pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is missing: install the Debian package prometheus"),
+    needs("prometheus"),
 ]
 
 MIRROR, TOPIC, CLUSTER = "mirror", "t", "shop"

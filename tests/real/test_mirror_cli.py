@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from coordinator_model.wire.record import Kind
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.captures import opened, packets
 from streaming.mirror.pcap import CaptureReader
+from tests.needs import path_of
 from tests.processes import started
 from tests.streaming.mirror.wires import Segment, pcap
 from tests.streaming.test_replay_cli import life
@@ -117,11 +117,8 @@ def test_what_cannot_be_mirrored_is_said(broker, tmp_path):
 @contextmanager
 def _dumpcap(path, port: int):
     """Captures what goes through a port on loopback, where that is allowed."""
-    program = shutil.which("dumpcap")
-    if program is None:
-        pytest.skip("dumpcap is not installed")
     process = subprocess.Popen(
-        [program, "-q", "-i", "lo", "-f", f"tcp port {port}", "-w", str(path)], stderr=subprocess.PIPE, text=True
+        [path_of("dumpcap"), "-q", "-i", "lo", "-f", f"tcp port {port}", "-w", str(path)], stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stderr is not None

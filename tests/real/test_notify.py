@@ -9,7 +9,6 @@ import contextlib
 import functools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from confluent_kafka import Producer
 from streaming.demo.broker import HOST, free_port
 from streaming.notify.notice import alert_name
 from streaming.sinks.topics import SILENT_LOGGER
+from tests.needs import path_of
 from tests.real import harness
 from tests.real.harness import raw_topic
 from tests.streaming.notify.said import of_rule, worsening
@@ -100,8 +100,7 @@ class Alertmanager:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        binary = shutil.which("prometheus-alertmanager")
-        assert binary is not None
+        binary = path_of("prometheus-alertmanager")
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [
@@ -136,8 +135,7 @@ class Alertmanager:
 
 @pytest.fixture
 def alertmanager(tmp_path, sink) -> Iterator[Alertmanager]:
-    if shutil.which("prometheus-alertmanager") is None:
-        pytest.skip("Alertmanager is not installed: Debian's package prometheus-alertmanager has it")
+    path_of("prometheus-alertmanager")
     folder = tmp_path / "alertmanager"
     folder.mkdir()
     manager = Alertmanager(folder, sink)

@@ -15,6 +15,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.wire import encoder, messages
 from tests.coordinator_model.wire.frames import EMBEDDED, OracleFrame, fixtures, names, pairs, read, snake
+from tests.needs import path_of
 from tests.oracle.make_frames import OracleError, run_oracle
 
 
@@ -111,6 +112,7 @@ def test_the_kept_frames_hold_what_is_hard():
 
 
 def test_a_new_seed_gives_frames_that_decode_and_encode_as_well():
+    path_of("javac")
     try:
         lines = run_oracle(random.randrange(1 << 31), rounds=1)
     except OracleError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 
 import pytest
@@ -15,6 +14,7 @@ from coordinator_model.tally import EVICTIONS
 from streaming.metrics.board import GROUPS, STATUS, Board
 from streaming.metrics.table import METRICS
 from tests.golden import transcript
+from tests.needs import needs
 from tests.streaming.metrics.transcripts import TOPIC, Watched, complaints, encoded, samples, select, text, value
 
 EAGER = "lawful-eager-4.3.1"
@@ -292,10 +292,9 @@ def test_a_name_that_needs_escaping_comes_through():
 # ---------------------------------------------------------------------------------------------------- the field's habits
 
 
+@needs("promtool")
 @pytest.mark.parametrize("name", [EAGER, CRIME])
 def test_promtool_has_no_complaint(name):
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is missing: install the Debian package prometheus")
     assert complaints(text(Watched(name).read().told().board)) == (0, "")
 
 

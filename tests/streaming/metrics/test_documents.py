@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from streaming.metrics.settings import DEFAULT_LISTEN
 from streaming.metrics.table import METRICS, TAP_METRICS, as_markdown
+from tests.needs import needs
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "metrics.md"
@@ -27,9 +27,7 @@ SERIES = {
     )
 }
 
-needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="promtool is missing: install the Debian package prometheus"
-)
+needs_promtool = needs("promtool")
 
 
 def promtool(*arguments, folder=PROMETHEUS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,13 +11,14 @@ from streaming.metrics.board import GROUPS
 from streaming.metrics.collector import Collector
 from streaming.metrics.server import opened
 from streaming.metrics.settings import Metrics
+from tests.needs import needs
 from tests.real.harness import wait_for
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus
 from tests.streaming.metrics.transcripts import Watched, encoded
 
 pytestmark = [
     pytest.mark.timeout(1_200),
-    pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is missing: install the Debian package prometheus"),
+    needs("prometheus"),
 ]
 
 GROUP = "crime-zombie-member"
