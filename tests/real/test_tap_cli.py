@@ -156,7 +156,7 @@ class TestMistakesAboutTheMirror:
 
 def _said_of_the_mirror(folder, bootstrap: str, *arguments: str) -> str:
     command = [*TAP, "--listen", f"{HOST}:0=localhost:9092", "--bootstrap-server", bootstrap, "--status-every", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
+    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
         assert process.stderr is not None
         said, listening = sorted(process.stderr.readline() for _ in range(2))
         assert listening.startswith(f"tap: listening on {HOST}:")
@@ -173,7 +173,7 @@ def test_its_metrics_say_what_passes_what_waits_and_what_is_lost(tapped_broker, 
         *("--listen", f"{HOST}:0={tapped_broker.address()}", "--bootstrap-server", tapped_broker.internal),
         *("--topic", "measured", "--create-topic", "--metrics", f"{HOST}:0", "--status-every", "0"),
     ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         url = next(line for line in process.stderr if "metrics at" in line).split()[-1]
 

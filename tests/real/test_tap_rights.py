@@ -42,6 +42,7 @@ from streaming.notify.feed import Feed as NotifyFeed
 from streaming.sinks.findings import FindingsReader, FindingsWriter
 from streaming.sinks.topics import Mirror
 from tests.certificates import Authority
+from tests.processes import started
 
 pytestmark = pytest.mark.real
 
@@ -346,7 +347,7 @@ def tapping(secured, tmp_path, *arguments: str, user: str, password: str = "p"):
         *("--producer-config", str(file), "--loss-file", str(tmp_path / "loss"), "--status-every", "0.2", *arguments),
     ]
     said: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         reader = threading.Thread(target=lambda: said.extend(iter(process.stderr.readline, "")))
         reader.start()
         try:
