@@ -20,7 +20,25 @@ from tests.real.lab.table import troubles
 pytestmark = pytest.mark.real
 
 ACTS = ("stop", "cut", "delay", "switch topics", "suspend", "cut", "rolling restart", "delete group", "restart broker", "add")
-SLOW = {"G-01", "M-01", "C-01", "C-02", "C-03", "R-02", "R-03", "R-08", "R-09", "M-04", "T-06", "R-17", "S-02", "S-01", "R-10"}
+SLOW = {
+    "G-01",
+    "M-01",
+    "C-01",
+    "C-02",
+    "C-03",
+    "R-02",
+    "R-03",
+    "R-08",
+    "R-09",
+    "M-04",
+    "T-06",
+    "R-17",
+    "S-02",
+    "S-01",
+    "R-10",
+    "R-18",
+    "M-13",
+}
 
 
 @pytest.mark.timeout(1_200)

@@ -509,6 +509,29 @@ def _instance_forgotten(scene: Scene) -> None:
         anonymous.heartbeat()
 
 
+def _dies(scene: Scene) -> None:
+    """Dies without leaving; as soon as somebody new joins, the others give up their partitions and wait for its session to end."""
+    culprit, company = scene.pair()
+    scene.care_for(company)
+    culprit.connection.close()
+    scene.fact()
+    scene.steady("newcomer")
+    for _ in scene.until_found():
+        pass
+
+
+def _crash_loop(scene: Scene) -> None:
+    """Joins, dies without leaving, and is started again, as a supervisor does it."""
+    company = scene.steady("company")
+    scene.until(lambda: company.generation > 0, "company joins")
+    for _ in scene.until_found():
+        culprit = scene.member("culprit", session_ms=SHORT_SESSION_MS)
+        scene.enter(culprit)
+        culprit.connection.close()
+        if scene.truth.fact_us is None:
+            scene.fact()
+
+
 def _ping_pong(scene: Scene) -> None:
     culprit, company = scene.pair("culprit", "company")
     scene.care_for(company)
@@ -590,6 +613,8 @@ CRIMES: tuple[Crime, ...] = (
     Crime(name="leader-never-syncs", rule="R-02", blame=Blame.CLIENT, commit=_leader_never_syncs),
     Crime(name="follower-never-syncs", rule="R-03", blame=Blame.CLIENT, commit=_follower_never_syncs),
     Crime(name="never-rejoins", rule="R-08", blame=Blame.CLIENT, commit=_never_rejoins),
+    Crime(name="dies-without-leaving", rule="R-18", blame=Blame.CLIENT, commit=_dies),
+    Crime(name="crash-loop", rule="M-13", blame=Blame.CLIENT, commit=_crash_loop),
     Crime(name="ids-abandoned", rule="M-05", blame=Blame.CLIENT, commit=_abandons_ids),
     Crime(name="pending-id-blocks", rule="R-09", blame=Blame.CLIENT, commit=_pending_id_blocks),
     Crime(name="partition-given-twice", rule="A-03", blame=Blame.CLIENT, commit=_assigns(_twice)),
