@@ -60,7 +60,7 @@ from coordinator_model.groups.happenings import (
 from coordinator_model.groups.identity import Identity
 from coordinator_model.groups.offsets import Offsets
 from coordinator_model.groups.sessions import SLOW_US, Sessions, evicted_early
-from coordinator_model.groups.state import TRANSITIONS, Seen, State
+from coordinator_model.groups.state import SETTLING, TRANSITIONS, UNSETTLING, Seen, State
 from coordinator_model.groups.timeline import Timeline
 from coordinator_model.groups.watch import NOTHING, Happening, Watch
 from coordinator_model.groups.words import request_evidence, response_evidence
@@ -430,6 +430,10 @@ class ClassicGroup:
 
     def saw(self, seen: Seen, at_us: int) -> None:
         """Something happened that the state may follow from."""
+        if self.rounds and seen in UNSETTLING:
+            self.rounds[-1].unsettled_us = self.rounds[-1].unsettled_us or at_us
+        elif self.rounds and seen in SETTLING:
+            self.rounds[-1].unsettled_us = 0
         # A group of another type has other states.
         after = TRANSITIONS[self.state][seen] if self.kind == CLASSIC else State.UNKNOWN
         if after is not self.state:

@@ -64,7 +64,6 @@ from coordinator_model.groups.happenings import (
     OverCapacity,
     TwoRosters,
 )
-from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
 
@@ -571,7 +570,9 @@ def _nothing_else_moves(group: ClassicGroup, exchange: Exchange) -> bool:
     assert isinstance(ask, JoinAsk)
     assert exchange.instance_id is not None
     instance = group.instances.get(exchange.instance_id)
-    if newest is None or newest.roster is None or group.kind != "classic" or group.state is not State.STABLE:
+    if newest is None or newest.roster is None or group.kind != "classic":
+        return False
+    if newest.sync_done_us is None or newest.unsettled_us:
         return False
     if instance is None or instance.member_id not in newest.roster or not ask.protocols or newest.protocol != ask.protocols[0]:
         return False

@@ -24,7 +24,6 @@ from coordinator_model.codes import (
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.coordination import heard
 from coordinator_model.groups.facts import Actor, CommitAsk, Exchange, Member, Refusals, Round, SyncAsk
-from coordinator_model.groups.state import State
 from coordinator_model.groups.watch import NOTHING, Happening
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
 from coordinator_model.wire import DecodeError, decode_assignment
@@ -289,7 +288,7 @@ class Offsets:
         newest = group.round
         if newest is None or newest.roster is None or newest.generation != exchange.generation:
             return None
-        if group.state is not State.COMPLETING or newest.leader_synced_us is not None or newest.sync_done_us is not None:
+        if newest.unsettled_us or newest.leader_synced_us is not None or newest.sync_done_us is not None:
             return None
         skew_us = group.settings.clock_skew_ms * 1_000
         if newest.proven_us >= exchange.effective_us - skew_us or self.unrest_us >= newest.proven_us or self.joins_out:

@@ -14,8 +14,9 @@ table below says so, and whoever feeds it has to drop answers that belong to an 
 *Silence is not emptiness.* A group whose members vanished without a LeaveGroup is Empty only after their session timeouts, which
 nobody announces.
 
-The estimate serves dashboards and the texts of findings. No rule that claims certainty rests on it: those rest on generations, which
-are proven by frames.
+The estimate serves dashboards, and says who seems to have started a rebalance (R-06, R-07) or been evicted early (T-03), which are
+heuristics. No finding that is confirmed or certain rests on it: those rest on generations, on requests that the coordinator holds, and on
+:attr:`Round.unsettled_us`: whether any frame since a generation was completed may have begun another join phase.
 """
 
 from __future__ import annotations
@@ -49,6 +50,12 @@ class Seen(StrEnum):
     DELETED = "a DeleteGroups success"
     LOST_SIGHT = "a failover, or frames that were not captured"
 
+
+UNSETTLING: Final = frozenset({Seen.JOIN_TRIGGERS, Seen.TOLD_TO_REJOIN, Seen.MEMBER_GONE, Seen.LAST_MEMBER_GONE, Seen.DELETED})
+"""After any of these the newest generation may not be the last word."""
+
+SETTLING: Final = frozenset({Seen.JOINED, Seen.STILL_SERVED})
+"""These show that it is."""
 
 _U, _E, _P, _K, _S, _D = State.UNKNOWN, State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE, State.DEAD
 

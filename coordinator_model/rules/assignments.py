@@ -24,7 +24,6 @@ from coordinator_model.groups.assignments import (
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import SyncAsk
 from coordinator_model.groups.plans import KEPT, Flaws
-from coordinator_model.groups.state import State
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, seconds, who, whom
 
@@ -38,7 +37,7 @@ def _some(items: list[str]) -> str:
 
 def _lives(group: ClassicGroup) -> bool:
     """Whether an assignment can still be in force."""
-    return group.state not in {State.EMPTY, State.DEAD}
+    return any(member.gone is None for member in group.members.values())
 
 
 def _flaws(group: ClassicGroup) -> Flaws | None:

@@ -15,7 +15,6 @@ from coordinator_model.findings import Blame, Certainty, Severity
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Exchange, IssuedId, Member, Orphan, Round
 from coordinator_model.groups.happenings import Refused, ToldToRejoin
-from coordinator_model.groups.state import State
 from coordinator_model.groups.timeline import NotRecovered
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, seconds, who, whom
@@ -166,6 +165,22 @@ def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
     return min(timeout_ms, unbounded_ms) * 1_000, timeout_ms <= unbounded_ms
 
 
+def _provably_lasts(group: ClassicGroup, newest: Round, since_us: int) -> bool:
+    """Whether a frame shows that the group was still at this generation, and in no other join phase, at ``since_us`` or later.
+
+    A SyncGroup that the coordinator holds is answered as soon as the phase ends. Any other success at the generation shows it too. The
+    only member of a generation has nobody who could begin another.
+    """
+    if newest.roster is not None and len(newest.roster) == 1:
+        return True
+    if any(one.generation == newest.generation and processed_since(group, one) is not None for one in group.waiting_syncs()):
+        return True
+    return any(
+        member.joined == newest.generation and (member.proven_us or 0) > since_us and member.rejoin_asked_us is None
+        for member in group.present_members()
+    )
+
+
 def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Round) -> Iterator[Due]:
     """A warning at half the rebalance timeout after the member was handed the generation, an error past it."""
     timeout_us, bounded = _timeout_us(group, member)
@@ -177,6 +192,7 @@ def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str
             f"{observed} since it was handed generation {newest.generation}",
             (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
             generation=newest.generation,
+            certainty=None if _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else Certainty.HEURISTIC,
             **about(member),
         )
 
@@ -188,7 +204,7 @@ def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str
 
 def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
     newest = group.round
-    if newest is None or newest.leader_synced_us is not None or group.state is not State.COMPLETING:
+    if newest is None or newest.leader_synced_us is not None or newest.sync_done_us is not None or newest.unsettled_us:
         return
     for member in _unsynced(group, newest):
         if member.id == newest.leader:
@@ -201,7 +217,7 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
 
 def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
     newest = group.round
-    if newest is None or group.state not in {State.COMPLETING, State.STABLE}:
+    if newest is None or newest.unsettled_us:
         return
     for member in _unsynced(group, newest):
         if member.id != newest.leader:
@@ -402,7 +418,8 @@ R_02 = TimerRule(
     "timeout, an error past it.",
     expected="The leader sends its assignment with SyncGroup as soon as it has the member list.",
     action="Take a thread dump of the leader: look at its assignor and its metadata requests.",
-    false_alarms="A leader whose connection ended is a T-04. A static leader replaced before JoinGroup v9 does not know that it leads.",
+    false_alarms="Only heuristic while no SyncGroup of another member waits and nobody is served at the generation. A leader whose "
+    "connection ended is a T-04. A static leader replaced before JoinGroup v9 does not know that it leads.",
     due=_leader_not_syncing,
 )
 
@@ -416,7 +433,8 @@ R_03 = TimerRule(
     condition="A follower was handed the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it (error).",
     expected="A member sends SyncGroup right after its JoinGroup was answered.",
     action="Look at that client's rebalance callback and deserialiser.",
-    false_alarms="A JoinGroup answer lost between the capture and the client.",
+    false_alarms="A JoinGroup answer lost between the capture and the client. Only heuristic while nobody else is served at the "
+    "generation.",
     due=_follower_not_syncing,
 )
 

@@ -22,9 +22,9 @@ from coordinator_model.groups.happenings import (
     Returned,
     WentOnFenced,
 )
-from coordinator_model.groups.state import State
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.rebalances import processed_since
 from coordinator_model.wire import API_NAMES
 
 _UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
@@ -178,14 +178,16 @@ def _absent(group: ClassicGroup) -> list[Member] | None:
 
 
 def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
-    waiting = [exchange for exchange in group.waiting_joins() if exchange.effective_us >= 0]
+    held = [(since_us, waiting) for waiting in group.waiting_joins() if (since_us := processed_since(group, waiting)) is not None]
     absent = _absent(group)
     timeout_ms, known = group.rebalance_timeout_ms()
-    if group.state is not State.PREPARING or not waiting or absent is None or not known:
+    if not held or absent is None or not known:
         return
     if timeout_ms > group.settings.unbounded_join_ms:
         return
-    oldest = min(waiting, key=lambda exchange: exchange.effective_us)
+    began_us, oldest = min(
+        held, key=lambda pair: (pair[0], pair[1].offset)
+    )  # the coordinator holds a JoinGroup in a join phase only
 
     def describe() -> Breach:
         names = ", ".join(f"instance {member.instance_id} ({who(member)}, last a {member.last_frame})" for member in absent[:5])
@@ -200,8 +202,7 @@ def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
             **about(absent[0]),
         )
 
-    overdue_us = group.state_since_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
-    yield Due(max(overdue_us, oldest.effective_us + timeout_ms * 500), "", Severity.ERROR, describe)
+    yield Due(began_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms), "", Severity.ERROR, describe)
 
 
 def _inconsistent(group: ClassicGroup, inconsistent: Inconsistent) -> Breach | None:
@@ -369,8 +370,8 @@ S_06 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="The group stands still for a member that is away: a static member is not dropped when it does not rejoin.",
-    condition="A join phase lasts longer than the largest rebalance timeout plus 2 s and a tenth, everybody else waits in it, for half "
-    "that timeout at least, and only static members are missing.",
+    condition="A JoinGroup waits for longer than the largest rebalance timeout plus 2 s and a tenth, everybody else waits too, and only "
+    "static members are missing.",
     expected="A static member comes back within its session timeout, and rejoins.",
     action="Start it again, or take it out of the group by its instance id (kafka-consumer-groups has no such option; the admin client's "
     "removeMembersFromConsumerGroup does it); shorten its session timeout.",

@@ -1,0 +1,136 @@
+"""What is confirmed or certain rests on frames, not on the estimated state of the group."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import coordinator_model
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.findings import Certainty
+from coordinator_model.groups.state import State
+from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.test_rules import live, settled, static_group
+from tests.golden import transcript
+
+RULES = Path(coordinator_model.__file__).parent / "rules"
+
+
+def proven(records: list[MirrorRecord], settings: object, *, state: State | None = None) -> set[tuple[str, str]]:
+    """Rule and culprit of what is said and no heuristic, with the group's state replaced after each record if one is given."""
+    model = Coordinator(topic="mirror", partition=0, settings=settings)  # type: ignore[arg-type]
+    said = set()
+    for record in records:
+        for finding in model.receive(record):
+            if finding.certainty is not Certainty.HEURISTIC:
+                said.add((finding.rule, finding.member_id or finding.instance_id or ""))
+        if state is not None:
+            for key in model._groups:
+                model._opened(key)[0].state = state
+    return said
+
+
+def leader_never_syncs(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.ask(b, talk.sync_request(b, []))
+    live(talk, [a], 12)
+
+
+def follower_never_syncs(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    live(talk, [a, b], 12)
+
+
+def needless(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    live(talk, [leader, first], 2)
+    talk.close(first)
+    new = talk.client(first.name)
+    new.instance_id = first.instance_id
+    asked = talk.ask_join(new)
+    talk.heartbeat(leader, 27)
+    again = talk.ask_join(leader)
+    talk.joined(again, generation=leader.generation + 1, leader=leader, roster=[leader, new])
+    talk.joined(asked, generation=leader.generation, leader=leader, roster=[leader, new], member_id="new")
+    talk.settle()
+
+
+def absent_static(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.instance_id, b.instance_id = "i-a", "i-b"
+    for client in (a, b):
+        client.member_id = f"m-{client.name}"
+    asked = [talk.ask_join(one, session_timeout_ms=120_000, member_id="") for one in (a, b)]
+    for one in asked:
+        talk.joined(one, generation=3, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    talk.close(b)
+    talk.ask_join(a, session_timeout_ms=120_000)
+    talk.wait(26_000)
+
+
+def commit_before_the_assignment(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.join_all([a, b], 4)
+    talk.wait(100)
+    talk.commit(b)
+    talk.settle()
+
+
+ACTS = {
+    "R-02": leader_never_syncs,
+    "R-03": follower_never_syncs,
+    "S-04": needless,
+    "S-06": absent_static,
+    "O-03": commit_before_the_assignment,
+}
+
+
+@pytest.mark.parametrize("rule", ACTS)
+def test_a_confirmed_finding_is_the_same_whatever_the_estimated_state(rule: str) -> None:
+    talk = Conversation()
+    ACTS[rule](talk)
+    said = proven(talk.records, talk.settings)
+    assert rule in {name for name, _ in said}
+    for state in State:
+        assert proven(talk.records, talk.settings, state=state) == said
+
+
+@pytest.mark.parametrize("name", transcript.names()[::5])
+def test_what_is_confirmed_of_a_transcript_does_not_rest_on_the_estimated_state(name: str) -> None:
+    records = transcript.read(name)
+    said = proven(records, transcript.SETTINGS)
+    assert proven(records, transcript.SETTINGS, state=State.UNKNOWN) == said
+
+
+def test_no_rule_reads_the_estimated_state() -> None:
+    readers = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted(RULES.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in {"state", "state_since_us"}
+    ]
+    assert readers == []
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_R_02_and_R_03_are_heuristic_while_no_frame_shows_that_the_generation_lasts(silent: int) -> None:
+    """Nobody is heard of after the join phase: another one may have begun unseen."""
+    talk = Conversation()
+    pair: list[Client] = [talk.client("a"), talk.client("b")]
+    for client in pair:
+        talk.hand_out_id(client)
+    asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in pair]
+    for one in asked:
+        talk.joined(one, generation=3, leader=pair[0], roster=pair)
+    if silent:
+        talk.call(pair[0], talk.sync_request(pair[0], pair), talk.synced())
+    talk.wait(12_000)
+    finding = talk.the("R-03" if silent else "R-02")
+    assert finding.certainty is Certainty.HEURISTIC
