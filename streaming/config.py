@@ -174,6 +174,7 @@ class Topics(Section):
     create: bool = True
     partitions: int = Field(default=1, ge=1, le=MAX_PARTITIONS)
     replication_factor: int = Field(default=-1, ge=-1, le=100)
+    compression: Literal["producer", "uncompressed", "zstd", "lz4", "snappy", "gzip"] = "zstd"
     history_days: float = Field(default=7.0, gt=0, le=36_500)
     findings_days: float = Field(default=30.0, gt=0, le=36_500)
 

@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 
 from streaming import spark as jvm_spark
 from streaming.checkpoint import FINDINGS, disk_trouble, remedy
+from streaming.sinks.acls import refused_topics
 from streaming.sinks.topics import SetupError
 from streaming.spark import reason
 
@@ -224,7 +225,8 @@ class Supervisor:
     def _failed(self, task: _Task, query: StreamingQuery) -> None:
         error = query.exception()
         text = _in_full(error) if error is not None else "it was stopped from outside"
-        why = reason(text)
+        kafka, mirror = self._config.kafka, self._config.topics.mirror
+        why = refused_topics(kafka.for_librdkafka(), text, read=[mirror]) or reason(text)
         if (trouble := disk_trouble(self._config.job.checkpoint, text)) is not None:
             why = trouble
         elif _CHECKPOINT_IS_DAMAGED.search(text):

@@ -7,13 +7,12 @@ to a user who may not create topics. So what exists is looked at before a refusa
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
-from cryptography import x509
 
+from streaming.sinks.acls import REFUSED, command_config, grant, servers_of, user_of
 from streaming.sinks.reach import Trouble, UnreachableError, reach
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ PARTITIONS: Final = 4
 RETENTION_HOURS: Final = 72.0
 
 _HOUR_MS: Final = 3_600_000
-_REFUSED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - public in all but name
 
 
@@ -79,8 +77,8 @@ class MirrorTopic(NamedTuple):
         for name, wanted in self.settings().items():
             if name in held and held[name] != wanted:
                 said.append(
-                    f"its {name} is {held[name]}, not {wanted} (kafka-configs.sh --bootstrap-server {_where(config)}"
-                    f"{_command_config(config)} --alter --topic {topic} --add-config {name}={wanted})"
+                    f"its {name} is {held[name]}, not {wanted} (kafka-configs.sh --bootstrap-server {servers_of(config)}"
+                    f"{command_config(config)} --alter --topic {topic} --add-config {name}={wanted})"
                 )
         return said
 
@@ -117,9 +115,11 @@ def create_topic(
         future.result(timeout_s)
     except KafkaException as error:
         code = error.args[0].code()
-        if code == KafkaError.TOPIC_ALREADY_EXISTS or (code in _REFUSED and _exists(admin, topic, timeout_s)):
+        if code == KafkaError.TOPIC_ALREADY_EXISTS or (code in REFUSED and _exists(admin, topic, timeout_s)):
             return False
-        raise MirrorError(f"cannot create topic {topic!r} on {_where(config)}: {_cannot_create(config, topic, error)}") from None
+        raise MirrorError(
+            f"cannot create topic {topic!r} on {servers_of(config)}: {_cannot_create(config, topic, error)}"
+        ) from None
     except TimeoutError:
         raise MirrorAwayError(_unreachable(config, Trouble.ABSENT, "no answer to CreateTopics in time")) from None
     deadline = time.monotonic() + timeout_s
@@ -142,7 +142,7 @@ def _exists(admin: AdminClient, topic: str, timeout_s: float) -> bool:
 
 
 def _cannot_create(config: Mapping[str, Any], topic: str, error: KafkaException) -> str:
-    if error.args[0].code() not in _REFUSED:
+    if error.args[0].code() not in REFUSED:
         return str(error.args[0].str())
     return (
         f"user {user_of(config)} lacks the right; grant it: {grant(config, 'Create', topic)}; "
@@ -160,14 +160,14 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
         found = admin.list_topics(topic, timeout=timeout_s).topics[topic]
     except KafkaException as error:
         raise MirrorAwayError(_unreachable(config, Trouble.ABSENT, str(error.args[0].str()))) from None
-    if found.error is not None and found.error.code() in _REFUSED:
+    if found.error is not None and found.error.code() in REFUSED:
         raise MirrorError(
-            f"user {user_of(config)} may not see topic {topic!r} on {_where(config)}, or it does not exist; "
+            f"user {user_of(config)} may not see topic {topic!r} on {servers_of(config)}, or it does not exist; "
             f"grant the right: {grant(config, 'Describe', topic)}"
         )
     if found.error is not None or not found.partitions:
         raise MirrorError(
-            f"topic {topic!r} does not exist on {_where(config)} ({found.error.str() if found.error else 'no partitions'}): "
+            f"topic {topic!r} does not exist on {servers_of(config)} ({found.error.str() if found.error else 'no partitions'}): "
             f"create it, with --create-topic of the tap or with `{_create(config, topic)}`"
         )
     return len(found.partitions)
@@ -175,7 +175,7 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
 
 def not_taken(config: Mapping[str, Any], topic: str, error: KafkaError) -> str:
     """Why the topic does not take records, and the remedy."""
-    if error.code() in _REFUSED:
+    if error.code() in REFUSED:
         return f"user {user_of(config)} may not write to topic {topic}; grant the right: {grant(config, 'Write', topic)}"
     if error.code() in _ABSENT:
         return f"topic {topic} does not exist any more; create it: `{_create(config, topic)}`"
@@ -184,39 +184,15 @@ def not_taken(config: Mapping[str, Any], topic: str, error: KafkaError) -> str:
 
 def not_readable(config: Mapping[str, Any], topic: str, error: KafkaError) -> str:
     """Why the topic cannot be read, and the remedy."""
-    if error.code() in _REFUSED:
+    if error.code() in REFUSED:
         return f"user {user_of(config)} may not read it; grant the right: {grant(config, 'Read', topic)}"
     return str(error.str())
 
 
-def user_of(config: Mapping[str, Any]) -> str:
-    """The name under which Kafka knows this client, as far as that can be told from here."""
-    if "SASL" in str(config.get("security.protocol", "")).upper():
-        return str(config.get("sasl.username", "(unknown)"))
-    certificate = config.get("ssl.certificate.location")
-    if certificate is not None:
-        try:
-            return x509.load_pem_x509_certificate(Path(str(certificate)).read_bytes()).subject.rfc4514_string()
-        except (OSError, ValueError):
-            return "(unknown)"
-    return "ANONYMOUS"
-
-
-def grant(config: Mapping[str, Any], operation: str, topic: str) -> str:
-    """The command that gives this client a right on a topic."""
-    return (
-        f"`kafka-acls.sh --bootstrap-server {_where(config)}{_command_config(config)} --add "
-        f"--allow-principal 'User:{user_of(config)}' --operation {operation} --topic {topic}`"
-    )
-
-
 def _create(config: Mapping[str, Any], topic: str) -> str:
-    return f"kafka-topics.sh --bootstrap-server {_where(config)}{_command_config(config)} --create --topic {topic} --partitions 4"
-
-
-def _command_config(config: Mapping[str, Any]) -> str:
-    """Kafka's scripts need the security settings in a file of their own."""
-    return "" if str(config.get("security.protocol", "PLAINTEXT")).upper() == "PLAINTEXT" else " --command-config admin.properties"
+    return (
+        f"kafka-topics.sh --bootstrap-server {servers_of(config)}{command_config(config)} --create --topic {topic} --partitions 4"
+    )
 
 
 def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
@@ -230,7 +206,7 @@ def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
 
 
 def _unreachable(config: Mapping[str, Any], trouble: Trouble, reason: str) -> str:
-    where = _where(config)
+    where = servers_of(config)
     if trouble is Trouble.LOGIN:
         return (
             f"the mirror's cluster at {where} refuses the login of user {user_of(config)} ({reason}): "
@@ -242,7 +218,3 @@ def _unreachable(config: Mapping[str, Any], trouble: Trouble, reason: str) -> st
             "host names in --bootstrap-server"
         )
     return f"the mirror's cluster does not answer at {where}: check --bootstrap-server and its security settings ({reason})"
-
-
-def _where(config: Mapping[str, Any]) -> str:
-    return str(config.get("bootstrap.servers", "an unnamed cluster (no bootstrap.servers)"))

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, ConfigResource, ResourceType
 
 from streaming.config import MAX_PARTITIONS
+from streaming.sinks.acls import command_config
 from streaming.sinks.topics import SetupError, connect, result_topics
 
 if TYPE_CHECKING:
@@ -75,17 +76,28 @@ def _absent(config: MonitorConfig, topic: str) -> Report:
 
 
 def _policy(config: MonitorConfig, admin: AdminClient, topic: str) -> str | None:
-    """Kafka's automatic creation makes topics that are not compacted: findings that are still open would vanish."""
-    wanted = result_topics(config.topics).get(topic, {}).get("cleanup.policy")
+    """How a topic differs from what the monitor would have created.
+
+    Kafka's automatic creation makes topics that are not compacted: findings that are still open would vanish.
+    """
+    wanted = result_topics(config.topics).get(topic)
     if wanted is None:
         return None
     resource = ConfigResource(ResourceType.TOPIC, topic)
     try:
-        found = admin.describe_configs([resource])[resource].result(config.kafka.reach_timeout_s)["cleanup.policy"].value
+        found = admin.describe_configs([resource])[resource].result(config.kafka.reach_timeout_s)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return None  # a right that the monitor does not need
         raise SetupError(f"cannot describe topic {topic}: {error.args[0].str()}") from None
-    if wanted in found.split(","):
+    differing = {
+        name: value
+        for name, value in wanted.items()
+        if name in found and value not in (found[name].value, *found[name].value.split(","))
+    }
+    if not differing:
         return None
-    return f"its cleanup.policy is {found}, not {wanted}: kafka-configs.sh --alter --topic {topic} --add-config cleanup.policy={wanted}"
+    said = ", ".join(f"its {name} is {found[name].value}, not {value}" for name, value in differing.items())
+    servers, security = config.kafka.bootstrap_servers, command_config(config.kafka.for_librdkafka())
+    settings = ",".join(f"{name}={value}" for name, value in differing.items())
+    return f"{said}: kafka-configs.sh --bootstrap-server {servers}{security} --alter --topic {topic} --add-config {settings}"

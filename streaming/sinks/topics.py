@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from streaming.config import MAX_PARTITIONS
 from streaming.sinks import reach
+from streaming.sinks.acls import REFUSED, command_config, grant, servers_of, user_of
 from streaming.sinks.reach import Trouble, UnreachableError
 
 if TYPE_CHECKING:
@@ -80,20 +81,19 @@ def prepare_notifier(config: MonitorConfig) -> None:
     """
     admin, existing = connect(config)
     topics, results = config.topics, result_topics(config.topics)
-    wanted = {name: results[name] for name in (topics.findings, topics.status)} | {topics.notifications: _COMPACTED}
+    wanted = {name: results[name] for name in (topics.findings, topics.status)} | {
+        topics.notifications: _COMPACTED | {"compression.type": topics.compression}
+    }
     _create_missing(admin, config, existing, wanted)
 
 
 def result_topics(topics: Topics) -> dict[str, dict[str, str]]:
     """The topics that the monitor writes, each with the configuration it is created with."""
-    history = {"cleanup.policy": "delete", "retention.ms": str(int(topics.history_days * _DAY_MS))}
-    return {
-        topics.findings: _COMPACTED,
-        topics.groups: _COMPACTED,
-        topics.status: _COMPACTED,
-        topics.dead_letters: history,
-        topics.quality: history,
-    }
+    compressed = {"compression.type": topics.compression}
+    history = {"cleanup.policy": "delete", "retention.ms": str(int(topics.history_days * _DAY_MS))} | compressed
+    return dict.fromkeys((topics.findings, topics.groups, topics.status), _COMPACTED | compressed) | dict.fromkeys(
+        (topics.dead_letters, topics.quality), history
+    )
 
 
 def connect(config: MonitorConfig) -> tuple[AdminClient, dict[str, int]]:
@@ -143,14 +143,25 @@ def _create_missing(
             admin.create_topics([new], operation_timeout=config.kafka.reach_timeout_s)[name].result(config.kafka.reach_timeout_s)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another monitor was quicker
-                command = _command(config, name, partitions=topics.partitions, topic_config=wanted)
-                raise SetupError(f"cannot create topic {name}: {_reason(error)}; create it yourself: {command}") from None
+                raise SetupError(f"cannot create topic {name}: {_cannot_create(config, name, wanted, error)}") from None
+
+
+def _cannot_create(config: MonitorConfig, topic: str, wanted: Mapping[str, str], error: KafkaException) -> str:
+    command = _command(config, topic, partitions=config.topics.partitions, topic_config=wanted)
+    if error.args[0].code() not in REFUSED:
+        return f"{_reason(error)}; create it yourself: {command}"
+    kafka = config.kafka.for_librdkafka()
+    return (
+        f"user {user_of(kafka)} may not create it, nor see whether it exists; if it does, grant {grant(kafka, 'Write', topic)}; "
+        f"if it does not, grant {grant(kafka, 'Create', topic)}, or create it as another user: {command}"
+    )
 
 
 def _command(config: MonitorConfig, topic: str, *, partitions: int, topic_config: Mapping[str, str]) -> str:
     settings = "".join(f" --config {key}={value}" for key, value in topic_config.items())
-    servers = config.kafka.bootstrap_servers
-    return f"kafka-topics.sh --bootstrap-server {servers} --create --topic {topic} --partitions {partitions}{settings}"
+    kafka = config.kafka.for_librdkafka()
+    script = f"kafka-topics.sh --bootstrap-server {servers_of(kafka)}{command_config(kafka)}"
+    return f"{script} --create --topic {topic} --partitions {partitions}{settings}"
 
 
 def _reason(error: KafkaException) -> str:

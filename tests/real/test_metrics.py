@@ -197,7 +197,7 @@ def test_a_second_monitor_on_the_same_port_says_so_and_does_not_start(scene, tmp
     assert run(second.config) == 2
     said = capsys.readouterr()
     assert said.err == (
-        f"error: metrics.listen: {scene.target} is in use, by another monitor perhaps; set another port, or metrics.enabled = false\n"
+        f"error: metrics.listen: {scene.target} is in use, by another one perhaps; set another port, or metrics.enabled = false\n"
     )
 
 

@@ -108,6 +108,7 @@ def test_every_problem_is_told_at_once(file):
 VALUES = {
     "security_protocol": "SSL",
     "starting_offsets": "latest",
+    "compression": "lz4",
     "driver_memory": "2g",
     "jvm_options": "-Xss2m",
     "listen": "[::]:0",

@@ -315,3 +315,12 @@ def test_names_end_as_the_field_has_it():
         assert (metric.kind == "counter") == metric.name.endswith("_total"), metric.name
         assert metric.help.endswith(".")
     assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_a_client_that_kafka_refuses_makes_the_monitor_not_ready_and_is_named():
+    board = Board("mirror")
+    board.observe(running=False, restarts=Counter(), accepted={"findings_writer": False, "findings_reader": True})
+    found = samples(board)
+    assert value(found, "rebalance_monitor_up") == 0
+    assert value(found, "rebalance_monitor_client_accepted", part="findings_writer") == 0
+    assert value(found, "rebalance_monitor_client_accepted", part="findings_reader") == 1
