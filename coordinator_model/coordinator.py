@@ -26,6 +26,7 @@ from coordinator_model.overview import GroupSnapshot, overview
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.sessions import heard_us, session_end_us
+from coordinator_model.rules.view import unreadable
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import (
     SHELF,
@@ -427,15 +428,8 @@ class Coordinator:
         assert record.group is not None
         key = (record.cluster, record.group)
         group, ledger = self._heard_of(key, record.at_us)
-        group.abandon(record)
+        breach = unreadable(record, group.abandon(record), reason)
         self._forget_membership(key, record.at_us, "a frame could not be read")
-        what = f"{API_NAMES.get(record.api_key, record.api_key)} v{record.api_version} {record.kind.name.lower()}"
-        breach = Breach(
-            "",
-            f"A {what} of group {record.group} on connection {record.connection} cannot be read: {reason}.",
-            reason,
-            (),
-        )
         found.extend(self._report(group, ledger, CATALOGUE["V-02"], breach, record.at_us))
         self._after(key, record.at_us)
 

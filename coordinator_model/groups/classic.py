@@ -364,10 +364,12 @@ class ClassicGroup:
         """The watches that are shown frames of this API."""
         return _WATCHES_OF[api_key](self)
 
-    def abandon(self, record: MirrorRecord) -> None:
-        """A frame of this exchange cannot be read: nobody will learn how it ended."""
-        if self.open.pop((record.connection, record.exchange), None) is not None:
+    def abandon(self, record: MirrorRecord) -> Exchange | None:
+        """A frame of this exchange cannot be read, and nobody will learn how it ended: gives the request, if that was seen."""
+        exchange = self.open.pop((record.connection, record.exchange), None)
+        if exchange is not None:
             self.lines[record.connection].outstanding -= 1
+        return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
         """A connection ended: what was open on it will not be answered, and nobody owes an answer."""

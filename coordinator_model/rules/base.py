@@ -115,6 +115,11 @@ def a_or_an(name: str) -> str:
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
+def begin(words: str) -> str:
+    """The words as the beginning of a sentence."""
+    return words[:1].upper() + words[1:]
+
+
 def seconds(us: int) -> str:
     """``12.3 s`` for microseconds."""
     return f"{us / 1_000_000:.1f} s"

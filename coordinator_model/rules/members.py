@@ -25,7 +25,7 @@ from coordinator_model.groups.happenings import (
     Refused,
 )
 from coordinator_model.groups.words import host_of, request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, loads_after_all, still_refused
 from coordinator_model.rules.static import successor_of
 from coordinator_model.wire import API_NAMES, error_name
@@ -41,8 +41,7 @@ def _client(exchange: Exchange) -> str:
 
 def _whoever(exchange: Exchange) -> str:
     """``Client C at A``, to begin a sentence with."""
-    words = whom(exchange.actor)
-    return words[1].upper() + words[2:-1]
+    return begin(whom(exchange.actor)[1:-1])
 
 
 def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:

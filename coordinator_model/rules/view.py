@@ -5,10 +5,15 @@ The trap: silence of the monitor reads as health. Whatever the model had to skip
 
 from __future__ import annotations
 
-from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.findings import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic import CLASSIC, ClassicGroup
+from coordinator_model.groups.facts import Actor, Exchange
 from coordinator_model.groups.happenings import OutOfSight
-from coordinator_model.rules.base import Breach, FrameRule, Rule, whom
+from coordinator_model.groups.words import request_evidence
+from coordinator_model.rules.base import Breach, FrameRule, Rule, a_or_an, begin, whom
+from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
+from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
+from coordinator_model.wire.record import Kind, MirrorRecord
 
 _SHOWN_TIMES = 60  # of the usual span: an hour by default, for somebody on call to see it
 
@@ -24,6 +29,48 @@ def _out_of_sight(group: ClassicGroup, out: OutOfSight) -> Breach:
         actor=actor,
         member_id=member_id,
     )
+
+
+def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Breach:
+    """What there is to say of a frame that does not decode, or of which bytes are missing.
+
+    Whose fault it is can be told only where every byte was captured, this release knows the version, and the frame begins as its
+    exchange does: then whoever sent it wrote something else.
+
+    :param asked: the request that the frame is, or answers, if it is known.
+    """
+    actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
+    api = f"{API_NAMES.get(record.api_key, f'API {record.api_key}')} v{record.api_version}"
+    member = f"member {asked.member_id} {whom(actor)}" if asked is not None and asked.member_id else f"a client {whom(actor)}"
+    request = record.kind is Kind.REQUEST
+    whole = not record.cut_bytes and record.api_version in supported_versions(record.api_key)
+    words = f"{api} {'request' if request else 'answer'} that cannot be read: {record.frame[:24].hex(' ') or 'no bytes at all'}"
+    frame = Evidence(record.partition, record.offset, record.connection, record.exchange, record.at_us, words)
+    breach = Breach(
+        "",
+        f"{begin(a_or_an(api) + ' request' if request else f'an answer to the {api}')} of {member} in group {record.group} on connection "
+        f"{record.connection} cannot be read: {reason}.",
+        reason,
+        (*(() if asked is None or request else (request_evidence(asked),)), frame),
+        actor=actor,
+        member_id=(asked.member_id or None) if asked is not None else None,
+        instance_id=asked.instance_id if asked is not None else None,
+    )
+    subject = (asked.member_id if asked is not None else "") or record.connection
+    if whole and request and names_request(record.frame, record.api_key, record.api_version, record.correlation_id):
+        summary = f"{begin(whom(actor)[1:-1])} sent {a_or_an(api)} for group {record.group} that is none: {reason}."
+        return breach._replace(subject=subject, summary=summary, blame=Blame.CLIENT, certainty=Certainty.CONFIRMED)
+    if whole and not request and names_correlation(record.frame, record.correlation_id):
+        error = leading_error_code(record.frame, record.api_key, record.api_version)
+        strange = (
+            f"; its error code would be {error}, which no release has" if error is not None and not may_be_an_error(error) else ""
+        )
+        summary = (
+            f"The broker {record.broker} answered the {api} of {member} in group {record.group} with bytes that are no such answer: "
+            f"{reason}{strange}. The client cannot read it either; the group is back to learning."
+        )
+        return breach._replace(subject=subject, summary=summary, blame=Blame.BROKER, certainty=Certainty.CONFIRMED)
+    return breach
 
 
 V_01 = Rule(
@@ -47,8 +94,10 @@ V_02 = Rule(
     meaning="A record of the mirror could not be read, or the model stumbled over it; the group it belongs to is back to learning.",
     condition="The envelope is not the documented one, the frame does not decode as what it is labelled, or the model raised.",
     expected="A record as documented in docs/mirror-format.md, holding a whole frame.",
-    action="Look at the record in the dead-letter topic: who writes to the mirror topic besides the tap? Report what the model raised.",
-    false_alarms="An API version newer than this release knows.",
+    action="Where a broker's answer or a client's request is named: look at that broker or client, and for a proxy that rewrites frames. "
+    "Where bytes are missing: raise the snapshot length of the capture. Else see who writes to the mirror topic besides the tap; "
+    "the job keeps the record in its dead-letter topic. What the model raised is a bug: report it.",
+    false_alarms="An API version newer than this release knows. A broker is blamed only where every byte of its answer was captured.",
 )
 V_03 = Rule(
     id="V-03",

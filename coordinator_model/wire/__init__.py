@@ -29,7 +29,7 @@ from coordinator_model.wire.embedded import (
     encode_subscription,
 )
 from coordinator_model.wire.encoder import encode_request, encode_response
-from coordinator_model.wire.error_codes import ERROR_CODES, ErrorCode, error_meaning, error_name
+from coordinator_model.wire.error_codes import ERROR_CODES, ErrorCode, error_meaning, error_name, may_be_an_error
 from coordinator_model.wire.errors import DecodeError
 from coordinator_model.wire.message import Frame, Header, Message, Request, Response, Struct
 from coordinator_model.wire.messages import *  # noqa: F403 - the messages are this package's vocabulary
@@ -69,6 +69,7 @@ __all__ = [
     "error_meaning",
     "error_name",
     "groups_named",
+    "may_be_an_error",
     "supported_versions",
 ]
 __all__ += messages.__all__

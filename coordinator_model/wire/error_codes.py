@@ -184,3 +184,10 @@ ERROR_CODES: Final[Mapping[int, ErrorCode]] = MappingProxyType(
     {known.code: known for known in map(_read, _TABLE.strip("\n").splitlines())}
 )
 """Every code of Kafka 4.4."""
+
+_TO_COME: Final = 50  # as many as Kafka gave out in some six years
+
+
+def may_be_an_error(code: int) -> bool:
+    """Whether some release has this code, or one to come may have it: Kafka numbers them one after the other."""
+    return code in ERROR_CODES or 0 < code - max(ERROR_CODES) <= _TO_COME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from coordinator_model.findings import Blame, Certainty, Finding, Severity, Stat
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model import test_rules
-from tests.coordinator_model.conversation import START_US, Asked, Conversation
+from tests.coordinator_model.conversation import START_US, Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, zombie
 
 
@@ -178,6 +179,81 @@ def test_an_unreadable_frame_is_a_finding_and_counted(cut_bytes: int) -> None:
     assert (offset, reason in talk.the("V-02").summary) == (talk.offset - 1, True)
     assert talk.model.drain_set_aside() == []
     assert talk.group_json()["learning"] == "a frame could not be read"
+
+
+def garbled(talk: Conversation, client: Client, **fields: Any) -> None:
+    """A Heartbeat whose answer has four bytes too many and an error code that there is not."""
+    body = wire.HeartbeatRequest(group_id="g", generation_id=client.generation, member_id=client.member_id)
+    asked = talk.ask(client, body)
+    frame = wire.encode_response(wire.HeartbeatResponse(error_code=23_600), api_version=4, correlation_id=asked.exchange)
+    talk.now_us += 1_000
+    talk._feed(Kind.RESPONSE, asked, fields.pop("frame", frame + b"more"), **fields)
+
+
+def test_V_02_names_the_broker_whose_answer_is_none() -> None:
+    """It named no member, no client and no request, and blamed the capture, which had every byte."""
+    talk = Conversation()
+    a, _ = settled(talk)
+    garbled(talk, a)
+    finding = talk.the("V-02")
+    assert (finding.blame, finding.certainty) == (Blame.BROKER, Certainty.CONFIRMED)
+    assert (finding.member_id, finding.client_id, finding.client_address) == (a.member_id, "a", f"{a.host}:{a.port}")
+    assert finding.summary.startswith(f"The broker 1 answered the Heartbeat v4 of member {a.member_id} (client a at ")
+    assert "its error code would be 23600, which no release has" in finding.summary
+    assert [frame.frame.partition(":")[0] for frame in finding.evidence] == [
+        f"Heartbeat v4 request member {a.member_id}, generation 3",
+        "Heartbeat v4 answer that cannot be read",
+    ]
+    talk.wait(61_000)
+    assert talk.the("V-02").status is Status.RESOLVED
+
+
+def test_V_02_counts_the_unreadable_answers_to_each_member_by_themselves() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    for client in (a, b, a):
+        garbled(talk, client)
+    assert {(finding.member_id, finding.count) for finding in talk.findings if finding.rule == "V-02"} >= {
+        (a.member_id, 2),
+        (b.member_id, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"cut_bytes": 17}, "17 bytes of it were not captured"),
+        ({"frame": b"\x00\x00\x99\x99garbage"}, "cannot be read"),
+    ],
+)
+def test_V_02_blames_the_capture_for_bytes_that_it_lacks_or_may_have_mixed_up(fields: dict[str, Any], words: str) -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    garbled(talk, a, **fields)
+    finding = talk.the("V-02")
+    assert (finding.blame, finding.certainty) == (Blame.CAPTURE, Certainty.CERTAIN)
+    assert (finding.member_id, finding.client_id) == (a.member_id, "a")
+    assert words in finding.summary
+    assert finding.summary.startswith(f"An answer to the Heartbeat v4 of member {a.member_id} (client a at ")
+
+
+def test_V_02_names_the_client_whose_request_is_none() -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    frame = wire.encode_request(wire.HeartbeatRequest(group_id="g"), api_version=4, correlation_id=a.exchange, client_id="a")
+    talk.raw(a, frame + b"more")
+    finding = talk.the("V-02")
+    assert (finding.blame, finding.certainty, finding.client_id) == (Blame.CLIENT, Certainty.CONFIRMED, "a")
+    assert "Client a at 10.0.0.1:40001" in finding.summary
+
+
+def test_V_02_blames_nobody_for_a_version_that_is_not_known() -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    talk.raw(a, struct.pack(">hhi", 12, 99, a.exchange) + b"\x00\x01a", version=99)
+    finding = talk.the("V-02")
+    assert finding.blame is Blame.CAPTURE
+    assert "is not a known version" in finding.summary
 
 
 def test_a_group_whose_first_frame_cannot_be_read_stays_known_and_its_finding_stays_open() -> None:

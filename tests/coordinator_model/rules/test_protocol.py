@@ -444,9 +444,19 @@ def test_P_07_knows_since_when_an_error_exists(talk: Conversation, api_key: int,
 
 def test_P_07_allows_codes_of_releases_to_come(talk: Conversation) -> None:
     a, _ = settled(talk)
-    ask_any(talk, a, 14, 9_999)
+    ask_any(talk, a, 14, max(wire.ERROR_CODES) + 20)
     talk.settle()
     assert talk.rules() == []
+
+
+@pytest.mark.parametrize("error", [23_600, -2])
+def test_P_07_fires_on_a_code_that_no_release_to_come_will_have(talk: Conversation, error: int) -> None:
+    """Bytes of something else were taken for an answer, and passed for an error of a newer release."""
+    a, _ = settled(talk)
+    talk.heartbeat(a, error)
+    talk.settle()
+    assert talk.rules() == ["P-07"]
+    assert f"with {error}, which no coordinator gives there" in talk.the("P-07").summary
 
 
 def test_P_07_allows_a_static_replacement_whose_append_timed_out(talk: Conversation) -> None:
