@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from coordinator_model.codes import FENCED_INSTANCE_ID, JOIN_GROUP, REBALANCE_IN_PROGRESS
 from coordinator_model.findings import Blame, Certainty, Severity
 from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Exchange, Instance, JoinAsk, Member
+from coordinator_model.groups.facts import NOBODY, Actor, Exchange, Instance, JoinAsk, Member
 from coordinator_model.groups.happenings import (
     Accepted,
     Contradicted,
@@ -22,7 +22,7 @@ from coordinator_model.groups.happenings import (
     Returned,
     WentOnFenced,
 )
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.groups.words import host_of, request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.rules.rebalances import processed_since
 from coordinator_model.wire import API_NAMES
@@ -30,6 +30,8 @@ from coordinator_model.wire import API_NAMES
 _UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
 _GOES_ON_US = 3_000_000  # a heartbeat interval: what a client had under way when it was fenced is over by then
 _RETURN_WINDOW_US = 300_000_000  # a supervisor restarts a crashed process within its back-off, which grows to five minutes
+
+_WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
 
 
 def _window_us(exchange: Exchange) -> int:
@@ -44,7 +46,9 @@ def _alternates(group: ClassicGroup, replaced: Replaced) -> Breach | None:
     fenced = {connection for at_us, connection, *_ in instance.fenced if at_us >= since}
     if len(recent) < 3 or len(fenced) < 2:
         return None
-    return _duplicate(group, exchange, instance, f"changed hands {len(recent)} times within two session timeouts")
+    loser = group.members.get(replaced.old_member_id)
+    before = loser.actor if loser is not None else NOBODY
+    return _duplicate(group, exchange, instance, before, f"changed hands {len(recent)} times within two session timeouts")
 
 
 def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
@@ -57,23 +61,36 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
         return None
     if holder.actor.connection not in group.lines:
         return None  # the holder itself hung up: its process starts again
-    return _duplicate(group, exchange, instance, "was asked for again, with an empty member id, by one that had just been fenced")
+    observed = "was asked for again, with an empty member id, by one that had just been fenced"
+    return _duplicate(group, exchange, instance, holder.actor, observed)
 
 
-def _duplicate(group: ClassicGroup, exchange: Exchange, instance: Instance, observed: str) -> Breach:
-    holder = group.members[instance.member_id].actor
-    parties = {(client, address) for _, _, client, address in instance.fenced} | {(holder.client_id, holder.address)}
-    rivals = ", ".join(sorted(f"{client or 'no client id'} at {address}" for client, address in parties))
+def _duplicate(group: ClassicGroup, exchange: Exchange, instance: Instance, before: Actor, observed: str) -> Breach:
+    """Two processes, of which one held the instance ``before`` the other asked for it."""
+    named = {(one.client_id, host_of(one.address)) for one in (before, exchange.actor)}
+    others = {(client_id, host_of(address)) for _, _, client_id, address in instance.fenced} - named
+    more = f" and {len(others)} more" if others else ""
     return Breach(
         instance.id,
-        f"More than one process uses group.instance.id {instance.id} in group {group.name}, and they fence each other: {rivals}; "
-        f"latest to ask: {whom(exchange.actor)}.",
+        f"Two processes use group.instance.id {instance.id} in group {group.name}, and they fence each other: {_process(before)} and "
+        f"{_process(exchange.actor)}{more}. {_WHY_TWO}",
         f"instance id {instance.id} {observed}",
         tuple(instance.frames),
         actor=exchange.actor,
         member_id=instance.member_id,
         instance_id=instance.id,
     )
+
+
+def _process(actor: Actor) -> str:
+    return f"{actor.client_id or 'no client id'} at {actor.address or 'an unknown address'}"
+
+
+def _holder(group: ClassicGroup, member: Member) -> str:
+    """The process that holds the instance of a fenced member, as far as it was seen."""
+    instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
+    holder = group.members.get(instance.member_id) if instance is not None and instance.member_id != member.id else None
+    return who(holder) if holder is not None else "another process, which was not seen to take it,"
 
 
 def _goes_on(group: ClassicGroup, went_on: WentOnFenced) -> Breach | None:
@@ -83,7 +100,8 @@ def _goes_on(group: ClassicGroup, went_on: WentOnFenced) -> Breach | None:
         return None
     return Breach(
         member.id,
-        f"{who(member)} goes on in group {group.name} after it was fenced: another process holds instance id {member.instance_id}.",
+        f"{who(member)} goes on in group {group.name} after it was fenced: {_holder(group, member)} holds group.instance.id "
+        f"{member.instance_id}. {_WHY_TWO}",
         f"{member.frames_after_fence} further requests after FENCED_INSTANCE_ID",
         tuple(member.fence_frames),
         **about(member),
@@ -294,7 +312,7 @@ S_01 = FrameRule(
     "FENCED_INSTANCE_ID meanwhile; or one that was told so asks for it again with an empty member id while another, still connected, "
     "holds it.",
     expected="One process per group.instance.id.",
-    action="Give each process a group.instance.id of its own; look at the addresses named.",
+    action="Look at the two processes named: stop one if it is left over from a restart, else give each a group.instance.id of its own.",
     false_alarms="One restart is one replacement with a silent loser: not counted.",
     checks={Replaced: _alternates, Returned: _comes_back},
 )
@@ -309,7 +327,7 @@ S_02 = FrameRule(
     condition="A member id sent at least two further requests, other than LeaveGroup, after its FENCED_INSTANCE_ID was delivered, and "
     "still does after 3 s and a heartbeat interval of its own.",
     expected="A fenced client stops.",
-    action="Stop the old process; find out why it still runs.",
+    action="Stop the fenced process, and find out why it still runs; if both are meant to run, give each a group.instance.id of its own.",
     false_alarms="Requests under way when the answer was sent, and a last commit on closing: hence the time.",
     folds_under=("S-01",),
     checks={WentOnFenced: _goes_on},

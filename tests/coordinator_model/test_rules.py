@@ -543,6 +543,9 @@ def static_group(talk: Conversation) -> tuple[Client, Client]:
     return leader, first
 
 
+BOTH_CAUSES = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
+
+
 def test_S_01_fires_when_two_processes_fence_each_other(talk: Conversation) -> None:
     leader, first = static_group(talk)
     second = replace(talk, leader, "two")
@@ -557,6 +560,31 @@ def test_S_01_fires_when_two_processes_fence_each_other(talk: Conversation) -> N
     assert finding.instance_id == "i"
     assert "one at" in finding.summary
     assert "two at" in finding.summary
+    assert BOTH_CAUSES in finding.summary
+
+
+def test_S_01_names_each_process_once_however_often_it_reconnected(talk: Conversation) -> None:
+    leader, current = static_group(talk)
+    for name in ("two", "one", "two", "one"):
+        other = replace(talk, leader, name)
+        talk.heartbeat(current, 82)
+        talk.wait(1_000)
+        current = other
+    talk.settle()
+    summary = talk.the("S-01").summary
+    assert (summary.count("one at 10.0.0.1:"), summary.count("two at 10.0.0.1:")) == (1, 1), summary
+
+
+def test_S_01_tells_two_processes_of_one_client_id_and_host_apart_by_their_ports(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    second = replace(talk, leader, "one")
+    talk.heartbeat(first, 82)
+    talk.wait(1_000)
+    third = replace(talk, leader, "one")
+    talk.heartbeat(second, 82)
+    talk.settle()
+    summary = talk.the("S-01").summary
+    assert f"one at {second.host}:{second.port} and one at {third.host}:{third.port}" in summary
 
 
 def test_S_01_allows_a_restart(talk: Conversation) -> None:
@@ -609,6 +637,9 @@ def test_S_02_fires_on_a_fenced_member_that_goes_on(talk: Conversation) -> None:
     finding = talk.the("S-02")
     assert finding.member_id == first.member_id
     assert finding.client_id == "one"
+    assert f"client one at {first.host}:{first.port}" in finding.summary
+    assert "client two at 10.0.0.1:" in finding.summary
+    assert BOTH_CAUSES in finding.summary
 
 
 def test_S_02_allows_requests_that_were_queued_when_it_was_fenced(talk: Conversation) -> None:
