@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from coordinator_model.findings import Finding
-    from coordinator_model.rules.base import Rule
     from streaming.standing import Standing, Subject
 
 
@@ -83,7 +82,7 @@ class SilenceWatch:
 
     def _silent(self, subject: str, newest_us: int | None) -> Finding:
         return self._standing.report(
-            V_03.id,
+            V_03,
             subject,
             at_us=(newest_us or 0) + self._allowed_us,
             summary=f"Nothing has come in on the {subject} for more than {self._allowed_us / 1e6:.0f} s: its groups are not seen.",
@@ -94,10 +93,10 @@ class SilenceWatch:
         return max((at for at in map(self._newest_us, partitions) if at is not None), default=None)
 
 
-def subjects(topic: str, partitions: int) -> dict[Subject, Rule]:
-    """What there is to be silent."""
-    names: list[str] = [whole_topic(topic), *(one_partition(topic, number) for number in range(partitions))]
-    return {(V_03.id, name): V_03 for name in names}
+def subjects(topic: str, partitions: int) -> list[Subject]:
+    """What can be silent: the topic, and each of its partitions."""
+    names = [whole_topic(topic), *(one_partition(topic, number) for number in range(partitions))]
+    return [(V_03.id, name) for name in names]
 
 
 def whole_topic(topic: str) -> str:

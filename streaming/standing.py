@@ -26,12 +26,12 @@ class Standing:
     """The open findings of some rules, at most one for each rule and subject.
 
     :param published: findings of the topic that are open, as published.
-    :param known: every subject that there may be, with its rule.
+    :param known: the subjects by which a published finding is recognised. Others may be reported as well.
     """
 
-    def __init__(self, cluster: str, published: Iterable[Mapping[str, Any]], known: Mapping[Subject, Rule]) -> None:
+    def __init__(self, cluster: str, published: Iterable[Mapping[str, Any]], known: Iterable[Subject]) -> None:
         self._cluster = cluster
-        self._rules = dict(known)
+        self._known = tuple(known)
         self._open: dict[Subject, Finding] = {}
         self._orphans: list[Finding] = []
         for raw in published:
@@ -39,7 +39,7 @@ class Standing:
                 self._recognise(from_json(dict(raw)))
 
     def _recognise(self, finding: Finding) -> None:
-        for rule_id, subject in self._rules:
+        for rule_id, subject in self._known:
             if rule_id == finding.rule and self._id(rule_id, subject, finding.opened_at_us) == finding.id:
                 self._open[rule_id, subject] = finding
                 return
@@ -66,7 +66,7 @@ class Standing:
 
     def report(
         self,
-        rule_id: str,
+        rule: Rule,
         subject: str,
         *,
         at_us: int,
@@ -76,7 +76,7 @@ class Standing:
         evidence: tuple[Evidence, ...] = (),
     ) -> Finding:
         """It is so: open the finding, or count it on the open one."""
-        known = self._open.get((rule_id, subject))
+        known = self._open.get((rule.id, subject))
         if known is not None:
             finding = replace(
                 known,
@@ -88,7 +88,7 @@ class Standing:
             )
         else:
             finding = Finding.about_nobody(
-                self._rules[rule_id, subject],
+                rule,
                 subject=subject,
                 cluster=self._cluster,
                 group="",
@@ -99,7 +99,7 @@ class Standing:
                 count=count,
                 evidence=evidence,
             )
-        self._open[rule_id, subject] = finding
+        self._open[rule.id, subject] = finding
         return finding
 
     def settle(self, rule_id: str, subject: str, *, at_us: int) -> list[Finding]:

@@ -53,9 +53,7 @@ class Checker:
         self._publisher = publisher
         self._describer = Describer()
         self._mirror = config.topics.mirror
-        self._standing = Standing(
-            config.cluster, published, {(each.rule.id, self._subject(each)): each.rule for each in suite.expectations}
-        )
+        self._standing = Standing(config.cluster, published, [(each.rule.id, self._subject(each)) for each in suite.expectations])
 
     def check(self, rows: Iterable[Raw], batch: int) -> list[Outcome]:
         """Check a batch and publish what became of it.
@@ -90,7 +88,7 @@ class Checker:
         times = [_at_us(row) for row in offending]
         return [
             self._standing.report(
-                rule.id,
+                rule,
                 subject,
                 at_us=newest_us if self._standing.is_open(rule.id, subject) else min(times, default=newest_us),
                 summary=_summary(outcome, offending, self._mirror),

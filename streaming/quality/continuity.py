@@ -81,6 +81,18 @@ class _Lane:
 
 
 @dataclass(slots=True)
+class _Stay:
+    """A group in a partition, by capture time."""
+
+    partition: int
+    first_us: int
+    last_us: int
+
+    def overlaps(self, other: _Stay) -> bool:
+        return self.first_us < other.last_us and other.first_us < self.last_us
+
+
+@dataclass(slots=True)
 class _Connection:
     expected: int | None = None  #: lowest number not seen yet; None before the first
     ahead: set[int] = field(default_factory=set)  #: numbers seen above it
@@ -92,7 +104,7 @@ class Continuity:
 
     def __init__(self) -> None:
         self._connections: Remembered[str, _Connection] = Remembered(_Connection)
-        self._partition_of: Remembered[str, list[int]] = Remembered(list)
+        self._places: Remembered[str, list[_Stay]] = Remembered(list)
         self._next_offset: dict[int, int] = {}
         self._newest_us: dict[int, int] = {}
         self._holes: list[tuple[int, str, int]] = []  #: (due, connection, number that was ahead)
@@ -112,7 +124,7 @@ class Continuity:
             self._born(record)
         elif record.kind is Kind.CLOSE:
             self._closed(record)
-        in_one = self._in_one_partition(record.group, partition) if record.group else None
+        in_one = self._in_one_partition(record.group, partition, record.at_us) if record.group else None
         return Seen(repeated=False, missing_before=missing, request_seen=request_seen, group_in_one_partition=in_one)
 
     def see_offset(self, partition: int, offset: int) -> int | None:
@@ -182,12 +194,22 @@ class Continuity:
             if not connection.lanes and not connection.ahead:
                 del self._connections[record.connection]
 
-    def _in_one_partition(self, group: str, partition: int) -> bool:
-        """Whether the group is where it was first seen."""
-        places = self._partition_of.touch(group)
-        if not places:
-            places.append(partition)
-        return places[0] == partition
+    def _in_one_partition(self, group: str, partition: int, at_us: int) -> bool:
+        """Whether no other partition has records of the group from the same time.
+
+        A group that moves once is in one partition at each time: the topic has gained partitions, and its taps have noticed.
+        """
+        places = self._places.touch(group)
+        stay = next((place for place in places if place.partition == partition), None)
+        if stay is None:
+            stay = _Stay(partition, at_us, at_us)
+            places.append(stay)
+        else:
+            stay.first_us, stay.last_us = min(stay.first_us, at_us), max(stay.last_us, at_us)
+        if len(places) == 1 or not any(stay.overlaps(other) for other in places if other is not stay):
+            return True
+        places[:] = [stay]  # the next record in another partition is judged by what follows, not by this one again
+        return False
 
 
 def _catch_up(connection: _Connection) -> None:

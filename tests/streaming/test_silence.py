@@ -98,3 +98,12 @@ def test_a_topic_without_any_record_is_silent_too(mirror):
     mirror.watch._newest_us = mirror.newest.get
     (opened,) = mirror.after(20)
     assert opened.observed == "no record at all"
+
+
+def test_a_partition_added_while_the_monitor_runs_may_fall_silent(mirror):
+    assert mirror.after(4, speaking=(0, 1)) == []
+    mirror.ends[2], mirror.newest[2] = 1, mirror.now_us
+    (opened,) = mirror.after(30, speaking=(0, 1))
+    assert one_partition(TOPIC, 2) in opened.summary
+    (resolved,) = mirror.after(2, speaking=(0, 1, 2))
+    assert (resolved.id, resolved.status) == (opened.id, Status.RESOLVED)

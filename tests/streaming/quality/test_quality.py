@@ -13,7 +13,7 @@ from coordinator_model.findings import Status
 from coordinator_model.wire.record import Kind, MirrorRecord, pack_envelope
 from streaming.config import ConfigError, Kafka, MonitorConfig, Quality
 from streaming.quality.checker import Checker
-from streaming.quality.continuity import GRACE_US, Remembered
+from streaming.quality.continuity import GRACE_US, Continuity, Remembered
 from streaming.quality.frames import COLUMNS, Describer, to_frame
 from streaming.quality.suite import DEFAULT_SUITE, load
 from tests.real.traffic import partition_of, story, tick
@@ -179,8 +179,33 @@ def test_an_exchange_that_never_came_fails_q_08_once_its_time_is_past(checked):
 def test_a_group_in_two_partitions_fails_q_11(checked):
     rows = sound(topic := Topic())
     partition, *_ = next(row for row in rows if row[3] == b"group-1")
-    stray = tick(START_US + 5 * SECOND)._replace(kind=Kind.CLOSE, group="group-1", connection="c")
+    stray = tick(START_US + 2 * SECOND)._replace(kind=Kind.CLOSE, group="group-1", connection="c")
     assert checked([*rows, topic.append(1 - partition, stray)]) == {"Q-11"}
+
+
+def test_a_group_that_moves_once_because_the_topic_gained_a_partition_is_no_finding(checked):
+    moves_us = START_US + 5 * SECOND
+
+    def later(_, record):
+        return record if record.group != "group-1" or record.at_us < moves_us else None
+
+    topic = Topic()
+    rows = sound(topic, change=later)
+    partition, *_ = next(row for row in rows if row[3] == b"group-1")
+    moved = [
+        topic.append(1 - partition, tick(at_us)._replace(kind=Kind.CLOSE, group="group-1", connection="c"))
+        for at_us in range(moves_us, moves_us + 4 * SECOND, SECOND)
+    ]
+    assert checked([*rows, *moved]) == set()
+
+
+def test_a_group_that_goes_to_and_fro_between_partitions_is_seen_each_time():
+    continuity = Continuity()
+    seen = []
+    for second, partition in enumerate((0, 0, 1, 0, 0, 1, 0)):
+        record = tick(START_US + second * SECOND)._replace(kind=Kind.CLOSE, group="g", partition=partition, offset=second)
+        seen.append(continuity.see(record).group_in_one_partition)
+    assert seen == [True, True, True, False, True, True, False]
 
 
 def test_deleted_records_fail_q_12(checked):
