@@ -27,7 +27,7 @@ from coordinator_model.groups.offsets import (
 )
 from coordinator_model.groups.words import request_evidence, response_evidence
 from coordinator_model.rules import generations, members, static
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, admission, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
 _NAMED: Final = 3  # partitions that a sentence names
@@ -123,7 +123,7 @@ def _zombie_commit(group: ClassicGroup, happening: Any) -> Breach | None:
         f"The coordinator {exchange.broker} let member {exchange.member_id} {whom(exchange.actor)} overwrite offsets of group "
         f"{group.name} "
         f"that are no longer its own ({rule.id}): {_partitions((topic, partition) for topic, partition, _ in written)}.",
-        f"{len(written) + ask.left_out} partitions of a {API_NAMES[exchange.api_key]} at generation {exchange.generation} answered "
+        f"{len(written) + ask.left_out} partitions of {a_or_an(API_NAMES[exchange.api_key])} at generation {exchange.generation} answered "
         f"with success" + (f"; offsets changed: {', '.join(overwritten[:_NAMED])}" if overwritten else ""),
         cause.evidence,
         **_about(exchange),

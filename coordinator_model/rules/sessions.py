@@ -134,7 +134,7 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
         member.id,
         f"{who(member)} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}, its session "
         f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its partitions were idle meanwhile.",
-        f"no frame since a {member.last_frame}, and no LeaveGroup was granted",
+        f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted",
         admission(member),
         generation=member.joined,
         **about(member),

@@ -208,7 +208,9 @@ def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
     )  # the coordinator holds a JoinGroup in a join phase only
 
     def describe() -> Breach:
-        names = ", ".join(f"instance {member.instance_id} ({who(member)}, last a {member.last_frame})" for member in absent[:5])
+        names = ", ".join(
+            f"instance {member.instance_id} ({who(member)}, last {a_or_an(member.last_frame)})" for member in absent[:5]
+        )
         longest_us = max((member.session_timeout_ms or 0) for member in absent) * 1_000
         return Breach(
             "",
