@@ -11,14 +11,19 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from streaming.garbage import collected_seldom, leave_uncollected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _COMMANDS: Final = {
     "demo": "streaming.demo.cli:demo",
@@ -65,13 +70,29 @@ def _imported(name: str) -> Any:
     return group.commands[name]
 
 
-def _group(**settings: Any) -> typer.Typer:
+def _group(callback: Callable[..., None] = lambda: None, **settings: Any) -> typer.Typer:
     made = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="markdown", **settings)
-    made.callback()(lambda: None)  # or it would be no group as long as it has but one command, or none
+    made.callback()(callback)  # or it would be no group as long as it has but one command, or none
     return made
 
 
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way of calling it
+    if wanted:
+        print(f"rebalance-monitor {version('rebalance-monitor')}")
+        raise typer.Exit
+
+
+def _options(
+    *,
+    show_version: Annotated[  # noqa: ARG001 - its callback has done it
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Those of all commands together."""
+
+
 app = _group(
+    _options,
     name="rebalance-monitor",
     cls=_Commands,
     help="Watches Kafka consumer groups by reading the group protocol itself, and names who broke it.",
@@ -88,12 +109,20 @@ def main() -> None:
         if os.environ.get("REBALANCE_MONITOR_TRACEBACK"):
             raise
         Console(stderr=True, highlight=False).print(
-            f"[bold red]internal error:[/] {type(error).__name__}: {error} (REBALANCE_MONITOR_TRACEBACK=1 shows where)",
+            f"[bold red]internal error:[/] {type(error).__name__}: {escape(_in_words(error))} "
+            "(REBALANCE_MONITOR_TRACEBACK=1 shows where)",
             soft_wrap=True,
         )
         sys.exit(2)
     finally:
         leave_uncollected()
+
+
+def _in_words(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # an error out of a JVM asks it for its words, and it may be gone
+        return "it cannot be put into words any more"
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ def decode(
     errors_only: Annotated[  # noqa: FBT002 - typer's way of saying a flag
         bool, typer.Option("--errors-only", help="Only frames with an error code, and those that cannot be read.")
     ] = False,
+    verbose: Annotated[  # noqa: FBT002 - likewise
+        bool, typer.Option("--verbose", "-v", help="Say at the end why what cannot be read cannot, and where it was first seen.")
+    ] = False,
 ) -> None:
     """Print the frames of a file as JSON lines; on a terminal, for reading.
 
@@ -55,7 +58,7 @@ def decode(
     rebalance-monitor decode traffic.records --errors-only | jq .body.error
     """
     complain = Console(stderr=True, highlight=False)
-    counts: Counter[str] = Counter()
+    counts = Counts()
     try:
         wanted = Wanted(group, _api_key(api), errors_only)
         show = _show_on(Console(highlight=False)) if sys.stdout.isatty() else _print_line
@@ -68,7 +71,23 @@ def decode(
         raise typer.Exit(2) from None
     finally:
         if counts:
-            complain.print(_summary(counts), style="dim", soft_wrap=True)
+            complain.print(_summary(counts, verbose=verbose), style="dim", soft_wrap=True)
+        for what, number in counts.reasons.items() if verbose else ():
+            complain.print(Text(f"{number:,} {what}; first {counts.first[what]}"), style="dim", soft_wrap=True)
+
+
+class Counts(Counter[str]):
+    """What was read, and why some of it could not be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: Counter[str] = Counter()
+        self.first: dict[str, str] = {}  #: where each reason was first met
+
+    def unreadable(self, kind: str, reason: str, where: str) -> None:
+        self[kind] += 1
+        self.reasons[f"{kind}: {reason}"] += 1
+        self.first.setdefault(f"{kind}: {reason}", where)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +107,7 @@ class Wanted:
         return not self.errors_only or "unreadable" in line or _has_error(line["body"])
 
 
-def lines_of(file: Path, wanted: Wanted, counts: Counter[str]) -> Iterator[dict[str, Any]]:
+def lines_of(file: Path, wanted: Wanted, counts: Counts) -> Iterator[dict[str, Any]]:
     """One object per wanted frame; ``counts`` is told of all there is.
 
     :raises InputError: when the file cannot be opened or is not what it should be.
@@ -165,7 +184,7 @@ def _api_key(api: str | None) -> int | None:
 # --- one frame ---------------------------------------------------------------------------------------------------------------------
 
 
-def _line(record: MirrorRecord, protocol_types: dict[str | None, str], counts: Counter[str]) -> dict[str, Any]:
+def _line(record: MirrorRecord, protocol_types: dict[str | None, str], counts: Counts) -> dict[str, Any]:
     line: dict[str, Any] = {
         "at": iso_utc(record.at_us) if record.at_us else None,
         "kind": "request" if record.kind is Kind.REQUEST else "response",
@@ -183,7 +202,7 @@ def _line(record: MirrorRecord, protocol_types: dict[str | None, str], counts: C
             record.frame, request=record.kind is Kind.REQUEST, api_key=record.api_key, api_version=record.api_version
         )
     except wire.DecodeError as error:
-        counts["unreadable"] += 1
+        counts.unreadable("unreadable", f"{line['api']} v{line['version']} {line['kind']}: {error}", _where(line))
         cut = f" ({record.cut_bytes} bytes were not captured)" if record.cut_bytes else ""
         return {**line, "unreadable": f"{error}{cut}", "frame": base64.b64encode(record.frame).decode()}
     if record.kind is Kind.REQUEST:
@@ -193,16 +212,17 @@ def _line(record: MirrorRecord, protocol_types: dict[str | None, str], counts: C
     protocol_type = getattr(body, "protocol_type", None)
     if protocol_type:
         protocol_types[record.group] = protocol_type
-    plain = _Plain(protocol_type or protocol_types.get(record.group, ""), counts)
+    plain = _Plain(protocol_type or protocol_types.get(record.group, ""), counts, _where(line))
     return {**line, "body": plain.struct(body)}
 
 
 class _Plain:
     """Messages as plain JSON values, what is embedded in their bytes included."""
 
-    def __init__(self, protocol_type: str, counts: Counter[str]) -> None:
+    def __init__(self, protocol_type: str, counts: Counts, where: str) -> None:
         self._protocol_type = protocol_type
         self._counts = counts
+        self._where = where
 
     def struct(self, struct: wire.Struct) -> dict[str, Any]:
         out: dict[str, Any] = {}
@@ -232,12 +252,18 @@ class _Plain:
         try:
             found = read(self._protocol_type, raw)
         except wire.DecodeError as error:
-            self._counts["embedded unreadable"] += 1
+            of = f"{field} of protocol type {self._protocol_type!r} in {struct}"
+            self._counts.unreadable("embedded unreadable", f"{of}: {error}", self._where)
             return {"unreadable": str(error), "bytes": text}
         if isinstance(found, bytes):
             self._counts["embedded of another type"] += 1
             return text
         return self.struct(found)
+
+
+def _where(line: dict[str, Any]) -> str:
+    groups = f" of group {', '.join(line['groups'])}" if line["groups"] else ""
+    return f"in {line['api']} v{line['version']} {line['kind']} {line['correlation_id']}{groups} at {line['at']}"
 
 
 def _has_error(value: Any) -> bool:
@@ -271,7 +297,8 @@ def _show_on(console: Console) -> Any:
     return show
 
 
-def _summary(counts: Counter[str]) -> str:
+def _summary(counts: Counts, *, verbose: bool) -> str:
     printed = f"{counts['printed']:,} of {counts['frames']:,} frames"
     others = [f"{number:,} {what}" for what, number in counts.items() if what not in ("frames", "printed")]
-    return "; ".join([printed, *others])
+    hint = ["--verbose says why"] if counts.reasons and not verbose else []
+    return "; ".join([printed, *others, *hint])

@@ -164,3 +164,13 @@ def test_for_reading(tmp_path, capsys):
     assert "2025-11-21T10:00:00.123456Z ← Heartbeat v4 response billing" in out
     assert '"error": "REBALANCE_IN_PROGRESS"' in out
     assert "runs past the end" in out
+
+
+def test_what_is_embedded_and_cannot_be_read_is_explained_by_verbose(tmp_path):
+    broken = [join(b"\x00\x00\x00\x00\x00\x09"), join(b"\x00\x00\x00\x00\x00\x09"), join(subscription())]
+    silent = run(tmp_path, broken)
+    assert "2 embedded unreadable; --verbose says why" in " ".join(silent.stderr.split())
+    told = [line for line in run(tmp_path, broken, "--verbose").stderr.splitlines() if line.startswith("2 embedded unreadable: ")]
+    assert len(told) == 1
+    assert "metadata of protocol type 'consumer' in JoinGroupRequestProtocol: " in told[0]
+    assert told[0].endswith("; first in JoinGroup v5 request 7 of group billing at 2025-11-21T10:00:00.123456Z")
