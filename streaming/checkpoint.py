@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import time
 import zipfile
 from importlib.metadata import version
@@ -82,13 +83,15 @@ def check(folder: Path, mirror: Mirror, *, lanes: int) -> list[str]:
     :return: sentences about what has changed since and does no harm.
     :raises SetupError: when it belongs to something else, is damaged, or cannot be written.
     """
-    if (trouble := disk_trouble(folder)) is not None:
+    if (trouble := disk_trouble(folder) or too_small(folder)) is not None:
         raise SetupError(trouble)
     wanted = about_now(mirror, lanes=lanes)
     found = about(folder)
     notes = []
     if found is not None:
-        _compare(folder, found, wanted)
+        if _begins_anew(folder, found, wanted):
+            notes.append(f"the checkpoint {folder} holds nothing that was committed: it is begun anew")
+        _compare(folder, about(folder) or wanted, wanted)
         before = found.get("partitions", mirror.partitions)
         if before != mirror.partitions:
             notes.append(f"the mirror topic {mirror.topic} {repartitioned(before, mirror.partitions)}")
@@ -177,12 +180,27 @@ def _compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> Non
         raise SetupError(f"the checkpoint {folder} {reason}, or run {MIGRATE}")
 
 
+def _begins_anew(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Where Spark could not go on, and no batch was committed, there is nothing to carry over: what was begun goes, seeds stay."""
+    belongs_to(folder, found, wanted)
+    if must_migrate(found, wanted) is None or read_to(folder):
+        return False
+    with _writing(folder):
+        for part in (FINDINGS, model_files.FOLDER, *(() if same_spark(found, wanted) else (QUALITY,))):
+            shutil.rmtree(folder / part, ignore_errors=True)
+    note(folder, **wanted)
+    return True
+
+
 def must_migrate(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
     """Why Spark cannot go on from a checkpoint although the models can, with what else may be done; None if it can."""
     if found.get("format") != wanted["format"]:
-        return f"was written in format {found.get('format')}, not {wanted['format']}: install release {found.get('release')} again"
+        before = found.get("release")
+        which = f"release {before}" if before != wanted["release"] else f"the earlier build of release {before}"
+        return f"was written in format {found.get('format')}, not {wanted['format']}: install {which} again"
     if not same_spark(found, wanted):
-        return f"was written by Spark {found['spark']}, not {wanted['spark']}: install release {found.get('release')} again"
+        spark = found.get("spark", _FIRST_SPARK)
+        return f"was written by Spark {spark}, not {wanted['spark']}: install pyspark {spark} again"
     if found.get("lanes") != wanted["lanes"]:
         return f"was written with job.lanes = {found.get('lanes')}, not {wanted['lanes']}: set it back"
     return None
@@ -312,6 +330,23 @@ def disk_trouble(folder: Path, said: str = "") -> str | None:
             with contextlib.suppress(OSError):
                 probe.unlink(missing_ok=True)
     return None if words is None else f"the disk under the checkpoint {folder} fails ({words}): make room or mend it"
+
+
+SPACE_NEEDED_MB: Final = 100
+"""For a checkpoint and what Spark keeps beside it while it runs, with few groups (``checkpoints/README.md``)."""
+
+
+def too_small(folder: Path) -> str | None:
+    """That the disk has no room for a checkpoint in ``folder``, in a sentence; None if it has, or the folder takes as much already."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    free_mb = shutil.disk_usage(there).free / 1e6
+    taken_mb = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6 if free_mb < SPACE_NEEDED_MB else 0.0
+    if free_mb + taken_mb >= SPACE_NEEDED_MB:
+        return None
+    return (
+        f"the disk under {there} has {free_mb:.0f} MB left; a checkpoint needs {SPACE_NEEDED_MB} MB, and 100 MB more for each 10,000 "
+        "groups: make room, or set job.checkpoint to a folder on another disk"
+    )
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def inspect(config: ConfigFile) -> None:
     rebalance-monitor checkpoint inspect --config rebalance-monitor.toml
     """
     with _errors_said():
-        folder = load(config).job.checkpoint
+        folder = load(config).job.checkpoint.absolute()
         about = checkpoint.about(folder)
         if about is None:
             raise SetupError(f"there is no checkpoint in {folder}: no monitor has run with this configuration yet")
@@ -69,7 +69,7 @@ def migrate(config: ConfigFile) -> None:
     """
     with _errors_said():
         settings = load(config)
-        folder = settings.job.checkpoint
+        folder = settings.job.checkpoint.absolute()
         mirror = prepare(settings)
         with checkpoint.locked(folder) as lock:
             wanted = checkpoint.about_now(mirror, lanes=settings.job.lanes)
@@ -94,7 +94,7 @@ def reset(config: ConfigFile) -> None:
     rebalance-monitor checkpoint reset --config rebalance-monitor.toml
     """
     with _errors_said():
-        folder = load(config).job.checkpoint
+        folder = load(config).job.checkpoint.absolute()
         with checkpoint.locked(folder):
             put_away = _put_away(folder)
         if put_away is None:
@@ -179,7 +179,7 @@ def _snapshots(job: Job, lock: int) -> dict[int, bytes]:
     _say("starting Spark to read the old state")
     session = spark.open_session(job, inherited=(lock,))
     try:
-        return spark.snapshots(session, job.checkpoint)
+        return spark.snapshots(session, job.checkpoint.absolute())
     finally:
         spark.close_session(session)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
@@ -47,10 +48,36 @@ class ConfigError(ValueError):
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 
+_SET_BY_SPARK: Final = frozenset(
+    {"auto.offset.reset", "enable.auto.commit", "interceptor.classes"}
+    | {f"{part}.{kind}" for part in ("key", "value") for kind in ("deserializer", "serializer")}
+)
+"""Properties of Kafka's clients with which Spark's source or sink does not start."""
+
+
+def _taken_by_spark(options: dict[str, str]) -> dict[str, str]:
+    refused = sorted(_SET_BY_SPARK & options.keys())
+    if refused:
+        instead = "; job.starting_offsets says where to begin" if "auto.offset.reset" in refused else ""
+        raise ValueError(f"Spark sets {', '.join(refused)} itself and refuses to start with it: remove it{instead}")
+    return options
+
+
+_HOST_AND_PORT: Final = re.compile(r"(?:\w+://)?(?:\[[^\]]+\]|[^:\[\]\s]+):(\d{1,5})")
+
+
+def _with_ports(servers: str) -> str:
+    for server in servers.split(","):
+        found = _HOST_AND_PORT.fullmatch(server.strip())
+        if found is None or not 0 < int(found[1]) < 65_536:
+            raise ValueError(f"{server.strip() or 'an empty address'} is not HOST:PORT, as in kafka-1:9092")
+    return servers
+
+
 class Kafka(Section):
     """The Kafka that holds the mirror topic and takes the results. It need not be the one that is watched."""
 
-    bootstrap_servers: str = Field(min_length=1)
+    bootstrap_servers: Annotated[str, AfterValidator(_with_ports)] = Field(min_length=1)
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     sasl_username: str | None = None
@@ -62,7 +89,7 @@ class Kafka(Section):
     ssl_key_password: SecretStr | None = None
     ssl_key_password_file: SecretFile | None = None
     reach_timeout_s: float = Field(default=10.0, gt=0, le=600)
-    spark_options: dict[str, ClientProperty] = Field(default_factory=dict)
+    spark_options: Annotated[dict[str, ClientProperty], AfterValidator(_taken_by_spark)] = Field(default_factory=dict)
     librdkafka_options: dict[str, ClientProperty] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -5,6 +5,7 @@ The trap: what is printed here ends up in tickets and chats. A secret is never s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -17,7 +18,7 @@ from pydantic import BaseModel, SecretStr
 from rich.console import Console
 from rich.text import Text
 
-from streaming import config_keys
+from streaming import checkpoint, config_keys, jvm
 from streaming.config import ConfigError, Loaded, MonitorConfig, read
 from streaming.sinks import reach
 from streaming.sinks.rights import inspect
@@ -126,7 +127,8 @@ def _name(path: config_keys.Path) -> str:
 
 def _offline(configuration: MonitorConfig) -> tuple[list[str], list[str]]:
     """Problems and warnings that can be known without Kafka."""
-    problems = [*_client_problems(configuration), *_folder_problems(configuration), *_suite_problems(configuration)]
+    checks = (_client_problems, _folder_problems, _jvm_problems, _suite_problems)
+    problems = [problem for check in checks for problem in check(configuration)]
     return problems, [*_exposed(configuration)]
 
 
@@ -147,6 +149,15 @@ def _folder_problems(configuration: MonitorConfig) -> Iterator[str]:
             yield f"{key}: {there} is not a folder"
         elif not os.access(there, os.W_OK | os.X_OK):
             yield f"{key}: {there} cannot be written by this user"
+        elif key == "job.checkpoint" and (trouble := checkpoint.too_small(folder.absolute())) is not None:
+            yield f"{key}: {trouble}"
+
+
+def _jvm_problems(configuration: MonitorConfig) -> Iterator[str]:
+    with contextlib.suppress(jvm.JvmError):  # there may be no Java where this is checked
+        refused = jvm.refused_options(configuration.job.jvm_options)
+        if refused is not None:
+            yield f"job.jvm_options: Java does not start with them: {refused}"
 
 
 def _suite_problems(configuration: MonitorConfig) -> Iterator[str]:

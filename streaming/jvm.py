@@ -17,6 +17,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,35 @@ def java_home() -> Path:
     if found is None:
         raise _no_java(f"{command} does not say where it is installed")
     return Path(found[1])
+
+
+_REFUSAL: Final = re.compile(
+    r"^(?:Error occurred during initialization of \w+\n)?((?:Unrecognized|Invalid|Missing|Improperly|Conflicting|Too|Initial|"
+    r"Error: (?!Could not create|A fatal)|VM option).*)$",
+    re.MULTILINE,
+)
+
+
+def refusal(printed: str) -> str | None:
+    """The line in what a JVM printed that says which option it refuses, None if none does."""
+    found = _REFUSAL.search(printed)
+    return found[1].strip() if found else None
+
+
+def refused_options(options: str) -> str | None:
+    """What Java says of options that it does not start with, None if it takes them.
+
+    :raises JvmError: when there is no Java to ask.
+    """
+    command = [java_command(), *shlex.split(options), "-version"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if not answer.returncode:
+        return None
+    printed = answer.stdout + answer.stderr
+    return refusal(printed) or next((line for line in printed.splitlines() if line.strip()), f"exit status {answer.returncode}")
 
 
 def _no_java(what: str) -> JvmError:

@@ -18,7 +18,7 @@ from streaming.silence import SilenceWatch, subjects
 from streaming.sinks.findings import FindingsWriter
 from streaming.sinks.topics import newest_record_us
 from streaming.standing import Standing
-from streaming.supervisor import Supervisor
+from streaming.supervisor import JVM_ENDS_WITHIN_S, Supervisor
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from streaming.supervisor import Progress
 
 _PROGRESS_EVERY_S: Final = 1.0
+_SAY_STARTING_EVERY_S: Final = 10.0
+_STARTS_WITHIN_S: Final = 180.0  # one that takes longer is not called alive any more
 _STALLED_S: Final = 5.0  # without a word from a lane, which says something each second, data or not
 _SAY_STALLED_S: Final = 45.0
-_JVM_ENDS_WITHIN_S: Final = 5.0
 _FLUSH_S: Final = 10.0
+_LONG_OR_AWAY: Final = "a long batch, or no answer from Kafka"
 
 
 class Monitor:
@@ -61,6 +63,7 @@ class Monitor:
     ) -> None:
         self.progress: Progress | None = None
         self._looked_at = 0.0
+        self._started_at = self._said_starting_at = self._heard_at = 0.0
         self._running = False
         self._moved_at = time.monotonic()
         self._said_stalled = False
@@ -82,6 +85,8 @@ class Monitor:
         self._add_lanes()
 
     def __enter__(self) -> Self:
+        self._started_at = self._heard_at = time.monotonic()
+        self._say_starting()
         try:
             self._supervisor.start()
         except BaseException:
@@ -106,6 +111,16 @@ class Monitor:
         return self._running
 
     @property
+    def not_reading(self) -> str | None:
+        """That nothing is read, since when and why, as far as is known; None while records are read or there are none."""
+        still_s = time.monotonic() - self._heard_at
+        if self.progress is None:
+            return f"starting for {still_s:.0f} s, nothing read yet"
+        if not self._running:
+            return f"nothing read for {still_s:.0f} s: a query or the JVM is being started again"
+        return f"nothing read for {still_s:.0f} s: {_LONG_OR_AWAY}" if still_s > _STALLED_S else None
+
+    @property
     def restarts(self) -> Counter[str]:
         """How often the queries and the JVM had to be started again."""
         return self._supervisor.restarts
@@ -122,7 +137,7 @@ class Monitor:
             self._look()
         except (Py4JError, OSError):
             self._running = False
-            if not self._supervisor.jvm_has_ended(_JVM_ENDS_WITHIN_S):
+            if not self._supervisor.jvm_has_ended(JVM_ENDS_WITHIN_S):
                 raise  # the next round sees that it is gone, and starts another
 
     def _follow_the_mirror(self) -> None:
@@ -134,10 +149,25 @@ class Monitor:
             self._supervisor.restart_lanes()
             self._add_lanes()
 
+    def _say_starting(self) -> None:
+        """In the status topic: whoever watches that would take a slow start, after which it says something, for a monitor that is dead."""
+        now = time.monotonic()
+        topics, now_ms = self._config.topics, time.time_ns() // 1_000_000
+        value = {"topic": topics.mirror, "written_ms": now_ms, "starting_since_ms": now_ms - int((now - self._started_at) * 1000)}
+        self.writer.publish_json(topics.status, f"{topics.mirror}/monitor", value)
+        self._said_starting_at = now
+
     def _look(self) -> None:
-        if time.monotonic() - self._looked_at < _PROGRESS_EVERY_S:
+        now = time.monotonic()
+        if now - self._looked_at < _PROGRESS_EVERY_S:
             return
-        self._looked_at = time.monotonic()
+        self._looked_at = now
+        if (
+            self.progress is None
+            and now - self._said_starting_at >= _SAY_STARTING_EVERY_S
+            and now - self._started_at < _STARTS_WITHIN_S
+        ):
+            self._say_starting()
         self._running = self._supervisor.is_running()
         if not self._running:
             self._silence.pause()
@@ -147,7 +177,8 @@ class Monitor:
         if progress is None or (self.progress is not None and progress.at == self.progress.at):
             self._stalled(time.monotonic() - self._moved_at)
             return
-        self.progress, self._moved_at, self._said_stalled = progress, time.monotonic(), False
+        self._moved_at = self._heard_at = time.monotonic()
+        self.progress, self._said_stalled = progress, False
         self.writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
 
     def _stalled(self, stalled_s: float) -> None:
@@ -157,7 +188,7 @@ class Monitor:
         if stalled_s > _SAY_STALLED_S and not self._said_stalled:
             self._said_stalled = True
             servers = self._config.kafka.bootstrap_servers
-            self._tell(f"nothing was read for {stalled_s:.0f} s: a long batch, or no answer from Kafka at {servers}")
+            self._tell(f"nothing was read for {stalled_s:.0f} s: {_LONG_OR_AWAY} at {servers}")
 
     def _add_lanes(self) -> None:
         """Those that have a partition to read by now."""

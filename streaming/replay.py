@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 
+from coordinator_model.wire.record import Kind
 from streaming import model_files, seeds
 from streaming.garbage import keep_collections_short
 from streaming.intake import Taken, take_in
@@ -25,7 +26,7 @@ from streaming.model_files import Place
 from streaming.restore import restore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql.streaming.state import GroupState
@@ -66,6 +67,18 @@ ROW_COSTS: Final = 60
 """Bytes of a snapshot that take as long to write as a row: many rows of few groups are not worth keeping."""
 
 
+STATUS_AT_MOST_EVERY_S: Final = 1.0
+STATUS_AT_LEAST_EVERY_S: Final = 10.0
+"""A sign of life: what changes with each tick alone is no reason for a status before."""
+
+
+class _Status(NamedTuple):
+    """The newest status of a partition that was published."""
+
+    at_s: float  #: by a monotonic clock
+    figures: Mapping[str, Any]
+
+
 class _Live(NamedTuple):
     """A model in this worker's memory."""
 
@@ -73,6 +86,7 @@ class _Live(NamedTuple):
     place: Place  #: where it is kept
     snapshot_bytes: int  #: of the snapshot that it builds on
     rows: int  #: taken in since
+    published: _Status | None = None  #: None in a new worker, which says at once how things are
 
 
 _NOTHING: Final = Taken([], [])
@@ -113,15 +127,17 @@ class Replay:
         _kept[self.run_id, partition] = live
         if committed is not None:
             model_files.forget(self.models, committed)
-        took_ms = (time.perf_counter() - started) * 1000
-        out.append(self._status(partition, live, rows, took_ms))
+        if status := _status_due(live):
+            _kept[self.run_id, partition] = live._replace(published=status)
+            out.append(self._status(partition, live, status.figures, rows, (time.perf_counter() - started) * 1000))
         yield pd.DataFrame(out, columns=Row._fields)
 
     def _keep(self, live: _Live, rows: list[MirrorRow]) -> _Live:
         """Write down what the model has become by these rows: them, or now and then all of it."""
         if _is_worth_a_snapshot(live, len(rows)):
             blob = live.model.snapshot()
-            return _Live(live.model, model_files.write_snapshot(self.models, live.place, blob), len(blob), 0)
+            place = model_files.write_snapshot(self.models, live.place, blob)
+            return live._replace(place=place, snapshot_bytes=len(blob), rows=0)
         place = model_files.write_batch(self.models, live.place, rows, self.partitions)
         return live._replace(place=place, rows=live.rows + len(rows))
 
@@ -152,7 +168,7 @@ class Replay:
         }
         return Row(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter))
 
-    def _status(self, partition: int, live: _Live, rows: list[MirrorRow], took_ms: float) -> Row:
+    def _status(self, partition: int, live: _Live, figures: Mapping[str, Any], rows: list[MirrorRow], took_ms: float) -> Row:
         status = {
             "topic": self.topic,
             "partition": partition,
@@ -162,7 +178,7 @@ class Replay:
             "records": len(rows),
             "took_ms": round(took_ms, 1),
             "snapshot_bytes": live.snapshot_bytes,
-            **live.model.figures(),
+            **figures,
         }
         return Row(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 
@@ -187,6 +203,23 @@ class Replay:
         if seed is not None:
             return self.model.restore(seed, settings=self.settings)
         return self.model(topic=self.topic, partition=partition, settings=self.settings)
+
+
+def _status_due(live: _Live) -> _Status | None:
+    """The status to publish now, None if the one before is fresh enough."""
+    now_s, before = time.monotonic(), live.published
+    if before is not None and now_s - before.at_s < STATUS_AT_MOST_EVERY_S:
+        return None
+    status = _Status(now_s, live.model.figures())
+    if before is None or now_s - before.at_s >= STATUS_AT_LEAST_EVERY_S:
+        return status
+    return status if _but_ticks(status.figures) != _but_ticks(before.figures) else None
+
+
+def _but_ticks(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures without what each tick moves on."""
+    counters = {name: count for name, count in figures.get("counters", {}).items() if name != Kind.TICK.value}
+    return {name: value for name, value in figures.items() if name != "last_tick_ms"} | {"counters": counters}
 
 
 def _is_worth_a_snapshot(live: _Live, rows: int) -> bool:

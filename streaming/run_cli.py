@@ -23,7 +23,7 @@ from rich.text import Text
 from coordinator_model.findings import Severity
 from streaming import checkpoint
 from streaming.config import ConfigError, Job, MonitorConfig, load
-from streaming.jvm import JvmError
+from streaming.jvm import JvmError, refused_options
 from streaming.logs import log_to
 from streaming.sinks.findings import FindingsReader, News
 from streaming.sinks.history import History
@@ -66,8 +66,10 @@ def run(file: Path) -> int:
         with stop_signals() as stop:
             mirror = prepare(configuration)
             _check_logs(configuration.job)
-            with checkpoint.locked(configuration.job.checkpoint) as lock:
-                notes = checkpoint.check(configuration.job.checkpoint, mirror, lanes=configuration.job.lanes)
+            _check_jvm_options(configuration.job)
+            folder = configuration.job.checkpoint.absolute()  # as messages name it: whoever reads them may be elsewhere
+            with checkpoint.locked(folder) as lock:
+                notes = checkpoint.check(folder, mirror, lanes=configuration.job.lanes)
                 _watch(configuration, mirror, lock, stop, notes)
     except (ConfigError, SetupError, JvmError) as error:
         for line in str(error).splitlines():
@@ -111,7 +113,7 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
                 monitor.tend()
                 if metrics is not None:
                     metrics.observe(monitor, reader)
-                screen.status(monitor.progress, list(reader.open.values()))
+                screen.status(monitor.progress, monitor.not_reading, list(reader.open.values()))
             screen.say("stopping after the batch in hand")
         screen.say("stopped")
 
@@ -128,6 +130,16 @@ def _until_asked_to_end(stop: threading.Event) -> Iterator[None]:
         if not stop.is_set():
             raise
         logging.getLogger(__name__).info("failed while it was stopping", exc_info=True)
+
+
+def _check_jvm_options(job: Job) -> None:
+    """Spark has its JVM ignore what that does not know: a mistyped option would be without effect, and nobody would know.
+
+    :raises SetupError: when Java does not start with them.
+    """
+    refused = refused_options(job.jvm_options)
+    if refused is not None:
+        raise SetupError(f"job.jvm_options: Java does not start with them: {refused}")
 
 
 def _check_logs(job: Job) -> None:
@@ -177,21 +189,24 @@ class Screen:
             sep="",
         )
 
-    def status(self, progress: Progress | None, open_findings: list[dict[str, Any]]) -> None:
-        if progress is None:
-            return
-        pace = self._pace.of(progress)
-        line = f"batch {progress.batches} ({progress.batch_ms} ms) · {pace:,.0f} frames/s · {_behind(progress.behind, pace)}"
-        line += f" · {describe_open(open_findings)}"
+    def status(self, progress: Progress | None, not_reading: str | None, open_findings: list[dict[str, Any]]) -> None:
+        line = f"{self._reading(progress, not_reading)} · {describe_open(open_findings)}"
         if self._foot is not None:
             self._foot.update(Text(line))
         elif time.monotonic() - self._said_at >= _STATUS_EVERY_S:
             self._said_at = time.monotonic()
             self.say(line)
 
+    def _reading(self, progress: Progress | None, not_reading: str | None) -> str:
+        if progress is None:
+            return not_reading or "starting"
+        pace = self._pace.of(progress)
+        how = not_reading or f"{pace:,.0f} records/s · {_behind(progress.behind, pace)}"
+        return f"batch {progress.batches} ({progress.batch_ms} ms) · {how}"
+
 
 class Pace:
-    """Frames read per second, over the last few seconds."""
+    """Records of the mirror read per second, over the last few seconds: frames, and a tick per partition and second."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, int]] = []

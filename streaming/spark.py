@@ -169,6 +169,14 @@ def reason(text: str) -> str:
     return first.partition(" terminated with exception: ")[2] or first
 
 
+def said_by(error: BaseException) -> str:
+    """The text of an error out of the JVM, which is asked for it and may be gone."""
+    try:
+        return str(error)
+    except Exception:  # an error while an error is put into words
+        return f"{type(error).__name__}, of which the JVM that has ended can say no more"
+
+
 def jvm_is_alive(spark: SparkSession, *, wait_s: float = 0.0) -> bool:
     """Whether the process of the session's JVM runs, and goes on running for ``wait_s``."""
     try:

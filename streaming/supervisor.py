@@ -26,7 +26,7 @@ from streaming import spark as jvm_spark
 from streaming.checkpoint import FINDINGS, disk_trouble, remedy
 from streaming.sinks.acls import refused_topics
 from streaming.sinks.topics import SetupError
-from streaming.spark import reason
+from streaming.spark import reason, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     Start = Callable[[SparkSession], StreamingQuery]
 
 _HEAD_START_S: Final = 30.0
+JVM_ENDS_WITHIN_S: Final = 5.0
+"""A call to a dying JVM fails in any way: so long it may take until it is gone."""
+
 _CHECKPOINT_IS_DAMAGED: Final = re.compile(
     r"SnapshotError|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(?:CHECKSUM|INVALID|CORRUPT)|INVALID_LOG_VERSION|MALFORMED_LOG_FILE"
     r"|FAILED_TO_READ_\w*|CANNOT_READ_CHECKPOINT|BATCH_METADATA_NOT_FOUND|ChecksumException|MISSING_METADATA_FILE"
@@ -124,8 +127,12 @@ class Supervisor:
         try:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
-            raise SetupError(f"Spark does not start: {reason(str(error))}; see {self._config.job.jvm_log}") from None
-        self.tend()
+            raise SetupError(f"Spark does not start: {reason(said_by(error))}; see {self._config.job.jvm_log}") from None
+        for lane in self._lanes:
+            try:
+                self._begin(lane)
+            except (Py4JError, PySparkException, OSError) as error:  # put into words now: later there is no JVM to ask for them
+                raise SetupError(f"the {lane.title} does not start: {self._why(said_by(error))}") from None
 
     def tend(self) -> None:
         """Look after everything; to be called several times a second.
@@ -141,10 +148,22 @@ class Supervisor:
         for task in self._tasks:
             if task.query is None:
                 if time.monotonic() >= task.start_at and (task in self._lanes or self._lanes_have_begun()):
-                    task.query = task.start(self._spark)
-                    task.started_at = time.monotonic()
+                    self._begin_again(task)
             elif not task.query.isActive:
                 self._failed(task, task.query)
+
+    def _begin(self, task: _Task) -> None:
+        assert self._spark is not None
+        task.query = task.start(self._spark)
+        task.started_at = time.monotonic()
+
+    def _begin_again(self, task: _Task) -> None:
+        try:
+            self._begin(task)
+        except (Py4JError, PySparkException, OSError) as error:
+            text = said_by(error)
+            if not self.jvm_has_ended(JVM_ENDS_WITHIN_S):  # else it failed for that, which the next round sees
+                self._again_later(task, f"the {task.title} does not start: {self._why(text)}")
 
     def restart_lanes(self) -> None:
         """Let them finish their batches, and start them again at the next :meth:`tend`, with whatever has changed."""
@@ -220,24 +239,35 @@ class Supervisor:
         try:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
-            self._jvm_again_later(f"the JVM does not start: {reason(str(error))}, see {self._config.job.jvm_log}")
+            self._jvm_again_later(f"the JVM does not start: {reason(said_by(error))}, see {self._config.job.jvm_log}")
 
     def _failed(self, task: _Task, query: StreamingQuery) -> None:
         error = query.exception()
         text = _in_full(error) if error is not None else "it was stopped from outside"
-        kafka, mirror = self._config.kafka, self._config.topics.mirror
-        why = refused_topics(kafka.for_librdkafka(), text, read=[mirror]) or reason(text)
-        if (trouble := disk_trouble(self._config.job.checkpoint, text)) is not None:
-            why = trouble
-        elif _CHECKPOINT_IS_DAMAGED.search(text):
-            raise SetupError(f"the checkpoint cannot be read: {why}; {remedy(self._config.job.checkpoint)}")
+        why = self._why(text)
         if self._has_recovered(task.started_at):
             task.failures = 0
+        self._again_later(task, f"the {task.title} stopped: {why}")
+
+    def _why(self, text: str) -> str:
+        """One sentence out of what Spark said of a failure.
+
+        :raises SetupError: when the checkpoint is damaged: that does not go away.
+        """
+        kafka, mirror, folder = self._config.kafka, self._config.topics.mirror, self._config.job.checkpoint.absolute()
+        why = refused_topics(kafka.for_librdkafka(), text, read=[mirror]) or reason(text)
+        if (trouble := disk_trouble(folder, text)) is not None:
+            return trouble
+        if _CHECKPOINT_IS_DAMAGED.search(text):
+            raise SetupError(f"the checkpoint cannot be read: {why}; {remedy(folder)}")
+        return why
+
+    def _again_later(self, task: _Task, what: str) -> None:
         wait = self._wait(task.failures)
         task.failures += 1
         self.restarts[task.name] += 1
         task.query, task.start_at = None, time.monotonic() + wait
-        self._tell(f"the {task.title} stopped: {why}; starting it again in {wait:.0f} s")
+        self._tell(f"{what}; starting it again in {wait:.0f} s")
 
     def _has_recovered(self, started_at: float) -> bool:
         """Whether what was started then ran for so long that its end is a new failure."""

@@ -98,6 +98,7 @@ class View:
     accepted: dict[str, bool] = field(default_factory=dict)
     restarts: Counter[str] = field(default_factory=Counter)
     progress_at_s: float | None = None
+    read: dict[int, int] = field(default_factory=dict)  #: next offset by mirror partition, as the queries report it
     batches: Histogram = field(default_factory=Histogram)
 
     def copy(self) -> View:
@@ -127,7 +128,7 @@ class View:
         if end is None:
             return None
         read = (status or {}).get("next_offset") or 0
-        return max(0, end - max(read, self.begins.get(partition, 0)))
+        return max(0, end - max(read, self.read.get(partition, 0), self.begins.get(partition, 0)))
 
 
 class Board:
@@ -157,8 +158,8 @@ class Board:
                         self._now.groups.pop(key, None)
                 return self._now.copy()
 
-    def _read(self, make: Callable[[Any], Made], value: bytes | None) -> Made | None:
-        """None for a tombstone, and for what cannot be read, which is counted."""
+    def _read(self, make: Callable[[Any], Made | None], value: bytes | None) -> Made | None:
+        """None for a tombstone, what ``make`` leaves out, and what cannot be read, which is counted."""
         if value is None:
             return None
         try:
@@ -229,9 +230,14 @@ class Board:
             self._now.running = running
             self._now.restarts = restarts
 
-    def observe_progress(self, at_s: float, batch_s: float | None) -> None:
-        """The findings queries reported at ``at_s``; ``batch_s`` is how long their longest batch took, None if there was none."""
+    def observe_progress(self, at_s: float, batch_s: float | None, read: Mapping[int, int]) -> None:
+        """The findings queries reported at ``at_s``.
+
+        :param batch_s: how long their longest batch took, None if there was none.
+        :param read: next offset by mirror partition.
+        """
         with self._lock:
+            self._now.read = dict(read)
             self._now.progress_at_s = at_s
             if batch_s is not None:
                 self._now.batches.observe(batch_s)
@@ -243,7 +249,10 @@ def _finding(content: dict[str, Any]) -> tuple[OpenFinding, bool]:
     return finding, Status(content["status"]) is not Status.RESOLVED
 
 
-def _status(content: dict[str, Any]) -> dict[str, Any]:
+def _status(content: dict[str, Any]) -> dict[str, Any] | None:
+    """Of a partition; None for the record by which a monitor says that it is starting."""
+    if "starting_since_ms" in content:
+        return None
     for needed in ("next_offset", "newest_record_ms", "snapshot_bytes", "counters"):
         content[needed]
     return {**content, "topic": str(content["topic"]), "partition": int(content["partition"])}

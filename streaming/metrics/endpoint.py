@@ -47,7 +47,8 @@ class Endpoint:
         board.observe(running=monitor.is_running and all(accepted.values()), restarts=monitor.restarts.copy(), accepted=accepted)
         if progress is not None and progress.at != self._seen:
             self._seen = progress.at
-            board.observe_progress(time.time(), progress.batch_ms / 1_000 if progress.rows else None)
+            batch_s = progress.batch_ms / 1_000 if progress.rows else None
+            board.observe_progress(time.time(), batch_s, progress.read)
 
 
 @contextlib.contextmanager

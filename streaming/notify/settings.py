@@ -183,7 +183,7 @@ class Notify(Section):
     """``rebalance-monitor notify``."""
 
     wait_s: Patience = Patience()
-    stalled_s: float = Field(default=60.0, ge=5, le=86_400)
+    stalled_s: float = Field(default=60.0, ge=20, le=86_400)  # a monitor with nothing new writes each 10 s
     retry_wait_s: float = Field(default=1.0, gt=0, le=3600)
     retry_wait_max_s: float = Field(default=60.0, gt=0, le=3600)
     rule_url: str = ""

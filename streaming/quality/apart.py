@@ -105,6 +105,7 @@ class _Child:
     def __init__(self, config: MonitorConfig) -> None:
         self._config = config
         self.is_ready = False
+        self._was_asked_to_end = False
         self._log = config.job.quality_log
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = Pipe()
@@ -152,11 +153,14 @@ class _Child:
 
     def _how_it_ended(self) -> str:
         status = self._process.wait()
+        if self._was_asked_to_end:
+            return "the process of the quality checks was ended by the monitor, which stops; the batch in hand is checked at the next start"
         how = f"ended with status {status}" if status >= 0 else f"was ended by signal {-status} ({signal.strsignal(-status)})"
         memory = ", as the system does when memory runs out" if status == -signal.SIGKILL else ""
         return f"the process of the quality checks {how}{memory}; see {self._log}"
 
     def end(self) -> None:
         """At once: what it has not finished is repeated. Whoever waits for it learns that it was ended."""
+        self._was_asked_to_end = True
         self._process.kill()
         self._process.wait()

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 SILENT_LOGGER: Final = reach.SILENT_LOGGER
 
 _DAY_MS: Final = 86_400_000
-_COMPACTED: Final = {"cleanup.policy": "compact"}
+_COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "16777216"}
+"""The segment that is written to is never compacted: with Kafka's defaults that is all of a week, or a gigabyte."""
 
 
 class SetupError(RuntimeError):

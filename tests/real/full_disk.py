@@ -23,25 +23,26 @@ class SmallDisk:
     the same places.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, size_mb: int = SIZE_MB) -> None:
         self.folder = folder
-        self._mounted = False
+        self.is_mounted = False  #: a file system of its own
+        self._size_mb = size_mb
 
     def __enter__(self) -> Self:
         self.folder.mkdir()
         if os.geteuid() == 0:
-            mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", str(self.folder)]
-            self._mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={self._size_mb}m", "tmpfs", str(self.folder)]
+            self.is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._mounted:
+        if self.is_mounted:
             subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
 
     @contextlib.contextmanager
     def full_for(self, pid: int) -> Iterator[None]:
         """For as long as this lasts, the process cannot write to the folder."""
-        if not self._mounted:
+        if not self.is_mounted:
             if not hasattr(resource, "prlimit"):
                 pytest.skip("without root a full disk needs prlimit, which this system does not have")
             soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_model.settings import Settings
+from streaming import checkpoint
 from streaming.config import SHORT_LIVED_JVM
+from streaming.sinks.topics import SetupError
 from tests.processes import below, lives
 from tests.real.harness import raw_topic, wait_for
 
@@ -145,11 +147,16 @@ class MonitorProcess:
         return {message.key().decode(): json.loads(message.value()) if message.value() else None for message in messages}
 
     def positions(self) -> dict[int, int]:
-        """Next offset by partition, as far as batches are committed."""
+        """Next offset by partition of which anything was read, as far as batches are committed."""
         try:
-            return {told["partition"]: told["next_offset"] for told in self.topic("status").values()}
-        except KeyError:  # the topic is yet to be created
+            return {partition: offset for partition, offset in checkpoint.read_to(self.checkpoint).items() if offset}
+        except SetupError:  # Spark has taken the file away meanwhile
             return {}
+
+    def status(self) -> list[dict[str, Any]]:
+        """The newest status of each partition, in order."""
+        told = [value for value in self.topic("status").values() if "partition" in value]
+        return sorted(told, key=lambda value: int(value["partition"]))
 
     def model_findings(self) -> dict[str, str]:
         """Id to status. Those of the driver itself depend on when it looks, and are left out."""

@@ -108,7 +108,7 @@ def test_garbage_is_set_aside_and_counted_and_said(undisturbed):
     letters = undisturbed.topic("dead_letters")
     assert sorted(letter["partition"] for letter in letters.values()) == [0, 1, 2]
     assert all(letter["reason"] for letter in letters.values())
-    counted = [told["counters"]["unreadable records"] for told in undisturbed.topic("status").values()]
+    counted = [told["counters"]["unreadable records"] for told in undisturbed.status()]
     assert counted == [1, 1, 1]
     assert sum(told["rule"] == "V-02" for told in undisturbed.topic("findings").values()) == 3
 
@@ -198,9 +198,8 @@ def test_a_backlog_is_read_in_bounded_batches_and_raises_nothing_that_live_readi
         # The status may be readable a moment before the findings of the same batch: they are in other topics.
         wanted = undisturbed.model_findings()
         wait_for(lambda: monitor.model_findings() == wanted, "it has found what the undisturbed one found")
-        batches = [json.loads(message.value())["records"] for message in raw_topic(broker.internal, "late-status")]
-        assert sum(batches) == sum(ends.values())
-        assert max(batches) <= limit
+        told = [json.loads(message.value()) for message in raw_topic(broker.internal, "late-status")]
+        assert 0 < max(status["records"] for status in told if "partition" in status) <= limit
         assert monitor.stop() == 0
     finally:
         monitor.kill()

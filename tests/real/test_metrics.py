@@ -172,7 +172,7 @@ def test_the_monitor_says_how_it_is(scene):
     prometheus.wait("count(rebalance_monitor_state_bytes > 0)", PARTITIONS)
     wait_for(lambda: prometheus.value("max(rebalance_monitor_lag_records)") is not None, "lag is known", PATIENCE_S)
     # Against what was mirrored, not against a clock: the machine may be slow.
-    status = scene.monitor.topic("status").values()
+    status = scene.monitor.status()
     frames = sum(count for told in status for *_, count in told["frames"])
     assert frames > 0
     wait_for(lambda: (prometheus.value("sum(rebalance_monitor_frames_total)") or 0) >= frames, "the frames are counted", PATIENCE_S)

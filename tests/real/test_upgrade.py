@@ -106,7 +106,7 @@ def test_it_goes_on_where_the_earlier_release_stopped(upgraded: Any) -> None:
     found = story.tell(TOLD[FIRST:SECOND])
     monitor.start().wait_until_read(story.ends)
     wait_for(lambda: monitor.model_findings() == found, "it has found what the model finds in what is new", START_UP_S)
-    counters = [told["counters"] for told in monitor.topic("status").values()]
+    counters = [told["counters"] for told in monitor.status()]
     assert not any({"missing records", "repeated records"} & set(counted) for counted in counters)
     assert monitor.stop() == 0
 
@@ -127,7 +127,7 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
     found = story.tell(TOLD[SECOND:])
     monitor.start().wait_until_read(story.ends)
     wait_for(lambda: monitor.model_findings() == before | found, "it has found what the model finds in the rest", START_UP_S)
-    counters = [told["counters"] for told in monitor.topic("status").values()]
+    counters = [told["counters"] for told in monitor.status()]
     assert not any({"missing records", "repeated records"} & set(counted) for counted in counters)
     assert monitor.stop() == 0
 

@@ -68,7 +68,7 @@ def test_a_checkpoint_of_something_else_is_refused(folder, mirror, lanes, words)
         ({"snapshot_format": 99, "release": "9.9"}, r"by release 9\.9 \(snapshot_format 99; .* run .*checkpoint reset"),
         (
             {"spark": "4.1.3", "release": "0.0"},
-            r"by Spark 4\.1\.3, not .*: install release 0\.0 again, or run .*checkpoint migrate",
+            r"by Spark 4\.1\.3, not .*: install pyspark 4\.1\.3 again, or run .*checkpoint migrate",
         ),
         (
             {"format": 0, "release": "0.0"},
@@ -79,6 +79,45 @@ def test_a_checkpoint_of_something_else_is_refused(folder, mirror, lanes, words)
 def test_a_checkpoint_that_this_release_cannot_go_on_from_is_refused_with_the_command_that_helps(folder, written, words):
     checkpoint.note(folder, **written)
     assert re.search(words, refusal(folder))
+
+
+@pytest.mark.parametrize("written", [{"lanes": 4}, {"spark": "4.1.3"}, {"format": 3}])
+def test_a_checkpoint_in_which_nothing_was_committed_is_begun_anew_under_other_lanes_or_another_spark(folder, written):
+    """It said: run checkpoint migrate; and that said: start the monitor."""
+    shutil.rmtree(folder / "findings" / "0" / "commits")
+    (folder / "seeds").mkdir()
+    (folder / "seeds" / "0.snapshot").write_bytes(b"a model")
+    checkpoint.note(folder, **written)
+    assert checkpoint.check(folder, MIRROR, lanes=1) == [
+        f"the checkpoint {folder} holds nothing that was committed: it is begun anew"
+    ]
+    assert not (folder / "findings").exists()
+    assert not (folder / "models").exists()
+    assert (folder / "seeds" / "0.snapshot").read_bytes() == b"a model"
+    assert checkpoint.check(folder, MIRROR, lanes=1) == []
+
+
+def test_a_checkpoint_of_another_mirror_is_not_touched_though_nothing_was_committed(folder):
+    shutil.rmtree(folder / "findings" / "0" / "commits")
+    checkpoint.note(folder, lanes=4)
+    assert "mirror_topic" in refusal(folder, MIRROR._replace(topic="other"))
+    assert (folder / "findings" / "0" / "offsets").exists()
+
+
+def test_another_build_of_the_same_release_is_not_told_to_install_that_release(folder):
+    release = json.loads((folder / "monitor.json").read_text())["release"]
+    checkpoint.note(folder, format=3)
+    assert f"install the earlier build of release {release} again, or run" in refusal(folder)
+
+
+def test_a_disk_with_too_little_room_is_refused_before_spark_fails_on_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(12_000_000, 0, 12_000_000))
+    said = refusal(tmp_path)
+    assert f"the disk under {tmp_path} has 12 MB left; a checkpoint needs 100 MB" in said
+    (tmp_path / "models").mkdir()
+    with (tmp_path / "models" / "large").open("wb") as file:
+        file.truncate(95_000_000)
+    assert checkpoint.check(tmp_path, MIRROR, lanes=1) == [], "it holds a checkpoint that takes as much already"
 
 
 def test_a_checkpoint_of_the_first_release_which_wrote_less_down_is_taken_up(folder):

@@ -93,3 +93,12 @@ def test_seeds_say_where_to_begin_and_partitions_without_one_begin_at_the_beginn
     assert blob is not None
     assert Coordinator.restore(blob).next_offset == 42
     assert seeds.read(tmp_path / "seeds", 2) is None
+
+
+def test_a_relative_path_in_the_configuration_is_absolute_in_what_is_said(tmp_path, folder, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "monitor.toml"
+    file.write_text(f"[kafka]\nbootstrap_servers = '127.0.0.1:1'\n[job]\ncheckpoint = '{folder.name}'\n")
+    (folder / "monitor.json").write_text("{")
+    done = CliRunner().invoke(app, ["checkpoint", "inspect", "--config", str(file)])
+    assert f"the checkpoint is damaged: {folder / 'monitor.json'} is not JSON" in " ".join(done.output.split())

@@ -57,33 +57,44 @@ def test_the_environment_goes_before_the_file(file, monkeypatch):
         ("[kafka]\n", "kafka.bootstrap_servers is missing; set it there or in REBALANCE_MONITOR_KAFKA__BOOTSTRAP_SERVERS"),
         ('[kafka]\nbootstrap_server = "k"\n', "unknown key kafka.bootstrap_server; did you mean bootstrap_servers?"),
         (
-            '[kafka]\nbootstrap_servers = "k"\n[job]\ntrigger_ms = -1\n',
+            '[kafka]\nbootstrap_servers = "k:9092"\n[job]\ntrigger_ms = -1\n',
             "job.trigger_ms: input should be greater than or equal to 0 (it is -1)",
         ),
-        ('[kafka]\nbootstrap_servers = "k"\n[job]\ndriver_memory = "lots"\n', "job.driver_memory: string should match"),
-        ('[kafka]\nbootstrap_servers = "k"\n[topics]\nfindings = "a b"\n', "topics.findings: string should match"),
-        ('[kafka]\nbootstrap_servers = "k"\n[topics]\nfindings = "x"\ngroups = "x"\n', "two topics have the name 'x'"),
-        ('[kafka]\nbootstrap_servers = "k"\n[model]\nquiet = 1\n', "unknown key model.quiet"),
-        ('[kafka]\nbootstrap_servers = "k"\n[model]\nquiet_ms = "soon"\n', "model.quiet_ms: input should be a valid integer"),
-        ('[kafka]\nbootstrap_servers = "k"\nssl_ca_file = "nowhere.pem"\n', "kafka.ssl_ca_file: there is no file nowhere.pem"),
-        ('[kafka]\nbootstrap_servers = "k"\nsecurity_protocol = "SASL_SSL"\n', "security_protocol = SASL_SSL needs sasl_mechanism"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[job]\ndriver_memory = "lots"\n', "job.driver_memory: string should match"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[topics]\nfindings = "a b"\n', "topics.findings: string should match"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[topics]\nfindings = "x"\ngroups = "x"\n', "two topics have the name 'x'"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[model]\nquiet = 1\n', "unknown key model.quiet"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[model]\nquiet_ms = "soon"\n', "model.quiet_ms: input should be a valid integer"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\nssl_ca_file = "nowhere.pem"\n', "kafka.ssl_ca_file: there is no file nowhere.pem"),
         (
-            '[kafka]\nbootstrap_servers = "k"\nsasl_mechanism = "PLAIN"\n',
+            '[kafka]\nbootstrap_servers = "k:9092"\nsecurity_protocol = "SASL_SSL"\n',
+            "security_protocol = SASL_SSL needs sasl_mechanism",
+        ),
+        (
+            '[kafka]\nbootstrap_servers = "k:9092"\nsasl_mechanism = "PLAIN"\n',
             "sasl_mechanism has no effect with security_protocol = PLAINTEXT; set that to SASL_SSL",
         ),
-        ('[kafka]\nbootstrap_servers = "k"\n[job]\ncores = true\n', "job.cores: input should be a number (it is true)"),
-        ('[kafka]\nbootstrap_servers = "k"\n[job]\ncheckpoint = ""\n', "job.checkpoint: it is empty"),
-        ('[kafka]\nbootstrap_servers = "k"\n[job]\ncheckpoint = "~no-such-user/x"\n', "job.checkpoint: ~no-such-user/x:"),
+        ('[kafka]\nbootstrap_servers = "k"\n', "kafka.bootstrap_servers: k is not HOST:PORT, as in kafka-1:9092"),
+        ('[kafka]\nbootstrap_servers = "k:9092,l"\n', "kafka.bootstrap_servers: l is not HOST:PORT"),
+        ('[kafka]\nbootstrap_servers = "k:0"\n', "kafka.bootstrap_servers: k:0 is not HOST:PORT"),
+        ('[kafka]\nbootstrap_servers = "::1:9092"\n', "kafka.bootstrap_servers: ::1:9092 is not HOST:PORT"),
         (
-            '[kafka]\nbootstrap_servers = "k"\n[job]\ndriver_memory = "64m"\n',
+            '[kafka]\nbootstrap_servers = "k:9092"\n[kafka.spark_options]\n"auto.offset.reset" = "earliest"\n',
+            "kafka.spark_options: Spark sets auto.offset.reset itself and refuses to start with it: remove it; job.starting_offsets",
+        ),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[job]\ncores = true\n', "job.cores: input should be a number (it is true)"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[job]\ncheckpoint = ""\n', "job.checkpoint: it is empty"),
+        ('[kafka]\nbootstrap_servers = "k:9092"\n[job]\ncheckpoint = "~no-such-user/x"\n', "job.checkpoint: ~no-such-user/x:"),
+        (
+            '[kafka]\nbootstrap_servers = "k:9092"\n[job]\ndriver_memory = "64m"\n',
             "job.driver_memory: Spark does not start with less than",
         ),
         (
-            '[kafka]\nbootstrap_servers = "k"\n[topics]\nhistory_days = inf\n',
+            '[kafka]\nbootstrap_servers = "k:9092"\n[topics]\nhistory_days = inf\n',
             "topics.history_days: input should be a finite number",
         ),
         (
-            '[kafka]\nbootstrap_servers = "k"\n[model]\nquiet_ms = 0\n',
+            '[kafka]\nbootstrap_servers = "k:9092"\n[model]\nquiet_ms = 0\n',
             "model.quiet_ms: input should be greater than or equal to 1 (it is 0)",
         ),
         ("kafka = [\n", "is not TOML"),
@@ -97,8 +108,13 @@ def test_what_cannot_be_used_is_named(file, text, words):
     assert "Traceback" not in message
 
 
+@pytest.mark.parametrize("servers", ["k:9092", "a.example:1, b:2", "[::1]:9092,10.0.0.1:65535", "SASL_SSL://k:9092"])
+def test_addresses_as_clients_take_them_are_taken(file, servers):
+    assert load(file(f'[kafka]\nbootstrap_servers = "{servers}"\n')).kafka.bootstrap_servers == servers
+
+
 def test_every_problem_is_told_at_once(file):
-    message = refusal(file('[kafka]\nbootstrap_servers = "k"\n[job]\ntrigger_ms = -1\ncores = 0\n'))
+    message = refusal(file('[kafka]\nbootstrap_servers = "k:9092"\n[job]\ntrigger_ms = -1\ncores = 0\n'))
     assert len(message.splitlines()) == 2
 
 
@@ -112,6 +128,7 @@ VALUES = {
     "driver_memory": "2g",
     "jvm_options": "-Xss2m",
     "listen": "[::]:0",
+    "bootstrap_servers": "other:9092",
 }
 NEED_OTHERS = ("sasl_", "ssl_")  # keys that are refused alone; tried below, together
 STDOUT = ("notify", "stdout")  # not there unless asked for
@@ -166,7 +183,7 @@ def test_lists_tables_and_whole_sections_can_be_json(file, monkeypatch):
     monkeypatch.setenv("REBALANCE_MONITOR_KAFKA__SPARK_OPTIONS", '{"max.partition.fetch.bytes": 9}')
     monkeypatch.setenv("REBALANCE_MONITOR_JOB", '{"cores": 3, "trigger_ms": 9}')
     monkeypatch.setenv("rebalance_monitor_job__trigger_ms", "10")
-    text = '[kafka]\nbootstrap_servers = "k"\n[kafka.spark_options]\n"client.id" = "x"\n[job]\nlanes = 3\n'
+    text = '[kafka]\nbootstrap_servers = "k:9092"\n[kafka.spark_options]\n"client.id" = "x"\n[job]\nlanes = 3\n'
     config = load(file(text))
     assert config.model.broadcast_assignors == ("a,b", "c")
     assert config.kafka.spark_options == {"max.partition.fetch.bytes": "9", "client.id": "x"}
@@ -193,7 +210,7 @@ def test_lists_tables_and_whole_sections_can_be_json(file, monkeypatch):
 )
 def test_a_bad_variable_is_named_as_such(file, monkeypatch, name, value, words):
     monkeypatch.setenv(f"REBALANCE_MONITOR_{name}", value)
-    message = refusal(file('[kafka]\nbootstrap_servers = "k"\n'))
+    message = refusal(file('[kafka]\nbootstrap_servers = "k:9092"\n'))
     assert message.startswith(f"environment variable REBALANCE_MONITOR_{name}: ")
     assert words in message
     assert len(message.splitlines()) == 1
@@ -210,7 +227,7 @@ def test_variables_of_ours_that_are_no_configuration_are_known():
 # ---------------------------------------------------------------------------------------------------- secrets
 
 
-SASL = '[kafka]\nbootstrap_servers = "k"\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "u"\n'
+SASL = '[kafka]\nbootstrap_servers = "k:9092"\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "u"\n'
 
 
 @pytest.mark.parametrize(
@@ -256,7 +273,9 @@ def test_a_secret_in_the_file_is_refused_and_never_repeated(file, text, words):
 
 
 def test_a_jaas_configuration_without_a_password_may_stand_in_the_file(file):
-    text = '[kafka]\nbootstrap_servers = "k"\n[kafka.spark_options]\n"sasl.jaas.config" = "Krb5LoginModule required keyTab=x;"\n'
+    text = (
+        '[kafka]\nbootstrap_servers = "k:9092"\n[kafka.spark_options]\n"sasl.jaas.config" = "Krb5LoginModule required keyTab=x;"\n'
+    )
     assert load(file(text)).kafka.spark_options["sasl.jaas.config"] == "Krb5LoginModule required keyTab=x;"
 
 
@@ -274,7 +293,7 @@ def test_a_broken_variable_does_not_show_the_secret_in_it(file, monkeypatch):
     monkeypatch.setenv("REBALANCE_MONITOR_KAFKA", '{"sasl_password": "hunter2"')
     monkeypatch.setenv("REBALANCE_MONITOR_KAFKA__SASL_PASSWORD__X", "hunter2")
     monkeypatch.setenv("REBALANCE_MONITOR_KAFKA__SPARK_OPTIONS", '{"sasl.password": ["hunter2"], "ssl.key.password": null}')
-    message = refusal(file('[kafka]\nbootstrap_servers = "k"\n'))
+    message = refusal(file('[kafka]\nbootstrap_servers = "k:9092"\n'))
     assert "hunter2" not in message
 
 
@@ -300,7 +319,7 @@ def test_keys_and_certificates_are_looked_into(file, tmp_path):
     authority = Authority(tmp_path)
     plain, locked = authority.identity("plain"), authority.identity("locked", password="geheim")
     (tmp_path / "password").write_text("falsch")
-    base = '[kafka]\nbootstrap_servers = "k"\nsecurity_protocol = "SSL"\n'
+    base = '[kafka]\nbootstrap_servers = "k:9092"\nsecurity_protocol = "SSL"\n'
 
     def said(certificate, key, more=""):
         return refusal(file(f"{base}ssl_certificate_file = '{certificate}'\nssl_key_file = '{key}'\n{more}"))
@@ -313,7 +332,7 @@ def test_keys_and_certificates_are_looked_into(file, tmp_path):
     assert "holds no certificate in PEM" in said(plain.key, plain.key)
     assert "go together" in refusal(file(f"{base}ssl_key_file = '{plain.key}'\n"))
     assert "ssl_ca_file has no effect" in refusal(
-        file(f"[kafka]\nbootstrap_servers = 'k'\nssl_ca_file = '{authority.certificate}'\n")
+        file(f"[kafka]\nbootstrap_servers = 'k:9092'\nssl_ca_file = '{authority.certificate}'\n")
     )
 
 

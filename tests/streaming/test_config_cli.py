@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from streaming import checkpoint
 from streaming.config import read
 from streaming.config_cli import MASK, config, lines
 from streaming.quality.suite import DEFAULT_SUITE
@@ -168,3 +169,17 @@ def test_a_suite_of_ones_own_passes(check, tmp_path):
     status, out, errors = check(TEXT + '[quality]\nsuite = "own.json"\n')
     assert (status, errors) == (0, "")
     assert 'suite = "own.json" file' in " ".join(out.split())
+
+
+def test_a_jvm_option_that_java_does_not_know_is_refused_in_its_words(check):
+    status, _, errors = check(TEXT + '[job]\njvm_options = "-XX:+UseSerialGC -XX:+NoSuchThing"\n')
+    assert (status, errors) == (2, "error: job.jvm_options: Java does not start with them: Unrecognized VM option 'NoSuchThing'\n")
+
+
+def test_a_disk_that_is_too_small_for_the_checkpoint_is_refused(check, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SPACE_NEEDED_MB", 10**9)
+    status, _, errors = check(TEXT)
+    assert status == 2
+    assert errors.startswith("error: job.checkpoint: the disk under ")
+    assert "make room, or set job.checkpoint to a folder on another disk" in errors
+    assert len(errors.splitlines()) == 1

@@ -9,7 +9,7 @@ from streaming.job import lanes_of, partitions_of
 
 
 def config(lanes):
-    return MonitorConfig(kafka={"bootstrap_servers": "k"}, job={"lanes": lanes})
+    return MonitorConfig(kafka={"bootstrap_servers": "k:9092"}, job={"lanes": lanes})
 
 
 @pytest.mark.parametrize(("lanes", "partitions"), [(1, 1), (1, 4), (2, 4), (2, 5), (3, 2), (64, 1000)])

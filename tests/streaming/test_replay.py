@@ -197,6 +197,29 @@ def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
     assert outcomes[0] == outcomes[1]
 
 
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now_s = 100.0
+        monkeypatch.setattr(module.time, "monotonic", lambda: self.now_s)
+
+
+def test_a_status_is_written_once_a_second_and_only_a_sign_of_life_where_nothing_changes(replay, monkeypatch):
+    clock, told = Clock(monkeypatch), []
+    module._kept.clear()
+    committed, offset = None, 0
+    for quarter in range(4 * 30):
+        clock.now_s += 0.25
+        at_us = START_US + quarter * 250_000
+        records = [*Group("g").heartbeat(at_us)] if quarter < 40 else [tick(at_us)]
+        batch = [row(offset + number, record) for number, record in enumerate(records)]
+        offset += len(batch)
+        out, committed = run(replay, batch, committed)
+        told += [(clock.now_s - 100, status["next_offset"]) for status in out.get("status", {}).values()]
+    times = [at_s for at_s, _ in told]
+    assert times == [*(0.25 + second for second in range(11)), 20.25]
+    assert [next_offset for _, next_offset in told][:2] == [2, 10]
+
+
 def test_a_batch_that_was_repeated_changes_nothing(replay):
     """The worker had finished; the batch was not committed; the retry finds a model that is ahead of the state."""
     _, committed = run(replay, rows()[:50])

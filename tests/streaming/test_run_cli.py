@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import io
 
-from streaming.run_cli import _behind
+import pytest
+from rich.console import Console
+
+from streaming import run_cli
+from streaming.run_cli import Screen, _behind
+from streaming.supervisor import Progress
 
 
 @pytest.mark.parametrize(
@@ -18,3 +23,26 @@ from streaming.run_cli import _behind
 )
 def test_how_far_it_is_behind_is_told_with_the_time_that_takes(records, pace, said):
     assert _behind(records, pace) == said
+
+
+@pytest.mark.parametrize(
+    ("progress", "not_reading", "said"),
+    [
+        (None, "starting for 12 s, nothing read yet", "starting for 12 s, nothing read yet · open findings: none"),
+        (
+            Progress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
+            "nothing read for 70 s: a query or the JVM is being started again",
+            "batch 3 (170 ms) · nothing read for 70 s: a query or the JVM is being started again · open findings: none",
+        ),
+        (
+            Progress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
+            None,
+            "batch 3 (170 ms) · 0 records/s · up to date · open findings: none",
+        ),
+    ],
+)
+def test_up_to_date_and_a_pace_are_shown_only_while_records_are_read(monkeypatch, progress, not_reading, said):
+    monkeypatch.setattr(run_cli, "_STATUS_EVERY_S", 0.0)
+    shown = io.StringIO()
+    Screen(Console(file=shown, soft_wrap=True)).status(progress, not_reading, [])
+    assert shown.getvalue().split(" ", 1)[1] == f"{said}\n"

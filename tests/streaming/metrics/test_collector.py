@@ -198,6 +198,13 @@ def test_no_label_names_a_member_a_client_or_a_connection(half_way):
 # ---------------------------------------------------------------------------------------------------- how far it is
 
 
+def test_a_monitor_that_says_it_is_starting_is_no_unreadable_status(eager):
+    before = samples(eager.board)
+    starting = {"topic": TOPIC, "written_ms": 5, "starting_since_ms": 4}
+    eager.board.apply("status", {f"{TOPIC}/monitor": json.dumps(starting).encode()})
+    assert samples(eager.board) == before
+
+
 def test_lag_is_what_was_not_read_and_how_old_the_newest_is_that_was(eager):
     board = eager.board
     read, newest_s = eager.model.next_offset, eager.model.now_us // 1_000 / 1_000
@@ -208,6 +215,10 @@ def test_lag_is_what_was_not_read_and_how_old_the_newest_is_that_was(eager):
     assert value(found, "rebalance_monitor_lag_records", partition="1") == 25, "a partition of which nothing was read"
     assert value(found, "rebalance_monitor_lag_seconds", partition="1") is None
     board.observe_mirror({0: 0}, {0: read + 7})
+    board.observe_progress(newest_s, None, {0: read + 7})
+    found = samples(board, now_s=newest_s + 60)
+    assert value(found, "rebalance_monitor_lag_records", partition="0") == 0, "what was read since the status was published"
+    board.observe_progress(newest_s, None, {})
     found = samples(board, now_s=newest_s + 60)
     assert value(found, "rebalance_monitor_lag_records", partition="0") == 7
     assert value(found, "rebalance_monitor_lag_seconds", partition="0") == pytest.approx(60)
@@ -238,8 +249,8 @@ def test_nothing_is_shown_of_topics_that_are_half_read():
 
 def test_the_driver_says_how_it_is(eager):
     eager.board.observe(running=True, restarts=Counter(jvm=2))
-    eager.board.observe_progress(1_000.0, 0.4)
-    eager.board.observe_progress(1_001.0, None)
+    eager.board.observe_progress(1_000.0, 0.4, {})
+    eager.board.observe_progress(1_001.0, None, {})
     found = samples(eager.board)
     assert value(found, "rebalance_monitor_up") == 1
     assert value(found, "rebalance_monitor_restarts_total", part="jvm") == 2

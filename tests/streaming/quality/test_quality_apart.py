@@ -79,7 +79,9 @@ def test_the_whole_process_gives_way_and_one_that_dies_is_a_sentence_and_replace
     (another,) = wait_for(lambda: children(os.getpid()), "there is another one")
     assert another != pid
     with checks.closing(10 * WAIT_S):  # it does not take as long: there is nothing in hand before it is ready
-        assert "was ended" in second.outcome()
+        assert second.outcome() == (
+            "the process of the quality checks was ended by the monitor, which stops; the batch in hand is checked at the next start"
+        )
     assert children(os.getpid()) == {}
 
 

@@ -1,0 +1,254 @@
+"""What operators do to a monitor and its mirror, on a real Kafka, and what the monitor says of it: only what is the case.
+
+One monitor, one mirror topic and steady traffic; the tests are in the order in which it happens.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
+
+from streaming import checkpoint, job, spark
+from streaming.config import Job, load
+from streaming.demo.broker import Broker
+from streaming.sinks.topics import SILENT_LOGGER, SetupError
+from streaming.supervisor import Supervisor
+from tests.real.feeder import Feeder
+from tests.real.full_disk import SmallDisk
+from tests.real.harness import raw_topic, wait_for
+from tests.real.monitor_process import START_UP_S, MonitorProcess
+from tests.real.traffic import produce, tick
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(START_UP_S)]
+
+TOPIC = "mirror"
+PARTITIONS, GROWN = 2, 3
+
+
+class World:
+    """The broker, the traffic and the monitor."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.broker = broker
+        self.admin = AdminClient({"bootstrap.servers": broker.internal}, logger=SILENT_LOGGER)
+        self.feeder = Feeder(broker.internal, TOPIC, PARTITIONS, breach_every=10**9)
+        self.monitor = MonitorProcess(folder, broker.internal, "operated", mirror=TOPIC, job={"lanes": 1, "restart_wait_max_s": 3})
+
+    def open_findings(self) -> list[str]:
+        """What is wrong, one line for each; V-06 says that partitions were added, and V-03 is asked for by name."""
+        found = self.monitor.topic("findings").values()
+        return [f"{each['rule']}: {each['summary']}" for each in found if each["rule"] not in {"V-06", "V-03"}]
+
+    def silent_partitions(self, status: str) -> list[str]:
+        return [
+            each["summary"]
+            for each in self.monitor.topic("findings").values()
+            if (each["rule"], each["status"]) == ("V-03", status)
+        ]
+
+
+@pytest.fixture(scope="module")
+def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    broker.create_topic(TOPIC, PARTITIONS)
+    world = World(broker, tmp_path_factory.mktemp("operations"))
+    world.feeder.start()
+    world.monitor.start()
+    try:
+        yield world
+    finally:
+        world.monitor.kill()
+        world.feeder.stop()
+
+
+def read_further(world: World, partitions: int) -> None:
+    before = world.monitor.positions()
+
+    def further() -> bool:
+        assert world.monitor.runs(), "".join(world.monitor.said)
+        now = world.monitor.positions()
+        return len(now) == partitions and all(now[partition] > before.get(partition, 0) for partition in now)
+
+    wait_for(further, "every partition is read further", START_UP_S)
+
+
+def test_a_monitor_that_starts_says_so_in_the_status_topic_before_its_first_batch(world: World) -> None:
+    read_further(world, PARTITIONS)
+    told = [json.loads(message.value()) for message in raw_topic(world.broker.internal, "operated-status")]
+    first = [status for status in told if "starting_since_ms" in status]
+    batches = [status for status in told if "partition" in status]
+    assert first
+    assert first[0]["topic"] == TOPIC
+    assert max(status["written_ms"] for status in first) <= min(status["written_ms"] for status in batches) + 1_000
+    gaps = [later["written_ms"] - earlier["written_ms"] for earlier, later in zip(first, [*first[1:], batches[0]], strict=True)]
+    print("ms between signs of life until the first batch:", gaps)
+
+
+def test_compacted_topics_roll_their_segments_so_that_they_are_compacted(world: World) -> None:
+    for topic in ("findings", "groups", "status"):
+        resource = ConfigResource(ResourceType.TOPIC, f"operated-{topic}")
+        found = world.admin.describe_configs([resource])[resource].result(60)
+        settings = {name: found[name].value for name in ("cleanup.policy", "segment.ms", "segment.bytes")}
+        assert settings == {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "16777216"}
+
+
+def test_a_status_is_written_at_most_once_a_second_and_partition(world: World) -> None:
+    read_further(world, PARTITIONS)
+    told = [json.loads(message.value()) for message in raw_topic(world.broker.internal, "operated-status")]
+    for partition in range(PARTITIONS):
+        times = [status["written_ms"] for status in told if status.get("partition") == partition]
+        assert min((later - earlier for earlier, later in itertools.pairwise(times)), default=1_000) >= 900
+
+
+def test_a_partition_added_to_the_mirror_does_not_end_the_monitor_and_moves_groups_without_a_finding(world: World) -> None:
+    world.feeder.stop()
+    world.admin.create_partitions([NewPartitions(TOPIC, GROWN)])[TOPIC].result(60)
+    world.feeder = Feeder(world.broker.internal, TOPIC, GROWN, breach_every=10**9).start()
+    world.monitor.wait_until_said(f"has {GROWN} partitions, where it had {PARTITIONS}")
+    read_further(world, GROWN)
+
+    def checked() -> bool:
+        results = [json.loads(message.value()) for message in raw_topic(world.broker.internal, "operated-quality")]
+        return max((result["batch"] for result in results), default=-1) > before
+
+    before = max(
+        (json.loads(message.value())["batch"] for message in raw_topic(world.broker.internal, "operated-quality")), default=-1
+    )
+    wait_for(checked, "a batch with groups that moved is checked", START_UP_S)
+    world.feeder.stop()
+    wait_for(lambda: world.silent_partitions("open"), "silence is said", START_UP_S)
+    producer = Producer({"bootstrap.servers": world.broker.internal})
+    silent = f"Nothing has come in on the partition {GROWN - 1} of the mirror topic"
+
+    def is_silent() -> bool:
+        for partition in range(PARTITIONS):  # the others speak
+            produce(producer, TOPIC, partition, tick(time.time_ns() // 1000))
+        producer.flush(10)
+        return any(each.startswith(silent) for each in world.silent_partitions("open"))
+
+    wait_for(is_silent, "the new partition is silent", START_UP_S)
+    assert world.monitor.runs()
+    assert not world.monitor.has_said("internal error")
+    assert [each for each in world.open_findings() if each.startswith("Q-")] == []
+
+
+def test_the_status_line_says_neither_a_pace_nor_up_to_date_while_kafka_is_away(world: World) -> None:
+    world.broker.kill()
+    away = len(world.monitor.said)
+
+    def lines() -> list[str]:
+        return [line for line in world.monitor.said[away:] if "open findings:" in line]
+
+    wait_for(lambda: [line for line in lines() if "nothing read for" in line], "it says that nothing is read", START_UP_S)
+    silent = next(number for number, line in enumerate(lines()) if "nothing read for" in line)
+    wait_for(lambda: len(lines()) > silent + 2, "and goes on saying it", START_UP_S)
+    told = lines()[silent:]
+    world.broker.start()
+    print("".join(told))
+    assert not [line for line in told if "up to date" in line or "/s" in line]
+    wait_for(lambda: "up to date" in lines()[-1], "it is up to date again", START_UP_S)
+
+
+def test_an_ordinary_stop_is_not_logged_as_a_process_that_was_killed(world: World) -> None:
+    assert world.monitor.stop() == 0
+    logs = "".join(file.read_text(errors="replace") for file in world.monitor.folder.glob("log*") if file.is_file())
+    assert "memory runs out" not in logs
+    taken = sum(file.stat().st_size for file in world.monitor.checkpoint.rglob("*") if file.is_file())
+    print(f"the checkpoint takes {taken / 1e6:.0f} MB")
+
+
+def test_a_disk_of_12_mb_is_refused_in_a_sentence(world: World, tmp_path: Path) -> None:
+    with SmallDisk(tmp_path / "disk", size_mb=12) as disk:
+        if not disk.is_mounted:
+            pytest.skip("mounting a small file system needs root")
+        world.monitor.set(job={"checkpoint": str(disk.folder / "checkpoint")})
+        command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(world.monitor.config)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=START_UP_S, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"error: the disk under {disk.folder / 'checkpoint'} has 13 MB left; a checkpoint needs {checkpoint.SPACE_NEEDED_MB} MB, "
+        "and 100 MB more for each 10,000 groups: make room, or set job.checkpoint to a folder on another disk\n"
+    )
+
+
+def test_what_sparks_kafka_source_refuses_is_refused_by_the_configuration_too(tmp_path: Path) -> None:
+    """All that is on the list is really refused, and what is not on it by chance is not."""
+    session = spark.open_session(Job(checkpoint=tmp_path / "checkpoint", log_file=tmp_path / "log"))
+    options = [
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "interceptor.classes",
+        "key.deserializer",
+        "value.deserializer",
+        "key.serializer",
+        "value.serializer",
+        "max.poll.records",
+        "client.id",
+        "group.id",
+        "isolation.level",
+    ]
+    refused = set()
+    try:
+        for option in options:
+            file = tmp_path / "monitor.toml"
+            file.write_text("[kafka]\nbootstrap_servers = '127.0.0.1:1'\n")
+            config = load(file)
+            unchecked = config.model_copy(update={"kafka": config.kafka.model_copy(update={"spark_options": {option: "1"}})})
+            try:
+                job.records(session, unchecked, {"subscribe": TOPIC}, max_records=1)
+                if option.endswith(".serializer"):
+                    rows = session.range(1).selectExpr("'x' as value")
+                    rows.write.format("kafka").options(**unchecked.kafka.for_spark()).option("topic", "x").save()
+            except Exception as error:  # whatever Spark raises
+                assert option in spark.said_by(error)  # noqa: PT017 - the others must not raise
+                refused.add(option)
+    finally:
+        spark.close_session(session)
+    assert refused == set(options[:7])
+
+
+def test_a_jvm_that_does_not_start_for_an_option_says_which(world: World) -> None:
+    world.monitor.set(job={"jvm_options": "-XX:+NoSuchThing", "checkpoint": str(world.monitor.folder / "checkpoint")})
+    command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(world.monitor.config)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=START_UP_S, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "error: job.jvm_options: Java does not start with them: Unrecognized VM option 'NoSuchThing'\n"
+
+
+def test_a_query_that_cannot_start_is_a_sentence_with_sparks_reason(tmp_path: Path) -> None:
+    """The reason is asked for while there is a JVM to ask."""
+
+    def start(session: SparkSession) -> StreamingQuery:
+        options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": TOPIC, "kafka.auto.offset.reset": "earliest"}
+        rows = session.readStream.format("kafka").options(**options).load()
+        return rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query")).start()
+
+    file = tmp_path / "monitor.toml"
+    file.write_text(
+        f"[kafka]\nbootstrap_servers = '127.0.0.1:1'\n[job]\ncheckpoint = '{tmp_path}'\nlog_file = '{tmp_path / 'log'}'\n"
+    )
+    with (tmp_path / "lock").open("w") as lock:
+        supervisor = Supervisor(load(file), lock=lock.fileno(), tell=print)
+        supervisor.add_lane(start)
+        try:
+            with pytest.raises(SetupError) as refused:
+                supervisor.start()
+        finally:
+            supervisor.stop()
+    said = str(refused.value)
+    assert said.startswith("the findings query of lane 0 does not start: ")
+    assert "auto.offset.reset" in said
+    assert len(said.splitlines()) == 1
