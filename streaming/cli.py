@@ -84,7 +84,7 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way of callin
 
 def _options(
     *,
-    show_version: Annotated[  # noqa: ARG001 - its callback has done it
+    show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
     ] = False,
 ) -> None:
