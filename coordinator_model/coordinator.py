@@ -20,12 +20,13 @@ from coordinator_model.findings import Finding
 from coordinator_model.groups.admissions import admission_of
 from coordinator_model.groups.asks import MODELLED_API_KEYS
 from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.facts import Sight
 from coordinator_model.groups.watch import Happening
 from coordinator_model.ledger import Ledger
 from coordinator_model.overview import GroupSnapshot, overview
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
-from coordinator_model.rules.sessions import heard_us, session_end_us
+from coordinator_model.rules.sessions import awaits_heartbeat, heard_us, session_end_us
 from coordinator_model.rules.view import unreadable
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import (
@@ -46,6 +47,12 @@ from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, Rec
 
 GroupKey = tuple[str, str]
 """(cluster, group)"""
+
+BLIND_US: Final = 3_000_000
+"""A capture that writes no record for longer has missed three ticks in a row, and may have missed frames."""
+
+BLIND_GRACE_US: Final = 5_000_000
+"""So long after a blind time those who were awaited in it may show up."""
 
 CHECK_DELAY_US: Final = 100_000
 """A burst of frames is looked at by the timer rules once, this long after its first."""
@@ -105,6 +112,8 @@ class Coordinator:
         self.counters: Counter[str] = Counter()
         self.tally = Tally()
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it told anybody
+        self._sight = Sight()
+        self._blind_from_us = 0  # when its newest blind time began
         self._groups: dict[GroupKey, _Tracked] = {}
         self._shelves: list[_Shelf] = []  # their groups, one shelf after the other, stand in the order of _groups
         self._dirty: set[GroupKey] = set()
@@ -129,15 +138,17 @@ class Coordinator:
         elif not self._in_order(offset, at_us, found):
             return found
         self._in_hand, self._found = offset, found
-        if at_us > self.now_us:
+        if kind is Kind.GAP:
+            self._gap(record, found)
+        elif at_us > self.now_us:
+            if at_us - self.now_us > BLIND_US and self.now_us:
+                self._was_blind(at_us, found)
             self._move_clock(at_us, found)
         if kind is _REQUEST or kind is _RESPONSE:
             self._frame(record, found)
         elif kind is Kind.CLOSE:
             self._closed(record)
-        elif kind is Kind.GAP:
-            self._gap(record, found)
-        else:
+        elif kind is not Kind.GAP:
             self.counters[kind.value] += 1
             if kind is Kind.TICK:
                 self.tally.tick_us = record.at_us
@@ -262,6 +273,7 @@ class Coordinator:
                 "counters": dict(self.counters),
                 "tally": self.tally.pack(),
                 "loading": self._loading,
+                "sight": [self._blind_from_us, self._sight.since_us],
                 "view": [self._view.cluster, self._view_due_us, list(self._view.open.values())],
                 "changed": [list(key) for key in self._changed],
             },
@@ -292,6 +304,7 @@ class Coordinator:
         if "tally" in content:  # else an earlier release wrote it
             self.tally = Tally.unpack(content["tally"])
         self._loading.update(content["loading"])
+        self._blind_from_us, self._sight.since_us = content.get("sight", (0, 0))  # earlier releases did not know
         cluster, self._view_due_us, view = content["view"]
         self._view = Ledger(cluster, "")
         for known in view:
@@ -441,8 +454,31 @@ class Coordinator:
             group.connection_closed(record.connection, record.at_us)
             self._after(key, record.at_us)
 
+    def _was_blind(self, to_us: int, found: list[Finding]) -> None:
+        """Not even a tick came for a while: the capture stood still, or its clock was set. Neither is the members' doing.
+
+        A short while puts off what would have fallen due in it; after a long one nobody knows what was missed.
+        """
+        from_us, self._sight.since_us = self.now_us, to_us
+        blind_us = to_us - from_us
+        self._blind_from_us = from_us
+        if blind_us < self.settings.silence_ms * 1_000 or not self._groups:
+            return
+        self.tally.gaps[CAPTURE] += 1
+        self.tally.gap_us += blind_us
+        for key in list(self._groups):
+            self._forget_membership(key, to_us, "the capture stood still")
+        summary = (
+            f"Partition {self.partition} of {self.topic} has no record, not even a tick, for {blind_us / 1_000_000:.1f} s: "
+            f"its {len(self._groups)} groups are back to learning."
+        )
+        self._report_view("V-04", summary, f"no record for {blind_us / 1_000_000:.1f} s", to_us, found)
+
     def _gap(self, record: MirrorRecord, found: list[Finding]) -> None:
-        words = self._loss_in_words(record)
+        """Frames are missing: what was known before is not known after. Nothing falls due on account of the time between."""
+        words, from_us = self._loss_in_words(record), self._loss_began_us(record)
+        if from_us > self.now_us:
+            self._move_clock(from_us, found)
         concerned = [(record.cluster, record.group)] if record.group else list(self._groups)
         for key in concerned:
             if key in self._groups:
@@ -450,6 +486,17 @@ class Coordinator:
         whose = f"group {record.group}" if record.group else f"all {len(self._groups)} groups of partition {self.partition}"
         summary = f"The capture lost {words}: {whose} back to learning."
         self._report_view("V-04", summary, f"a gap record: {words}", record.at_us, found)
+        if record.at_us > self.now_us:
+            if not record.group:
+                self._blind_from_us, self._sight.since_us = self.now_us, record.at_us
+            self._move_clock(record.at_us, found)
+
+    def _loss_began_us(self, record: MirrorRecord) -> int:
+        """When the loss that a gap record tells of began, capture time; now if that cannot be read."""
+        try:
+            return min(unpack_loss(record.frame).from_us, record.at_us)
+        except RecordError:
+            return self.now_us
 
     def _loss_in_words(self, record: MirrorRecord) -> str:
         try:
@@ -476,7 +523,7 @@ class Coordinator:
             tracked = self._track(key)
         if tracked.group is None or tracked.ledger is None:
             cluster, name = key
-            group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally)
+            group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally, sight=self._sight)
             ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else Ledger(cluster, name)
             tracked.group, tracked.ledger = group, ledger
         return tracked.group, tracked.ledger
@@ -514,7 +561,9 @@ class Coordinator:
     def _begin_anew(self, key: GroupKey, at_us: int) -> None:
         """Know nothing of a group but its name and what is open against it."""
         group, _ = self._opened(key)
-        fresh = ClassicGroup(group.name, group.cluster, settings=self.settings, loading=self._loading, tally=self.tally)
+        fresh = ClassicGroup(
+            group.name, group.cluster, settings=self.settings, loading=self._loading, tally=self.tally, sight=self._sight
+        )
         fresh.kind, fresh.incarnation, fresh.last_record_us = group.kind, group.incarnation, at_us
         self._groups[key].group = fresh
 
@@ -568,14 +617,17 @@ class Coordinator:
                 self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
+            elif awaits_heartbeat(group, member):
+                coming.append(now_us + 1_000_000)  # its answer makes nobody look at the group
         told = ((due, rule) for rule in timers_for(group) for due in rule.due(group))
         dues = sorted((pair for pair in told if (pair[0].until_us or now_us + 1) > now_us), key=lambda pair: pair[0].at_us)
         standing = {(rule.id, due.subject) for due, rule in dues}
         for due, rule in dues:
+            due_us = self._postponed_us(due.at_us)
             if due.until_us is not None:
                 coming.append(due.until_us)
-            if due.at_us > now_us:
-                coming.append(due.at_us)
+            if due_us > now_us:
+                coming.append(due_us)
             elif ledger.is_news(rule, due):
                 breach = due.describe()._replace(severity=due.severity)
                 found.extend(self._report(group, ledger, rule, breach, due.at_us))
@@ -602,6 +654,11 @@ class Coordinator:
         if next_us is not None:
             coming.append(next_us)
         self._schedule(key, tracked, min(coming))
+
+    def _postponed_us(self, due_us: int) -> int:
+        """When something falls due that would have done so in a blind time, or just after it."""
+        visible_us = self._sight.since_us + BLIND_GRACE_US
+        return visible_us if self._blind_from_us < due_us < visible_us else due_us
 
     def _stumbled(self, key: GroupKey, error: Exception, found: list[Finding]) -> None:
         """The model raised on a group's timers: learn the group anew, and say so."""

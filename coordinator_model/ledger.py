@@ -114,7 +114,7 @@ class Ledger:
             rule = rules[known.rule]
             quiet = not isinstance(rule, TimerRule) and now_us >= known.updated_us + _quiet_us(rule, quiet_us)
             is_over = key in finished or quiet
-            if not known.published and (known.publish_us <= now_us or is_over):
+            if not known.published and known.publish_us <= now_us and not is_over:
                 yield self._publish(rule, known, group_type)
             if is_over:
                 del self.open[key]

@@ -23,7 +23,7 @@ import msgpack
 from coordinator_model.findings import Evidence
 from coordinator_model.groups.assignments import Assignments, Plan, Strange, Suspect
 from coordinator_model.groups.classic import ClassicGroup, Line
-from coordinator_model.groups.coordination import Coordination, Persisted, Pointed, Spell, Tenure
+from coordinator_model.groups.coordination import Coordination, LostCoordinator, Persisted, Pointed, Spell, Tenure
 from coordinator_model.groups.dialect import Dialect
 from coordinator_model.groups.facts import (
     Actor,
@@ -51,7 +51,7 @@ from coordinator_model.groups.timeline import Rebalance, Starter, Timeline
 from coordinator_model.ledger import Ledger, OpenFinding
 from coordinator_model.wire import API_NAMES
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 
 class SnapshotError(ValueError):
@@ -93,6 +93,7 @@ _TYPES: Final[dict[int, type[Any]]] = {
     42: Tenure,
     43: Persisted,
     44: Pointed,
+    45: LostCoordinator,
     50: Timeline,
     51: Orphan,
     52: Starter,

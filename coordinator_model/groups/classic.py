@@ -49,6 +49,7 @@ from coordinator_model.groups.facts import (
     Member,
     Refusals,
     Round,
+    Sight,
 )
 from coordinator_model.groups.happenings import (
     FellSilent,
@@ -131,6 +132,7 @@ class ClassicGroup:
         "sessions",
         "settings",
         "settled",
+        "sight",
         "state",
         "state_since_us",
         "sync_took_us",
@@ -141,13 +143,21 @@ class ClassicGroup:
     )
 
     def __init__(
-        self, name: str, cluster: str, *, settings: Settings, loading: Mapping[tuple[str, str], int], tally: Tally
+        self,
+        name: str,
+        cluster: str,
+        *,
+        settings: Settings,
+        loading: Mapping[tuple[str, str], int],
+        tally: Tally,
+        sight: Sight,
     ) -> None:
         self.name = name
         self.cluster = cluster
         self.settings = settings
         self.loading = loading  #: (cluster, broker) → last time that it told anybody in this partition that it is loading
         self.tally = tally  #: of the partition
+        self.sight = sight  #: likewise
         self.kind = CLASSIC
         self.broker = ""
         self.incarnation = 1
@@ -293,8 +303,9 @@ class ClassicGroup:
         member = self.members.get(exchange.member_id) if exchange.member_id else None
         if member is not None:
             if member.gone == "silent":
-                # Another coordinator, or this one restarted, starts all sessions anew.
-                stayed = record.broker == self.broker and self.unwatched_us <= member.last_frame_us
+                # Another coordinator, or this one restarted, starts all sessions again. And a clock that jumped proves no silence.
+                watched = max(self.unwatched_us, self.sight.since_us) <= member.last_frame_us
+                stayed = record.broker == self.broker and watched
                 if member.proven_us is not None and stayed:
                     exchange.silence_us = record.at_us - member.last_frame_us
                 self._speaks_again(member)
@@ -383,6 +394,7 @@ class ClassicGroup:
         if not any(member.proven_us is not None and member.actor.connection in self.lines for member in self.members.values()):
             self.unwatched_us = at_us
             self.identity.unwatched()
+            self.coordination.unwatched(self, at_us)
         if line is not None and line.outstanding:
             self.changed = True
         self.last_record_us = at_us
@@ -494,6 +506,7 @@ class ClassicGroup:
 
     def accepted(self, exchange: Exchange) -> None:
         """Note that this broker acted as the group's coordinator."""
+        self.coordination.returned(self, exchange.res_us)
         if exchange.broker != self.broker:
             if self.broker and self.settled:
                 self.new_incarnation(exchange.res_us, f"the coordinator moved from {self.broker} to {exchange.broker}")

@@ -33,7 +33,7 @@ from coordinator_model.findings import Evidence
 from coordinator_model.groups.asks import MODELLED_API_KEYS
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.watch import NOTHING, Happening
-from coordinator_model.groups.words import response_evidence
+from coordinator_model.groups.words import host_of, request_evidence, response_evidence
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 API_KEYS: Final = MODELLED_API_KEYS
 TURNS: Final = 3  #: so often two brokers must have acted in turns to be worth a word
 _ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: spells
+_ASKS_COORDINATOR: Final = COMMITS | {
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    SYNC_GROUP,
+}  # only the coordinator answers these otherwise
 _ACTS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}  # a success of these changes the group
 
 SAME_MOVE_US: Final = 10_000_000
@@ -53,6 +59,7 @@ SAME_SPELL_US: Final = 30_000_000  #: clients that are told to wait come back wi
 CONNECTIONS_KEPT: Final = 4
 TENURES_KEPT: Final = 3
 ROSTER_KEPT: Final = 64
+USUAL_SESSION_MS: Final = 45_000  #: session.timeout.ms by default, for members whose own is not known
 
 
 class Spell(NamedTuple):
@@ -95,6 +102,18 @@ class Pointed(NamedTuple):
     times: int
     named_again: bool  #: FindCoordinator named it after it had refused
     frames: tuple[Evidence, ...]
+
+
+class LostCoordinator(NamedTuple):
+    """All connections of the group's members ended, and nobody has been accepted since."""
+
+    since_us: int
+    broker: str
+    members: tuple[str, ...]  #: who was a member then
+    session_ms: int  #: the shortest session timeout among them
+    searching: tuple[tuple[str | None, str], ...] = ()  #: (client id, host) of those that asked FindCoordinator since
+    frames: tuple[Evidence, ...] = ()  #: the first and the latest of these requests
+    returned_us: int = 0  #: when a broker accepted somebody again
 
 
 # ---------------------------------------------------------------------------------------------------- happenings
@@ -188,14 +207,19 @@ class Coordination:
     persisted: Persisted | None = None
     throttled_until_us: int = 0
     told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
+    lost: LostCoordinator | None = None  #: the latest
 
     def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+        if exchange.api_key == FIND_COORDINATOR and self.lost is not None and not self.lost.returned_us:
+            self._searched(group, exchange, self.lost)
         if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
             group.changed = True  # nothing else makes the timers look at a group without members
         return NOTHING
 
     def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
         errors = _errors(group, exchange, body)
+        if exchange.api_key in _ASKS_COORDINATOR and not errors & COORDINATOR_MOVES:
+            self.returned(group, exchange.res_us)
         _count(group, exchange.api_key, errors)
         if body.throttle_time_ms:
             self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
@@ -225,6 +249,35 @@ class Coordination:
         self.spells = {}
         self.persisted = None
         self.pointed = None
+
+    # ------------------------------------------------------------------------------------------------ no coordinator
+
+    def unwatched(self, group: ClassicGroup, at_us: int) -> None:
+        """No member is connected any more."""
+        if self.lost is not None and not self.lost.returned_us:
+            return
+        members = [member for member in group.present_members() if not member.leaving]
+        if members:
+            sessions_ms = [member.session_timeout_ms for member in members if member.session_timeout_ms is not None]
+            ids = tuple(member.id for member in members)
+            self.lost = LostCoordinator(at_us, group.broker, ids, min(sessions_ms, default=USUAL_SESSION_MS))
+
+    def returned(self, group: ClassicGroup, at_us: int) -> None:
+        """A broker accepted somebody."""
+        if self.lost is not None and not self.lost.returned_us:
+            self.lost = self.lost._replace(returned_us=at_us)
+            group.changed = group.cold_changed = True
+
+    def _searched(self, group: ClassicGroup, exchange: Exchange, lost: LostCoordinator) -> None:
+        """A client of the group asks who its coordinator is, after all members lost theirs."""
+        client = exchange.actor.client_id, host_of(exchange.actor.address)
+        members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)
+        known = {(actor.client_id, host_of(actor.address)) for actor in members}
+        if client in known:
+            frame = request_evidence(exchange)
+            searching = lost.searching if client in lost.searching else (*lost.searching, client)
+            self.lost = lost._replace(searching=searching, frames=(*lost.frames[:1], frame))
+            group.changed = True
 
     # ------------------------------------------------------------------------------------------------ moves
 

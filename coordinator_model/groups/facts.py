@@ -134,6 +134,13 @@ class Orphan(NamedTuple):
 
 
 @dataclass(slots=True)
+class Sight:
+    """How long the capture has seen everything, as far as its ticks tell. One for all groups of a partition."""
+
+    since_us: int = 0  #: end of the newest span without a single record; 0 if there was none
+
+
+@dataclass(slots=True)
 class Member:
     """One member id, from when it is first named until it is forgotten."""
 

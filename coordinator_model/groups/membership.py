@@ -137,6 +137,7 @@ def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
             member.proven_us = exchange.res_us
             if member.leaving:
                 group.stays(member, exchange)
+            group.coordination.returned(group, exchange.res_us)
             if member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
                 group.changed = group.cold_changed = True

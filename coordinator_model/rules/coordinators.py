@@ -17,6 +17,7 @@ from coordinator_model.groups.coordination import (
     InternalError,
     KeepsLoading,
     Lost,
+    LostCoordinator,
     Moved,
     NotAvailable,
     PointedWrong,
@@ -24,9 +25,9 @@ from coordinator_model.groups.coordination import (
     TookTurns,
     heard,
 )
-from coordinator_model.groups.facts import Exchange, Round
+from coordinator_model.groups.facts import Exchange, Member, Round
 from coordinator_model.groups.happenings import Mismatched
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.groups.words import host_of, request_evidence, response_evidence
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 
@@ -304,6 +305,68 @@ def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
     )
 
 
+def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
+    lost = group.coordination.lost
+    if lost is None or not (lost.searching or (len(lost.members) > 1 and not lost.returned_us)):
+        return
+    told_us = lost.since_us + lost.session_ms * 500
+    if not lost.returned_us:
+        yield Due(told_us, "", Severity.WARNING if lost.searching else Severity.INFO, lambda: _lost_coordinator(group, lost))
+    elif lost.returned_us > told_us and group.last_record_us < lost.returned_us + lost.session_ms * 1_000:
+        # One microsecond later for each member: that it came back is another occurrence, and updates the text.
+        due_us = lost.returned_us + len(_came_back(group, lost))
+        yield Due(due_us, "", Severity.WARNING, lambda: _returned_coordinator(group, lost))
+
+
+def _came_back(group: ClassicGroup, lost: LostCoordinator) -> list[Member]:
+    """Of those that were members when the coordinator was lost, who was accepted since, under whatever id."""
+    since = [member for member in group.present_members() if (member.proven_us or 0) >= lost.returned_us]
+    clients = {(member.actor.client_id, host_of(member.actor.address)) for member in since}
+    members = [group.members[id_] for id_ in lost.members if id_ in group.members]
+    return [member for member in members if (member.actor.client_id, host_of(member.actor.address)) in clients]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
+    members, looking = _count(len(lost.members), "member"), _count(len(lost.searching), "client")
+    waited = seconds(lost.session_ms * 500)
+    if lost.searching:
+        summary = (
+            f"Group {group.name} has had no coordinator for more than {waited}, since it lost {lost.broker}: its {members} cannot "
+            f"heartbeat, commit or rejoin; {looking} ask{'s' if len(lost.searching) == 1 else ''} for a coordinator."
+        )
+        seen = "FindCoordinator was asked since, and nobody was accepted"
+    else:
+        summary = (
+            f"All {members} of group {group.name} lost their connections to {lost.broker} and were not seen for more than {waited}: "
+            f"that broker is gone, or all of them are."
+        )
+        seen = "no frame of the group was captured since"
+    return Breach(
+        "",
+        summary,
+        f"the connections of {members} to {lost.broker} ended, and {seen}",
+        lost.frames,
+        generation=group.generation,
+        certainty=None if lost.searching else Certainty.HEURISTIC,
+    )
+
+
+def _returned_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
+    back = len(_came_back(group, lost))
+    return Breach(
+        "",
+        f"Group {group.name} had no coordinator for {seconds(lost.returned_us - lost.since_us)} after it lost {lost.broker}; "
+        f"{group.broker} answers now, and {back} of its {_count(len(lost.members), 'member')} {'is' if back == 1 else 'are'} back.",
+        f"{group.broker} accepted a request {seconds(lost.returned_us - lost.since_us)} after all connections to {lost.broker} had ended",
+        lost.frames,
+        generation=group.generation,
+    )
+
+
 C_01 = TimerRule(
     id="C-01",
     matter=Matter.REQUEST,
@@ -525,4 +588,21 @@ C_13 = FrameRule(
     over=lambda group, _: not group.coordination.spells.keys() & {"not found", "not available"},
 )
 
-RULES = (C_01, C_02, C_03, C_04, C_05, C_06, C_07, C_08, C_09, C_10, C_11, C_12, C_13)
+C_14 = TimerRule(
+    id="C-14",
+    name="no coordinator",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The group lost its coordinator and no broker has taken over: nobody can heartbeat, commit or rejoin.",
+    condition="The connections of all members ended, their clients ask for the coordinator, and no broker has accepted anybody for half "
+    "of the shortest session timeout. A note where several members lost their connections and nobody asks: either the broker or all of "
+    "them may be gone.",
+    expected="Another broker takes over within seconds.",
+    action="Look at the broker named: did it crash, or lose its network? Look at the controller's log for the new leader of the group's "
+    "__consumer_offsets partition.",
+    false_alarms="A tap or proxy before that broker that was stopped.",
+    due=_no_coordinator,
+)
+
+RULES = (C_01, C_02, C_03, C_04, C_05, C_06, C_07, C_08, C_09, C_10, C_11, C_12, C_13, C_14)

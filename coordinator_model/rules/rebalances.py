@@ -72,10 +72,9 @@ def awaited_members(group: ClassicGroup) -> list[Member]:
 
 def _stalls(member: Member, group: ClassicGroup) -> bool:
     """Whether R-08 speaks of this member: it heartbeats and does not rejoin."""
-    if member.rejoin_asked_us is None or member.rebalance_timeout_ms is None:
+    if member.rejoin_asked_us is None:
         return False
-    timeout_us = min(member.rebalance_timeout_ms, group.settings.unbounded_join_ms) * 1_000
-    return member.rejoin_asked_last_us - member.rejoin_asked_us > timeout_us // 2
+    return member.rejoin_asked_last_us - member.rejoin_asked_us > _patience(group).us // 2
 
 
 def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
@@ -114,19 +113,13 @@ def _join_breach(
         blocked = f"every known member has asked; ids handed out and not used: {issued}"
     else:
         blocked = "every known member has asked"
-    if not patience.bounded:
-        source = " (assumed: the members' own timeouts are longer)"
-    elif patience.known:
-        source = ", the largest rebalance timeout of the members"
-    else:
-        source = " (guessed: not all rebalance timeouts are known)"
     overdue = severity is Severity.ERROR
     stage = "is overdue: the coordinator should have ended it" if overdue else "drags on"
     culprit, count = missing[0] if missing else None, len(waiting)
     return Breach(
         "",
         f"The join phase of group {group.name} {stage}; {count} JoinGroup {_plural(count, 'request')} "
-        f"wait{'s' if count == 1 else ''}, allowed {seconds(patience.us)}{source}; {blocked}.",
+        f"wait{'s' if count == 1 else ''}, allowed {seconds(patience.us)}, {_source(patience)}; {blocked}.",
         f"{count} unanswered JoinGroup {_plural(count, 'request')}, the oldest since before "
         f"{'the timeout' if overdue else 'half time'}",
         (request_evidence(waiting[0]),),
@@ -135,6 +128,15 @@ def _join_breach(
         certainty=None if patience.known else Certainty.HEURISTIC,
         **({} if culprit is None else about(culprit)),
     )
+
+
+def _source(patience: Patience) -> str:
+    """Where the time comes from that a join phase may last."""
+    if not patience.bounded:
+        return "assumed since the members' own timeouts are longer"
+    if patience.known:
+        return "the largest rebalance timeout of the members"
+    return "guessed since not all rebalance timeouts are known"
 
 
 def _plural(count: int, word: str) -> str:
@@ -208,9 +210,11 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
         return
     for member in _unsynced(group, newest):
         if member.id == newest.leader:
+            parked = sum(1 for waiting in group.waiting_syncs() if waiting.generation == newest.generation)
+            others = len(newest.roster) - 1 if newest.roster is not None else parked
             summary = (
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
-                f"{len(newest.roster or ())} members wait for its SyncGroup"
+                f"{others} other {_plural(others, 'member')} wait{'s' if others == 1 else ''} for its SyncGroup"
             )
             yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
 
@@ -290,20 +294,25 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
 
 def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
     member, now_us = told.member, told.exchange.res_us
-    if member.rejoin_asked_us is None or member.rebalance_timeout_ms is None or not _stalls(member, group):
+    if member.rejoin_asked_us is None or not _stalls(member, group):
         return None
-    timeout_us = min(member.rebalance_timeout_ms, group.settings.unbounded_join_ms) * 1_000
+    patience = _patience(group)
     waited_us = now_us - member.rejoin_asked_us
     others = sum(1 for _ in group.waiting_joins())
+    if member.instance_id is None:
+        outcome = "then drops it"
+    else:
+        outcome = f"then goes on without it and keeps the place of instance {member.instance_id}"
+    overdue = patience.known and waited_us > patience.us + group.settings.slack_us(patience.us // 1_000)
     return Breach(
         member.id,
-        f"{who(member)} heartbeats but does not rejoin group {group.name}: told to {seconds(waited_us)} ago, "
-        f"{others} {_plural(others, 'other')} wait{'s' if others == 1 else ''} for it; the coordinator drops it after "
-        f"{seconds(timeout_us)}.",
+        f"{who(member)} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago, "
+        f"{others} {_plural(others, 'other')} wait{'s' if others == 1 else ''} for it; the coordinator waits for up to "
+        f"{seconds(patience.us)}, {_source(patience)}, and {outcome}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=told.exchange.generation,
-        severity=Severity.ERROR if waited_us > timeout_us else Severity.WARNING,
+        severity=Severity.ERROR if overdue else Severity.WARNING,
         **about(member),
     )
 

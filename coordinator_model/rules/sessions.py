@@ -7,13 +7,16 @@ ended long ago.
 
 from __future__ import annotations
 
-from coordinator_model.codes import JOIN_GROUP
+from collections.abc import Iterator
+
+from coordinator_model.codes import HEARTBEAT, JOIN_GROUP
 from coordinator_model.findings import Blame, Certainty, Severity
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Exchange, Member
 from coordinator_model.groups.happenings import FellSilent
 from coordinator_model.groups.sessions import (
     SLOW_TIMES,
+    USUAL_INTERVAL_US,
     CameBack,
     Evicted,
     PollTimeout,
@@ -22,11 +25,14 @@ from coordinator_model.groups.sessions import (
     Survived,
     ThinMargin,
     Throttled,
-    held_joins,
+    hung_up_since,
 )
 from coordinator_model.groups.words import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, admission, kept_waiting, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES
+
+RECONNECT_US = 2_000_000
+"""What a client may take to connect again, beyond its heartbeat interval."""
 
 _PAUSES = 3  # near misses of a member within the window; one is luck
 
@@ -34,6 +40,11 @@ _PAUSES = 3  # near misses of a member within the window; one is luck
 def heard_us(member: Member) -> int:
     """When a frame last restarted the session of this member."""
     return max(member.last_frame_us, member.proven_us or 0)
+
+
+def awaits_heartbeat(group: ClassicGroup, member: Member) -> bool:
+    """Whether a Heartbeat of this member waits for its answer: until then clients send no other."""
+    return any(waiting.api_key == HEARTBEAT and waiting.member_id == member.id for waiting in group.open.values())
 
 
 def session_end_us(group: ClassicGroup, member: Member, since_us: int) -> int | None:
@@ -58,6 +69,14 @@ def session_end_us(group: ClassicGroup, member: Member, since_us: int) -> int | 
         if resumed_us <= orphan.at_us:
             return None
         since_us = max(since_us, resumed_us)
+    lost = group.coordination.lost
+    if lost is not None and member.id in lost.members:
+        if not lost.returned_us and lost.searching:
+            return None  # there is nobody whom it could heartbeat to
+        since_us = max(since_us, lost.returned_us)  # whoever coordinates the group then starts all sessions again
+    if awaits_heartbeat(group, member):
+        return None
+    since_us = max(since_us, group.sight.since_us)
     settings = group.settings
     return (
         since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_ms * 1_000
@@ -119,6 +138,56 @@ def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
     )
 
 
+def _all_disconnected(group: ClassicGroup) -> bool:
+    """Whether several members lost their connections, or somebody looks for a coordinator: C-14 speaks of that."""
+    lost = group.coordination.lost
+    return lost is not None and not lost.returned_us and (bool(lost.searching) or len(lost.members) > 1)
+
+
+def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
+    """Whether the member lost its connection together with a coordinator that has come back since."""
+    lost = group.coordination.lost
+    if lost is None or member.id not in lost.members or member.hung_up_us > lost.returned_us:
+        return False
+    return len(lost.members) > 1 or lost.returned_us - lost.since_us > RECONNECT_US
+
+
+def _dead_since(group: ClassicGroup, member: Member) -> int | None:
+    """When the connection of a member ended that lives and has not left; None if it has not, or if that says nothing of the client.
+
+    The latter while all members are disconnected at once, and for a static member, whose restart looks like that by design.
+    """
+    if _hung_up_with_all(group, member):
+        return None
+    if _all_disconnected(group) or not member.present or member.instance_id is not None or member.orphan is not None:
+        return None
+    return hung_up_since(group, member)
+
+
+def _died(group: ClassicGroup) -> Iterator[Due]:
+    for member in group.present_members():
+        ended_us = _dead_since(group, member)
+        if ended_us is None or member.session_timeout_ms is None:
+            continue
+        session_us = member.session_timeout_ms * 1_000
+
+        def describe(member: Member = member, ended_us: int = ended_us, session_us: int = session_us) -> Breach:
+            waits_us = max(0, heard_us(member) + session_us - ended_us)
+            return Breach(
+                member.id,
+                f"{who(member)} died without leaving group {group.name}: its connection ended and it has not come back. Its partitions "
+                f"are idle until its session ends, up to {seconds(waits_us)} after that.",
+                f"the connection {member.actor.connection} closed after a {member.last_frame} and without a LeaveGroup, and no frame of "
+                "the member since",
+                admission(member),
+                generation=member.joined,
+                **about(member),
+            )
+
+        pause_us = member.heartbeat_interval_us or USUAL_INTERVAL_US
+        yield Due(max(ended_us, group.sight.since_us) + pause_us + RECONNECT_US, member.id, Severity.INFO, describe)
+
+
 def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
     """Whether the group has completed a round since, with the member or without it."""
     member, newest = group.members.get(member_id), group.round
@@ -127,7 +196,7 @@ def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
 
 def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
-    if member.leaving:
+    if member.leaving or _all_disconnected(group):
         return None
     silence_us = silent.at_us - member.last_frame_us
     return Breach(
@@ -154,7 +223,7 @@ def _says_poll_timeout(group: ClassicGroup, timeout: PollTimeout) -> Breach:
     return Breach(
         timeout.member_id,
         f"Member {timeout.member_id} {whom(exchange.actor)} left group {group.name} because its application did not poll in time; "
-        f"it gives the reason {timeout.reason!r}; {kept_waiting(held_joins(group), exchange.inv_us)}.",
+        f"it gives the reason {timeout.reason!r}.",
         f"LeaveGroup with the reason {timeout.reason!r}",
         (request_evidence(exchange),),
         actor=exchange.actor,
@@ -169,8 +238,7 @@ def _came_back(group: ClassicGroup, back: CameBack) -> Breach:
     return Breach(
         left.member_id,
         f"Member {left.member_id} {whom(left.actor)} left group {group.name} {seconds(left.held_us)} after it joined and joins again on "
-        f"the same connection: its application most likely polled too rarely; when it left, "
-        f"{kept_waiting((left.waiting, left.waiting_since_us), left.at_us)}.",
+        f"the same connection: its application most likely polled too rarely.",
         "LeaveGroup later than its rebalance timeout after its last join, then JoinGroup without an id on the same connection",
         (left.frame, request_evidence(back.exchange)),
         actor=left.actor,
@@ -300,7 +368,8 @@ T_04 = FrameRule(
     "under way.",
     expected="A heartbeat within the session timeout, or a LeaveGroup.",
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
-    false_alarms="A client that moved to a path that is not captured. A static member lawfully goes silent when it restarts.",
+    false_alarms="A client that moved to a path that is not captured. "
+    "It rests while the members have no coordinator (C-14). A static member lawfully goes silent when it restarts.",
     folds_under=("R-05",),
     checks={FellSilent: _silent_death},
     over=_heard_or_replaced,
@@ -366,4 +435,19 @@ T_08 = FrameRule(
     checks={SessionRefused: _session_refused},
 )
 
-RULES = (T_01, T_02, T_03, T_04, T_05, T_06, T_07, T_08)
+T_09 = TimerRule(
+    id="T-09",
+    name="died without leaving",
+    severity=Severity.INFO,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="A client went away without LeaveGroup: its partitions are idle, and a rebalance waits for it, until its session ends.",
+    condition="The connection of a live dynamic member ended, and for a heartbeat interval and 2 s no frame of it came on another one, "
+    "while other members stayed connected.",
+    expected="A LeaveGroup, or a new connection at once.",
+    action="Find out why that process ended: crash, kill, memory limit, network. A shorter session timeout makes such a wait shorter.",
+    false_alarms="A client that moved to a path that is not captured.",
+    due=_died,
+)
+
+RULES = (T_01, T_02, T_03, T_04, T_05, T_06, T_07, T_08, T_09)

@@ -9,7 +9,7 @@ from typing import Any
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Finding, Status
+from coordinator_model.findings import Finding
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
 
@@ -347,7 +347,11 @@ class Conversation:
     # -------------------------------------------------------------------------------------------- what came out
 
     def opened(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.status is Status.OPEN]
+        """The first event of each finding: one that was over before it was said begins with its end."""
+        first: dict[str, Finding] = {}
+        for finding in self.findings:
+            first.setdefault(finding.id, finding)
+        return list(first.values())
 
     def rules(self) -> list[str]:
         """The rules that spoke, once each, in order."""

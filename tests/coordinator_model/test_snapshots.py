@@ -41,6 +41,7 @@ CUT_US = START_US + 1_000_000_000
 
 # Ext codes that a snapshot of each format can hold: all of them occur in its fixture.
 RECORD_TYPES = {version: {*range(1, 18), *range(20, 26), *range(30, 34), *range(40, 45), *range(50, 56)} for version in (1, 2)}
+RECORD_TYPES[3] = RECORD_TYPES[2] | {45}
 
 
 # ---------------------------------------------------------------------------------------------------- the fixture's partition
@@ -157,6 +158,23 @@ def lost_coordinator() -> Interrupted:
     return talk
 
 
+def disconnected() -> Interrupted:
+    """All members lost their connections, and look for a coordinator that comes back after more than a session."""
+    talk = Interrupted()
+    a, b = settled(talk, ("a", "b"), generation=5)
+    talk.close(a)
+    talk.close(b)
+    searching = [talk.client("a", "2"), talk.client("b", "2")]
+    for second in range(15):
+        talk.wait(1_000)
+        for client in searching:
+            talk.find_coordinator(client)
+        if second == 7:
+            talk.here()
+    live(talk, [a.reconnected("2"), b.reconnected("2")], 30)
+    return talk
+
+
 def conversations() -> dict[str, Conversation]:
     return {
         "assignments": test_assignments.troubled(),
@@ -168,6 +186,7 @@ def conversations() -> dict[str, Conversation]:
         "static": static_members(),
         "doubtful": doubtful(),
         "lost": lost_coordinator(),
+        "disconnected": disconnected(),
     }
 
 
@@ -380,7 +399,7 @@ def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> Non
 
 
 def test_a_newer_format_is_refused() -> None:
-    with pytest.raises(SnapshotError, match="snapshot format 99 is newer than 2"):
+    with pytest.raises(SnapshotError, match="snapshot format 99 is newer than 3"):
         Coordinator.restore(msgpack.packb([99, {}]))
 
 

@@ -29,6 +29,7 @@ from rich.table import Table
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.classic import ClassicGroup
+from coordinator_model.groups.facts import Sight
 from coordinator_model.snapshots import Stored, due_of, pack_cold, pack_hot, unpack_group, unpack_partition
 from coordinator_model.tally import Tally
 from streaming import checkpoint, model_files, spark
@@ -235,7 +236,7 @@ def decoded(blob: bytes) -> dict[str, Any]:
 
 
 def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
-    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, tally=Tally())
+    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, tally=Tally(), sight=Sight())
     ledger = unpack_group(stored.cold, stored.hot, group)
     return pack_cold(group, ledger), pack_hot(group, due_of(stored.hot))
 

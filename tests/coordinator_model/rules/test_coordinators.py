@@ -1046,3 +1046,108 @@ def test_C_02_takes_no_heartbeat_of_a_member_that_waits_itself_for_a_sign_that_n
         talk.wait(1_000)
         talk.heartbeat(other, 27)
     assert "C-02" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- C-14
+
+
+def lost(talk: Conversation) -> list[Client]:
+    """Three members whose coordinator has just died."""
+    clients = [talk.client(name) for name in "abc"]
+    talk.round(clients, 3)
+    for _ in range(5):
+        talk.wait(1_000)
+        for client in clients:
+            talk.heartbeat(client)
+    for client in clients:
+        talk.close(client)
+    return clients
+
+
+def searching(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    """They ask another broker each second, which names the dead one still."""
+    others = [Client(talk, client.name, "2") for client in clients]
+    for _ in range(seconds):
+        talk.wait(1_000)
+        for other in others:
+            talk.find_coordinator(other)
+
+
+def test_C_14_warns_once_of_a_group_that_lost_its_coordinator_and_blames_none_of_its_members(talk: Conversation) -> None:
+    """Killed with -9, nobody took over for 12 s, session 10 s: T-04 was said of 24 of 26 live members."""
+    clients = lost(talk)
+    searching(talk, clients, 15)
+    assert talk.rules() == ["C-14"]
+    finding = talk.the("C-14")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.BROKER)
+    assert finding.summary == (
+        "Group g has had no coordinator for more than 5.0 s, since it lost 1: its 3 members cannot heartbeat, commit or rejoin; "
+        "3 clients ask for a coordinator."
+    )
+    again = [client.reconnected("2") for client in clients]
+    for _ in range(30):
+        talk.wait(1_000)
+        for client in again:
+            talk.heartbeat(client)
+    assert talk.rules() == ["C-14"]
+    assert talk.the("C-14").status is Status.RESOLVED
+    assert talk.the("C-14").summary == (
+        "Group g had no coordinator for 16.0 s after it lost 1; 2 answers now, and 3 of its 3 members are back."
+    )
+
+
+def test_C_14_and_the_members_that_do_not_come_back_are_told_apart(talk: Conversation) -> None:
+    clients = lost(talk)
+    searching(talk, clients, 15)
+    again = [client.reconnected("1") for client in clients[:2]]
+    for _ in range(30):
+        talk.wait(1_000)
+        for client in again:
+            talk.heartbeat(client)
+    assert talk.rules() == ["C-14", "T-04"]
+    assert "2 of its 3 members are back" in talk.the("C-14").summary
+    assert talk.the("T-04").client_id == "c"
+
+
+def test_C_14_allows_a_coordinator_that_is_back_within_half_a_session(talk: Conversation) -> None:
+    clients = lost(talk)
+    searching(talk, clients, 3)
+    again = [client.reconnected("2") for client in clients]
+    for _ in range(30):
+        talk.wait(1_000)
+        for client in again:
+            talk.heartbeat(client)
+    assert talk.rules() == []
+
+
+def test_C_14_notes_that_a_broker_or_all_clients_are_gone(talk: Conversation) -> None:
+    lost(talk)
+    talk.wait(30_000)
+    assert talk.rules() == ["C-14"]
+    finding = talk.the("C-14")
+    assert (finding.severity, finding.certainty) == (Severity.INFO, Certainty.HEURISTIC)
+    assert "that broker is gone, or all of them are" in finding.summary
+
+
+def test_C_14_takes_no_notice_of_members_that_left(talk: Conversation) -> None:
+    clients = [talk.client(name) for name in "ab"]
+    talk.round(clients, 3)
+    for client in clients:
+        talk.leave(client)
+        talk.close(client)
+    searching(talk, clients, 30)
+    assert talk.rules() == []
+
+
+def test_C_14_takes_no_notice_of_the_only_member_that_died_and_comes_back(talk: Conversation) -> None:
+    """Its new process asks for the coordinator, which answers it and waits for the session of the old one."""
+    talk.round([a := talk.client("a")], 3)
+    talk.wait(1_000)
+    talk.heartbeat(a)
+    talk.close(a)
+    again = Client(talk, "a", "1")
+    talk.find_coordinator(again)
+    talk.hand_out_id(again)
+    talk.ask_join(again)
+    talk.wait(8_000)
+    assert talk.rules() == ["T-09"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status, iso_utc
+from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.test_rules import live, settled
@@ -501,24 +501,6 @@ def test_T_05_quotes_the_reason_of_a_client_that_polled_too_rarely(talk: Convers
     assert finding.certainty is Certainty.CERTAIN
     assert finding.member_id == b.member_id
     assert "consumer poll timeout has expired." in finding.summary
-    assert finding.summary.endswith("; nobody waits for it.")
-
-
-@pytest.mark.parametrize("reason", ["consumer poll timeout has expired.", None])
-def test_T_05_tells_how_many_waited_for_it_and_since_when(talk: Conversation, reason: str | None) -> None:
-    """The others had stood still for 22 s, and nothing said so."""
-    a, b, c = settled(talk, ("a", "b", "c"))
-    live(talk, [a, b, c], 2)
-    waiting_us = talk.now_us
-    talk.ask_join(a)
-    talk.ask_join(c)
-    silence(talk, [b], 22_000)
-    talk.leave(b, reason=reason)
-    b.member_id = ""
-    talk.hand_out_id(b, "b-2")
-    talk.settle()
-    summary = talk.the("T-05").summary
-    assert f"2 others wait for it since {iso_utc(waiting_us)}, 22.0 s." in summary
 
 
 def test_T_05_names_a_member_that_it_does_not_know(talk: Conversation) -> None:
@@ -735,6 +717,7 @@ def troubled() -> Conversation:
     pauses(talk, [a], b, 8_000, 3)
     talk.heartbeat(b, after_ms=3_500, throttle_ms=0)
     talk.heartbeat(b, throttle_ms=9_000)
+    live(talk, [a, b], 6)
     test_rebalances.ghost(talk, a, b)
     live(talk, [a], 4)
     b = b.reconnected()
@@ -777,3 +760,81 @@ def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
             model = Coordinator.restore(model.snapshot(), settings=TROUBLED.settings)
         found.extend(model.receive(record))
     assert found == TROUBLED.findings
+
+
+# ---------------------------------------------------------------------------------------------------- T-09
+
+
+def test_T_09_notes_at_once_that_a_client_died_without_leaving(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.close(b)
+    live(talk, [a], 6)
+    assert talk.rules() == ["T-09"]
+    finding = talk.the("T-09")
+    assert (finding.severity, finding.blame, finding.member_id, finding.client_id) == (
+        Severity.INFO,
+        Blame.CLIENT,
+        b.member_id,
+        "b",
+    )
+    assert "died without leaving group g: its connection ended and it has not come back" in finding.summary
+    live(talk, [a], 12)
+    assert talk.rules() == ["T-09", "T-04"]
+    assert talk.the("T-09").status is Status.RESOLVED
+
+
+def test_T_09_allows_a_client_that_connects_again(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.close(b)
+    talk.wait(2_000)
+    again = b.reconnected()
+    live(talk, [a, again], 20)
+    assert talk.rules() == []
+
+
+def test_T_09_allows_a_second_connection_that_ends(talk: Conversation) -> None:
+    a, b = settled(talk)
+    other = b.reconnected()
+    talk.find_coordinator(other)
+    talk.close(other)
+    live(talk, [a, b], 20)
+    assert talk.rules() == []
+
+
+def test_T_09_allows_a_leave(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(b)
+    talk.close(b)
+    live(talk, [a], 20)
+    assert talk.rules() == []
+
+
+def test_T_09_is_quiet_about_the_restart_of_a_static_member(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.instance_id, b.instance_id = "i-a", "i-b"
+    talk.round([a, b], 3)
+    live(talk, [a, b], 5)
+    talk.close(b)
+    live(talk, [a], 9)
+    assert talk.rules() == []
+
+
+def test_T_09_is_quiet_when_the_tap_stood_still(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.close(b)
+    talk.now_us += 9_000_000
+    again = b.reconnected()
+    live(talk, [a, again], 20)
+    assert talk.rules() == []
+
+
+def test_T_01_allows_a_member_whose_connection_ended(talk: Conversation) -> None:
+    """Its coordinator was killed again and again: it had nobody to heartbeat to."""
+    a, b = settled(talk)
+    for _ in range(4):
+        live(talk, [a, b], 10)
+        talk.close(b)
+        live(talk, [a], 9)
+        b = b.reconnected()
+        talk.heartbeat(b)
+    assert set(talk.rules()) <= {"T-09"}

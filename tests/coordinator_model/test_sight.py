@@ -1,0 +1,125 @@
+"""Times in which the capture saw nothing: whatever falls due on account of them is nobody's doing."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.wire.record import Kind, Loss, pack_loss
+from tests.coordinator_model.conversation import Client, Conversation
+
+SECOND_US = 1_000_000
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def members(talk: Conversation) -> list[Client]:
+    """Two members of generation 3 that have heartbeaten for a while."""
+    clients = [talk.client("a"), talk.client("b")]
+    talk.round(clients, 3)
+    live(talk, clients, 10)
+    return clients
+
+
+def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    for _ in range(seconds):
+        talk.wait(1_000)
+        for client in clients:
+            talk.heartbeat(client)
+
+
+def blind(talk: Conversation, seconds: float) -> None:
+    """Time passes, and nothing at all is captured of it, not even a tick."""
+    talk.now_us += int(seconds * SECOND_US)
+
+
+def test_a_gap_makes_no_member_silent(talk: Conversation) -> None:
+    """The tap could not write for 31 s: all members were called dead, at a session of 10 s."""
+    clients = members(talk)
+    began_us = talk.now_us
+    blind(talk, 31)
+    talk._feed(Kind.GAP, None, pack_loss(Loss(60, 6_000, began_us, talk.now_us)))
+    live(talk, clients, 30)
+    assert talk.rules() == ["V-04"]
+
+
+def test_what_is_due_before_a_gap_is_said_before_it(talk: Conversation) -> None:
+    a, b = members(talk)
+    live(talk, [a], 12)
+    dead_us = talk.now_us + 3 * SECOND_US
+    talk.now_us = dead_us + 20 * SECOND_US
+    talk._feed(Kind.GAP, None, pack_loss(Loss(60, 6_000, dead_us, talk.now_us)))
+    talk.settle()
+    assert talk.rules() == ["T-04", "V-04"]
+    assert talk.the("T-04").member_id == b.member_id
+    assert talk.the("T-04").opened_at_us < dead_us
+
+
+def test_a_gap_that_cannot_be_read_makes_no_member_silent(talk: Conversation) -> None:
+    clients = members(talk)
+    blind(talk, 31)
+    talk._feed(Kind.GAP, None, b"no loss")
+    live(talk, clients, 30)
+    assert talk.rules() == ["V-04"]
+
+
+def test_a_restart_of_the_tap_makes_no_member_silent(talk: Conversation) -> None:
+    """Eight seconds without a tick, all connections new: three restarts within a quarter of an hour said T-01 of everybody."""
+    clients = members(talk)
+    for _ in range(4):
+        for client in clients:
+            talk.close(client)
+        blind(talk, 8.5)
+        clients = [client.reconnected() for client in clients]
+        live(talk, clients, 20)
+    assert talk.rules() == []
+
+
+def test_a_short_blind_time_starts_no_session_over_but_puts_off_its_end(talk: Conversation) -> None:
+    a, b = members(talk)
+    live(talk, [a], 7)
+    blind(talk, 8)
+    live(talk, [a, b], 5)
+    assert talk.rules() == []
+    live(talk, [a], 20)
+    assert talk.rules() == ["T-04"]
+    assert talk.the("T-04").member_id == b.member_id
+
+
+def test_a_clock_that_jumps_makes_no_late_survivor(talk: Conversation) -> None:
+    """The capture's clock was set ahead by 60 s: T-02 accused the broker of keeping dead members."""
+    clients = members(talk)
+    blind(talk, 60)
+    live(talk, clients, 20)
+    assert talk.rules() == ["V-04"]
+    assert "no record, not even a tick, for 61.0 s" in talk.the("V-04").summary
+
+
+def test_a_join_phase_that_may_have_ended_unseen_is_not_overdue_at_once(talk: Conversation) -> None:
+    a, b = members(talk)
+    asked = talk.ask_join(a)
+    for _ in range(6):
+        talk.wait(1_000)
+        talk.heartbeat(b, 27)
+    blind(talk, 8.5)  # half of the rebalance timeout and what a timer may be late by end within it
+    talk.tick()
+    again = talk.ask_join(b)
+    for one in (asked, again):
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    live(talk, [a, b], 20)
+    assert talk.rules() == []
+
+
+def test_what_was_blind_is_known_after_a_restart(talk: Conversation) -> None:
+    clients = members(talk)
+    talk.ask(clients[0], wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=clients[0].member_id))
+    blind(talk, 8.5)
+    talk.tick()
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.wait(3_000)
+    assert talk.rules() == []
