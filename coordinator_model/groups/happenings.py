@@ -92,6 +92,14 @@ class ToldToRejoin(NamedTuple):
     member: Member
 
 
+class ServedInJoinPhase(NamedTuple):
+    """A Heartbeat succeeded at a generation that has ended: others were told to rejoin, and wait in the join phase."""
+
+    exchange: Exchange
+    member: Member
+    waiting: tuple[Exchange, ...]  #: their JoinGroups
+
+
 class Mismatched(NamedTuple):
     """An answer bears another correlation id than the request it is said to answer."""
 

@@ -18,7 +18,7 @@ from coordinator_model.codes import (
     UNKNOWN_MEMBER_ID,
 )
 from coordinator_model.groups.facts import Exchange, LeaveAsk, Member, Round, SyncAsk
-from coordinator_model.groups.happenings import Accepted, ToldToRejoin
+from coordinator_model.groups.happenings import Accepted, ServedInJoinPhase, ToldToRejoin
 from coordinator_model.groups.sessions import THIN_SHARE, thin_margin
 from coordinator_model.groups.state import Seen, State
 from coordinator_model.groups.watch import NOTHING, Happening
@@ -28,6 +28,7 @@ from coordinator_model.tally import SYNC
 if TYPE_CHECKING:
     from coordinator_model.groups.classic import ClassicGroup
 
+_WITNESSES: Final = 2  # members that wait in a join phase, for it to be proven
 _UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})
 """In these states no heartbeat succeeds."""
 
@@ -143,7 +144,7 @@ def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
                 group.changed = group.cold_changed = True
             if group.state in _UNSERVED:
                 _served_after_all(group, exchange)
-            return NOTHING
+            return _served_in_join_phase(group, exchange, member, newest) if newest.told else NOTHING
         return _heartbeat_accepted(group, exchange)
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
@@ -169,6 +170,26 @@ def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
         seen = Seen.JOINED if group.rounds[-1].sync_done_us is None else Seen.STILL_SERVED
     group.cold_changed = True
     group.saw(seen, exchange.res_us)
+
+
+def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Round) -> tuple[Happening, ...]:
+    """Whether this success was given at a generation that had provably ended before it was asked for.
+
+    Others were told to rejoin and wait for the phase's end: their connections stand, so the coordinator has not loaded the group again,
+    which alone would bring the generation back. That they wait for longer than any frame may be late rules out that they were answered.
+    """
+    if member.id in ended.told:
+        return NOTHING
+    late_us = (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
+    waiting = tuple(
+        join
+        for join in group.waiting_joins()
+        if join.member_id in ended.told
+        and join.broker == exchange.broker
+        and not join.queued_behind
+        and join.inv_us + late_us < exchange.inv_us
+    )
+    return (ServedInJoinPhase(exchange, member, waiting),) if len(waiting) >= _WITNESSES else NOTHING
 
 
 def _heartbeat_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
@@ -197,6 +218,8 @@ def _heartbeat_told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: R
         if newest is None or newest.roster is None or member.id in newest.roster:
             group.prove(member, exchange)
         group.saw(Seen.TOLD_TO_REJOIN, exchange.res_us)
+    if newest is not None and newest.generation == exchange.generation and exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
+        newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
     if exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
         happenings = (Accepted(exchange),)
     if group.parked(member):

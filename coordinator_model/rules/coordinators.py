@@ -400,7 +400,7 @@ C_02 = TimerRule(
     action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
     false_alarms="A superseded JoinGroup is lawfully never answered: not counted. A static member is on the list without asking, so one "
     "that asks late may wait for the next round: not counted.",
-    folds_under=("C-05",),
+    folds_under=("C-05", "G-12"),
     due=_join_forgotten,
 )
 

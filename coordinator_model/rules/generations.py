@@ -20,6 +20,7 @@ from coordinator_model.groups.happenings import (
     OtherGeneration,
     Refused,
     Regressed,
+    ServedInJoinPhase,
     TwoRosters,
 )
 from coordinator_model.groups.words import request_evidence, response_evidence
@@ -261,6 +262,31 @@ def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
     )
 
 
+def _served_in_join_phase(group: ClassicGroup, served: ServedInJoinPhase) -> Breach | None:
+    exchange, member, waiting = served.exchange, served.member, served.waiting
+    waits_us = exchange.res_us - min(join.inv_us for join in waiting)
+    count = len(waiting)
+    return Breach(
+        "",
+        f"The coordinator {exchange.broker} answered a Heartbeat of {who(member)} in group {group.name} with success, although generation "
+        f"{exchange.generation} has ended: {count} members were told to rejoin and have waited in the join phase for {seconds(waits_us)}. "
+        "It, or a proxy before it, withholds REBALANCE_IN_PROGRESS: the group stands still until the member rejoins or is dropped.",
+        f"a Heartbeat success at generation {exchange.generation} to one member, while {count} others that were answered "
+        "REBALANCE_IN_PROGRESS wait for the answer to their JoinGroups",
+        (*(request_evidence(join) for join in waiting[:2]), request_evidence(exchange), response_evidence(exchange, 0)),
+        generation=exchange.generation,
+        **about(member),
+    )
+
+
+def _all_told(group: ClassicGroup, _subject: str) -> bool:
+    """Whether nobody is left to tell of the join phase, or it has ended."""
+    newest = group.round
+    if newest is None or not any(join.member_id in newest.told for join in group.waiting_joins()):
+        return True
+    return all(member.id in newest.told for member in group.present_members())
+
+
 G_01 = FrameRule(
     id="G-01",
     name="zombie generation",
@@ -440,4 +466,22 @@ G_11 = FrameRule(
     checks={Collided: _collided},
 )
 
-RULES = (G_01, G_02, G_03, G_04, G_05, G_06, G_07, G_08, G_09, G_10, G_11)
+G_12 = FrameRule(
+    id="G-12",
+    name="ended generation served",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A member is not told of the join phase that the others wait in: the group stands still until it is dropped.",
+    condition="At least two members were answered REBALANCE_IN_PROGRESS to a Heartbeat at the newest generation and wait for the answer to "
+    "their JoinGroups, and a Heartbeat of another member at that generation, asked later by more than frames may be late, succeeds.",
+    expected="REBALANCE_IN_PROGRESS to every member's heartbeat until the join phase ends.",
+    action="Look for a proxy that rewrites or delays answers; keep the broker's log. Restarting the member named ends the wait.",
+    false_alarms="None known. A coordinator that loads the group again would bring the generation back, but ends the connections of those "
+    "who wait.",
+    folds_under=("C-05",),
+    checks={ServedInJoinPhase: _served_in_join_phase},
+    over=_all_told,
+)
+
+RULES = (G_01, G_02, G_03, G_04, G_05, G_06, G_07, G_08, G_09, G_10, G_11, G_12)

@@ -412,7 +412,7 @@ R_01 = TimerRule(
     action="Act on the member named as missing; if none is missing, or the phase is overdue, look at the coordinator.",
     false_alarms="When not every member's rebalance timeout was seen, twice the largest known is taken and it stays a heuristic warning. "
     "A rebalance timeout beyond ten minutes counts as ten, and gives a warning only.",
-    folds_under=("C-04", "C-05", "C-13"),
+    folds_under=("C-04", "C-05", "C-13", "G-12"),
     due=_join_overdue,
 )
 

@@ -177,7 +177,7 @@ R_18 = TimerRule(
     "session.timeout.ms. One that heartbeats and does not rejoin needs a thread dump of its poll loop.",
     false_alarms="Cooperative consumers that keep partitions while they wait, and groups of other types than consumers, are not judged; "
     "nor is a group whose member list is not known. A long group.initial.rebalance.delay.ms.",
-    folds_under=("C-04", "C-05", "C-13"),
+    folds_under=("C-04", "C-05", "C-13", "G-12"),
     due=_stands_still,
 )
 

@@ -613,3 +613,81 @@ def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conv
     talk.settle()
     assert "G-11" not in talk.rules()
     assert not talk.model._opened(("c1", "g"))[0].identity.alert
+
+
+# ---------------------------------------------------------------------------------------------------- G-12
+
+
+def waiting_for(talk: Conversation, peers: int = 2, *, told: bool = True) -> tuple[Client, list[Asked]]:
+    """A member, and peers that were told to rejoin and wait for it in a join phase."""
+    clients = settled(talk, ("a", *(f"peer-{number}" for number in range(peers))))
+    waiting = []
+    for peer in clients[1:]:
+        if told:
+            talk.heartbeat(peer, 27)
+        waiting.append(talk.ask_join(peer))
+    return clients[0], waiting
+
+
+def served(talk: Conversation, member: Client, seconds: int, error: int = 0) -> None:
+    for _ in range(seconds):
+        talk.wait(1_000)
+        talk.heartbeat(member, error)
+
+
+def test_G_12_fires_when_a_member_is_not_told_of_the_join_phase_that_its_peers_wait_in(talk: Conversation) -> None:
+    """R-01 blamed the client that did not rejoin; the broker had swallowed its REBALANCE_IN_PROGRESS."""
+    member, waiting = waiting_for(talk)
+    served(talk, member, 15)
+    assert talk.rules() == ["G-12"]
+    finding = talk.the("G-12")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.BROKER)
+    assert finding.member_id == member.member_id
+    assert "The coordinator 1 answered a Heartbeat" in finding.summary
+    assert "2 members were told to rejoin" in finding.summary
+    frames = [frame.frame for frame in finding.evidence]
+    assert sum("JoinGroup" in frame for frame in frames) >= 2
+    assert "Heartbeat v4 answer: success" in frames[-1]
+    talk.joined(waiting[0], generation=4, leader=waiting[0].client, roster=[one.client for one in waiting])
+    talk.joined(waiting[1], generation=4, leader=waiting[0].client, roster=[])
+    talk.settle()
+    assert talk.the("G-12").status is Status.RESOLVED
+
+
+def test_G_12_is_over_once_the_member_is_told(talk: Conversation) -> None:
+    member, _ = waiting_for(talk)
+    served(talk, member, 3)
+    talk.heartbeat(member, 27)
+    talk.settle()
+    assert talk.the("G-12").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize(("peers", "told"), [(1, True), (2, False)])
+def test_G_12_needs_two_that_were_told_and_wait(talk: Conversation, peers: int, *, told: bool) -> None:
+    member, _ = waiting_for(talk, peers, told=told)
+    served(talk, member, 5)
+    assert talk.rules() == []
+
+
+def test_G_12_allows_an_answer_under_way_when_the_phase_began(talk: Conversation) -> None:
+    member, _ = waiting_for(talk)
+    talk.wait(300)
+    talk.heartbeat(member)
+    talk.heartbeat(member, 27)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_12_allows_the_success_of_a_coordinator_that_loads_the_group(talk: Conversation) -> None:
+    member, waiting = waiting_for(talk)
+    for asked in waiting:
+        talk.close(asked.client)
+    served(talk, member, 5)
+    assert talk.rules() == []
+
+
+def test_G_12_does_not_look_across_a_gap(talk: Conversation) -> None:
+    member, _ = waiting_for(talk)
+    talk.gap()
+    served(talk, member, 5)
+    assert talk.rules() == ["V-04"]
