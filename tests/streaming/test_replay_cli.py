@@ -207,6 +207,19 @@ class TestSameRecordsSameFindings:
         facts = [{**event, "evidence": None} for event in events(path)]
         assert facts == [{**event, "evidence": None} for event in events(capture)]
 
+    def test_timelines_of_a_recording_that_has_one_partition_after_the_other(self, tmp_path):
+        made: list[Segment] = []
+        for number in range(3):
+            life(made, f"healthy-{number}", client=(f"10.0.0.{number + 1}", 1))
+        path = tmp_path / "all.records"
+        path.write_bytes(recording(captured(pcap(sorted(made)))))
+        spread = sorted(_spread(captured(pcap(sorted(made))), 3), key=lambda record: record.partition)
+        assert len({record.partition for record in spread if record.group}) == 3
+        (tmp_path / "spread.records").write_bytes(recording(spread))
+        lines = [told_lines(each) for each in (path, tmp_path / "spread.records")]
+        assert len(lines[0]) >= 6
+        assert lines[0] == lines[1]
+
     def test_what_sparks_worker_finds_in_the_same_rows(self, capture, tmp_path):
         records = captured(capture.read_bytes())
         tick = next(record for record in records if record.kind is Kind.TICK)
@@ -248,6 +261,12 @@ class TestSameRecordsSameFindings:
         path = tmp_path / "traffic.records"
         path.write_bytes(recording([record._replace(partition=-1, offset=-1) for record in captured(capture.read_bytes())]))
         assert {event["rule"] for event in events(path)} == {event["rule"] for event in events(capture)}
+
+
+def told_lines(path: Path) -> list[str]:
+    """What the text says of groups, in an order of its own: groups of other partitions may come before or after."""
+    printed = CliRunner().invoke(app, ["replay", str(path)]).stdout
+    return sorted(line for line in printed.splitlines() if "healthy-" in line)
 
 
 def _spread(records: list[MirrorRecord], partitions: int) -> list[MirrorRecord]:
