@@ -1,16 +1,18 @@
 """How fast a packet capture is replayed and what memory it takes: ``make bench-replay ARGS="--megabytes 100"``.
 
 Makes captures of 500 groups of one to three members that join, heartbeat every 3 s and rebalance every 10 minutes; in the second kind
-they also commit three positions every 5 s, as clients that commit by themselves do. Times the reading alone (packets to mirror records)
-and the whole of ``rebalance-monitor replay``, of each capture and of a tenth of it: the peak memory of both must be about the same.
+they also commit three positions every 5 s, as clients that commit by themselves do. The third kind is mostly produce and fetch, in
+segments of 1,448 bytes. Measures the reading alone (packets to mirror records), the whole of ``rebalance-monitor replay``, and tshark,
+where it is installed, which dissects the same capture and prints API and group of each frame.
 
-Figures are this machine's, and of what else runs on it: beside them stands how long the machine takes for a bare loop meanwhile.
+Figures are this machine's, and of what else runs on it: the ratio to tshark travels, absolute figures do not.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -181,6 +183,75 @@ def make(path: Path, megabytes: float, groups: int, commit_s: int) -> Counter[st
     raise AssertionError
 
 
+def make_data(path: Path, megabytes: float, groups: int) -> Counter[str]:
+    """Write a capture that is mostly produce and fetch, beside groups that heartbeat."""
+    made: list[Segment] = []
+    held: Counter[str] = Counter()
+    crowd = [Group(made, number) for number in range(groups)]
+    records = bytes(range(256)) * (DATA_BYTES // 256)
+    fetched = response_of_fetch(records)
+    producer, consumer = (
+        Connection(made, client=(f"10.9.0.{number}", 41_000), at_us=START_US, mss=1_448, step_us=20).open() for number in (1, 2)
+    )
+    with path.open("wb") as stream:
+        stream.write(pcap(()))
+        for second in count(1):
+            at_us = START_US + second * SECOND_US
+            for number, group in enumerate(crowd):
+                if second == 1:
+                    group.rebalance(at_us + number * 1_000)
+                    continue
+                for member in group.members:
+                    if (second + member.number) % HEARTBEAT_S == 0:
+                        member.line.now_us = at_us + number * 1_000
+                        member.heartbeat()
+                        held["heartbeats"] += 1
+            for exchange in range(DATA_EXCHANGES):
+                number = (second * DATA_EXCHANGES + exchange).to_bytes(4, "big")
+                producer.now_us = max(producer.now_us, at_us)
+                producer.client(request_of_produce(number, records))
+                producer.broker(len(number + PRODUCED).to_bytes(4, "big") + number + PRODUCED)
+                consumer.now_us = max(consumer.now_us, at_us)
+                consumer.client(request_of_fetch(number))
+                consumer.broker(len(number + fetched).to_bytes(4, "big") + number + fetched)
+                held["produce and fetch"] += 2
+            made.sort()
+            stream.write(pcap(made)[_FILE_HEADER:])
+            made.clear()
+            if stream.tell() >= megabytes * 1e6:
+                return held
+    raise AssertionError
+
+
+DATA_BYTES, DATA_EXCHANGES = 65_536, 20
+PRODUCED = (
+    bytes.fromhex("00000001 0006") + b"orders" + bytes.fromhex("00000001 00000000 0000 0000000000000000 ffffffffffffffff 00000000")
+)
+"""The body of a Produce v3 response: one partition, no error."""
+
+
+def request_of_produce(correlation_id: bytes, records: bytes) -> bytes:
+    """Produce v3, acks=1, one partition."""
+    header = bytes.fromhex("0000 0003") + correlation_id + b"\0\3app"
+    body = bytes.fromhex("ffff 0001 00007530 00000001 0006") + b"orders" + bytes.fromhex("00000001 00000000")
+    frame = header + body + len(records).to_bytes(4, "big") + records
+    return len(frame).to_bytes(4, "big") + frame
+
+
+def request_of_fetch(correlation_id: bytes) -> bytes:
+    """Fetch v4, one partition."""
+    header = bytes.fromhex("0001 0004") + correlation_id + b"\0\3app"
+    body = bytes.fromhex("ffffffff 000001f4 00000001 03200000 00 00000001 0006") + b"orders"
+    frame = header + body + bytes.fromhex("00000001 00000000 0000000000000000 00100000")
+    return len(frame).to_bytes(4, "big") + frame
+
+
+def response_of_fetch(records: bytes) -> bytes:
+    """The body of a Fetch v4 response: one partition, no error."""
+    head = bytes.fromhex("00000000 00000001 0006") + b"orders" + bytes.fromhex("00000001 00000000 0000")
+    return head + bytes.fromhex("0000000000000000 0000000000000000 ffffffff") + len(records).to_bytes(4, "big") + records
+
+
 class Measured(NamedTuple):
     frames: int
     wall_s: float
@@ -223,24 +294,48 @@ def replaying(path: Path, frames: int) -> Measured:
     return Measured(frames, time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
+def dissecting(path: Path, frames: int) -> Measured:
+    """tshark, which dissects every Kafka frame and prints its API and group."""
+    fields = ["-T", "fields", "-e", "kafka.api_key", "-e", "kafka.consumer_group"]
+    command = ["tshark", "-n", "-r", str(path), "-d", "tcp.port==9092,kafka", *fields]
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit("tshark ended with an error")
+    return Measured(frames, time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=float, default=100)
     parser.add_argument("--groups", type=int, default=500)
     options = parser.parse_args()
-    print(f"{'':34}{'frames':>10}{'frames/s':>10}{'frames/CPU s':>14}{'peak MB':>9}{'loop ns':>9}", flush=True)
-    for kind, commit_s in (("heartbeats", 0), ("heartbeats, commits", COMMIT_S)):
+    print(f"{'':34}{'frames':>10}{'frames/CPU s':>14}{'MB/CPU s':>10}{'peak MB':>9}{'loop ns':>9}", flush=True)
+    makers = {
+        "heartbeats": lambda path, size: make(path, size, options.groups, 0),
+        "heartbeats, commits": lambda path, size: make(path, size, options.groups, COMMIT_S),
+        "produce, fetch": lambda path, size: make_data(path, size, options.groups // 50),
+    }
+    for kind, maker in makers.items():
         for megabytes in (options.megabytes / 10, options.megabytes):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "capture.pcap"
-                held = make(path, megabytes, options.groups, commit_s)
+                held = maker(path, megabytes)
+                size_mb = path.stat().st_size / 1e6
                 read = reading(path)
-                for what, measured in (("read", read), ("replay", replaying(path, read.frames))):
-                    rates = f"{measured.frames / measured.wall_s:10,.0f}{measured.frames / measured.cpu_s:14,.0f}"
-                    peak = f"{measured.peak_mb:9,.0f}" if measured.peak_mb else " " * 9
+                measured = {"read": read, "replay": replaying(path, read.frames)}
+                if shutil.which("tshark"):
+                    measured["tshark"] = dissecting(path, read.frames)
+                for what, figures in measured.items():
+                    rates = f"{figures.frames / figures.cpu_s:14,.0f}{size_mb / figures.cpu_s:10,.1f}"
+                    peak = f"{figures.peak_mb:9,.0f}" if figures.peak_mb else " " * 9
                     print(
-                        f"{f'{kind}, {megabytes:.0f} MB, {what}':34}{measured.frames:10,}{rates}{peak}{loop_ns():9.0f}", flush=True
+                        f"{f'{kind}, {megabytes:.0f} MB, {what}':34}{figures.frames:10,}{rates}{peak}{loop_ns():9.0f}", flush=True
                     )
+                if "tshark" in measured:
+                    ratio = measured["tshark"].cpu_s / measured["replay"].cpu_s
+                    print(f"    replay takes 1/{ratio:.2f} of tshark's CPU time", flush=True)
         print("    exchanges: " + ", ".join(f"{count:,} {name}" for name, count in held.items()), flush=True)
 
 
