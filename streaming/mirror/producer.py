@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -103,6 +104,7 @@ class KafkaSink:
             _BY_DEFAULT,
             reported=self._reported,
             on_error=self._hear,
+            most=sys.maxsize,  # it is bounded here, where the loss is counted
         )
         self._lock = self._producer.lock
         self.partitions: int | None = None  #: of the mirror topic; None as long as its cluster has not answered

@@ -53,7 +53,7 @@ class Feed:
         self._next: dict[tuple[str, int], int] = {}
         self._looked_s = time.monotonic()
         self._consumer = LastingConsumer(
-            Credentials(kafka.for_librdkafka, "the reader of the topics", self._say),
+            Credentials(kafka.for_librdkafka, "the reader of the topics", self._credentials_trouble),
             {
                 "group.id": "rebalance-monitor-notify",  # required by the library; no offset is ever committed
                 "enable.auto.commit": False,
@@ -161,6 +161,11 @@ class Feed:
             self._next[place.topic, place.partition] = 0
         if new:
             self._consumer.add([TopicPartition(place.topic, place.partition, OFFSET_BEGINNING) for place in new])
+
+    def _credentials_trouble(self, sentence: str) -> None:
+        """Until the next record comes it is not known to be over, even when the client was built again."""
+        self.in_trouble = True
+        self._trouble(sentence)
 
     def _say(self, reason: str) -> None:
         if not self.in_trouble:

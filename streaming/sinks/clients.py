@@ -41,6 +41,9 @@ _HOLD_S, _HOLD_MAX_S = 0.5, 10.0
 _CHUNK: Final = 1_000
 _LET_GO_S: Final = 1.0
 
+_MOST: Final = 50_000
+_TELL_LOSS_EVERY_S: Final = 60.0
+
 EVERY_PARTITION: Final = -2
 """As the partition of a record: one copy to each."""
 
@@ -72,7 +75,7 @@ class Credentials:
     ) -> None:
         self._read = read
         self._who = who
-        self._tell = tell
+        self.tell = tell
         self._properties: dict[str, Any] = {}
         self._built_with = ""
         self._reason: str | None = None
@@ -105,7 +108,7 @@ class Credentials:
         if self._reason is None:
             self._reason = explained(self._properties, trouble, plain(error.str()))
             servers = self._properties.get("bootstrap.servers")
-            self._tell(f"{self._who} stands still: Kafka at {servers} refuses it ({self._reason}); its credentials are read again")
+            self.tell(f"{self._who} stands still: Kafka at {servers} refuses it ({self._reason}); its credentials are read again")
 
     def accepted(self) -> None:
         """Something came through."""
@@ -134,14 +137,14 @@ class Credentials:
     def renewed(self) -> None:
         """The client was built again: whether it is accepted will show."""
         self._reason = None
-        self._tell(f"{self._who} was built again with the credentials that its files hold now")
+        self.tell(f"{self._who} was built again with the credentials that its files hold now")
 
     def not_usable(self, why: str) -> None:
         """The client could not be built again with what the files hold."""
         self._refused_at = math.inf
         self._built_with = ""
         self._reason = f"the new credentials cannot be used: {why}"
-        self._tell(f"{self._who} stands still: {self._reason}; they are read again")
+        self.tell(f"{self._who} stands still: {self._reason}; they are read again")
 
 
 def _fingerprint(properties: Mapping[str, Any]) -> str:
@@ -168,16 +171,34 @@ class Queued(NamedTuple):
     about: Any = None  #: whatever whoever queued it wants to know of it later
 
 
+class _LossNotice:
+    """Tells of records that Kafka will never have, at most once a minute."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._lost = 0
+        self._told_at = -math.inf
+
+    def __call__(self, record: Queued, error: KafkaError | None) -> None:
+        if error is None:
+            return
+        self._lost += 1
+        if time.monotonic() - self._told_at >= _TELL_LOSS_EVERY_S:
+            self._told_at = time.monotonic()
+            self._tell(f"records lost so far: {self._lost}, the last one for topic {record.topic} ({error.str()})")
+
+
 class LastingProducer:
     """A producer whose queue outlives its client: what Kafka has not confirmed is kept here, in order, until it has.
 
     A client that is refused for its credentials, or met a fatal error, is replaced, and the new one is given the queue. Where the topic is
     refused (a right was taken away, the topic is gone), the queue is held and offered again, ever less often up to each 10 s.
 
-    The queue has no bound of its own. Records in flight when a client is replaced may reach their topic twice.
+    A queue that is full gives up its oldest records. Records in flight when a client is replaced may reach their topic twice.
 
     :param settings: of the producer, unless its properties say otherwise.
-    :param reported: called for each record once Kafka has it, or with the error when it will never take it.
+    :param reported: called for each record once Kafka has it, or with the error when it will never have it; by default that is told.
+    :param most: how many records it keeps.
     """
 
     def __init__(
@@ -185,15 +206,17 @@ class LastingProducer:
         credentials: Credentials,
         settings: Mapping[str, Any],
         *,
-        reported: Callable[[Queued, KafkaError | None], None] = lambda _record, _error: None,
+        reported: Callable[[Queued, KafkaError | None], None] | None = None,
         on_error: Callable[[KafkaError], None] = lambda _error: None,
+        most: int = _MOST,
     ) -> None:
         self.partitions = 1  #: for records to every partition
         self.credentials = credentials
         self.held: KafkaError | None = None  #: why the topic does not take the records; None while it does
         self.lock = threading.RLock()  #: held while the queue changes; a user's own lock, too, so that there is one order
         self._settings = dict(settings)
-        self._on_reported = reported
+        self._on_reported = reported or _LossNotice(credentials.tell)
+        self._most = most
         self._on_error = on_error
         self._queue: dict[int, Queued] = {}
         self._waiting: deque[int] = deque()  # those of the queue that the client does not have
@@ -233,6 +256,8 @@ class LastingProducer:
     def produce(self, record: Queued) -> None:
         """Queue a record."""
         with self.lock:
+            if len(self._queue) >= self._most:
+                self._give_up_oldest()
             number = self._number
             self._number += 1
             self._queue[number] = record
@@ -314,10 +339,14 @@ class LastingProducer:
 
     def _reported(self, age: int, number: int, error: KafkaError | None, _message: Any = None) -> None:
         with self.lock:
-            record = self._queue.get(number)
-            if record is None or age != self._age:
+            if age != self._age:
                 return  # of a client that was replaced: the record is on its way again
             self._copies[number] -= 1
+            record = self._queue.get(number)
+            if record is None:  # it was given up
+                if not self._copies[number]:
+                    del self._copies[number]
+                return
             if error is not None and error.code() not in _NEVER_TAKEN:
                 self._returned.add(number)
                 self.held = error
@@ -332,6 +361,14 @@ class LastingProducer:
                 if not self._returned:
                     self.held, self._hold_s = None, _HOLD_S
             self._on_reported(record, error)
+
+    def _give_up_oldest(self) -> None:
+        number, record = next(iter(self._queue.items()))
+        del self._queue[number]
+        self._returned.discard(number)
+        if self._waiting and self._waiting[0] == number:
+            self._waiting.popleft()
+        self._on_reported(record, KafkaError(KafkaError._QUEUE_FULL))  # noqa: SLF001
 
     def _offer(self) -> None:
         """Give the client what it does not have, once it has reported all that it could not deliver."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -362,8 +363,6 @@ def tapping(secured, tmp_path, *arguments: str, user: str, password: str = "p"):
 
 def passes(tap) -> bool:
     """Whether a client gets through to its broker."""
-    import socket
-
     host, _, port = tap.address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), 5) as client:
@@ -418,6 +417,30 @@ def test_create_topic_without_create_on_a_topic_that_exists_goes_on_and_says_how
         assert f"it has {PARTITIONS} partitions, not 4" in line
         assert "its retention.ms is 604800000, not 259200000" in line
         assert "--command-config admin.properties" in line
+
+
+def test_record_without_the_right_to_read_says_user_and_remedy(secured, topic, tmp_path):
+    secured.password("recorder", "p")
+    secured.grant("recorder", topic, AclOperation.DESCRIBE)
+    secured.grant("recorder", "rebalance-monitor-record", AclOperation.DESCRIBE, kind=ResourceType.GROUP)
+    sink = KafkaSink({"bootstrap.servers": secured.broker.internal}, topic=topic)
+    Writer(sink).write(10)
+    assert sink.close(WAIT_S) == 0
+    file = tmp_path / "consumer.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in secured.with_password("recorder", "p").items()))
+    command = [*TAP[:-1], "record", "--bootstrap-server", secured.addresses["SCRAM"], "--consumer-config", str(file)]
+    with secured.reachable("SCRAM"):
+        done = subprocess.run(
+            [*command, "--from-topic", topic, str(tmp_path / "records")],
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
+        )
+    assert done.returncode == 2
+    (said,) = done.stderr.splitlines()
+    assert "user recorder may not read it; grant the right: `kafka-acls.sh" in said
+    assert f"--command-config admin.properties --add --allow-principal 'User:recorder' --operation Read --topic {topic}`" in said
 
 
 def test_a_mirror_topic_that_was_deleted_does_not_come_back_by_itself(secured, topic):
