@@ -11,15 +11,37 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kafka.admin import MemberToRemove
 from kafka.errors import KafkaError
 
+from coordinator_model.findings import Blame, Finding
 from tests.real.lab.cluster import Site
 from tests.real.lab.fleet import Fleet, Make, Membership
 
 MOST_MEMBERS = 11  # processes that two cores can carry beside the brokers
 MOST_PARTITIONS = 8
+SESSION_S = 6.0  # of the fleet's clients
+OUTAGE_S = 1.5 * SESSION_S
+SETTLED_S = 15.0  # who has lived for so long is a member, and nothing is left of an earlier process of the same name
+AFTERMATH_S = 2 * SESSION_S  # so long after an outage it may still be held against somebody
+
+
+class Outage(NamedTuple):
+    """A time in which groups had no coordinator, until all is settled again, and who lived through it; wall clock, microseconds."""
+
+    from_us: int
+    to_us: int
+    client_ids: frozenset[str]
+
+    def acquits(self, finding: Finding) -> bool:
+        """Whether it wrongly blames somebody who lived through this for what happened meanwhile."""
+        return (
+            finding.blame is Blame.CLIENT
+            and finding.client_id in self.client_ids
+            and self.from_us <= finding.opened_at_us <= self.to_us
+        )
 
 
 class Chaos:
@@ -31,6 +53,7 @@ class Chaos:
     def __init__(self, site: Site, fleet: Fleet, seed: int, partitions: dict[str, int], say: Callable[[str], None]) -> None:
         self.rng = random.Random(seed)
         self.acts: Counter[str] = Counter()
+        self.outages: list[Outage] = []
         self._site = site
         self._fleet = fleet
         self._partitions = dict(partitions)
@@ -49,6 +72,7 @@ class Chaos:
             (2, self._delete_group),
             (1, self._remove_static),
             (2, self._restart_broker),
+            (1, self._lose_coordinator),
             *([(3, self._move_coordinators)] if len(site.brokers) > 1 else []),
         ]
 
@@ -213,6 +237,22 @@ class Chaos:
             self._say(f"kill broker {broker.node_id}, which coordinates {make.name}, and start it again")
             broker.kill()
         broker.start()
+        return True
+
+    def _lose_coordinator(self) -> bool:
+        """A broker is down for longer than a session; in a cluster the controller takes longer too to miss one that was killed."""
+        self._undo_due(float("inf"))  # who is suspended now would not live through it
+        lived = self._awake()
+        time.sleep(max(0.0, max(member.since for member in lived) + SETTLED_S - time.monotonic()))
+        make: Make = self.rng.choice(self._fleet.makes)
+        broker = self._site.brokers[self._site.coordinator_of(make.name)]
+        self._say(f"kill broker {broker.node_id}, which coordinates {make.name}, and start it again after {OUTAGE_S:.0f} s")
+        from_us = time.time_ns() // 1_000
+        broker.kill()
+        time.sleep(OUTAGE_S)
+        broker.start()
+        time.sleep(AFTERMATH_S)
+        self.outages.append(Outage(from_us, time.time_ns() // 1_000, frozenset(member.client.client_id for member in lived)))
         return True
 
     def _move_coordinators(self) -> bool:

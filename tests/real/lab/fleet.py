@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -64,6 +65,7 @@ class Membership:
     client: Client
     child: Child
     suspended: bool = False
+    since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)

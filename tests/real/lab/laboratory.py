@@ -13,7 +13,7 @@ from coordinator_model.findings import Finding, Severity
 from coordinator_model.settings import Settings
 from streaming.demo.processes import Processes
 from tests.real.lab import releases
-from tests.real.lab.chaos import Chaos
+from tests.real.lab.chaos import Chaos, Outage
 from tests.real.lab.client import Kind
 from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
 from tests.real.lab.crimes import CRIMES, Crime
@@ -119,7 +119,7 @@ def run(
             result.cases = try_all(site, monitor, lies, timed, crimes)
         result.acts, result.clients = chaos.acts, fleet.started
         timed("ending")
-    _sum_up(result, monitor)
+    _sum_up(result, monitor, chaos.outages)
     result.seconds = time.monotonic() - began
     return result
 
@@ -150,7 +150,7 @@ def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Say, least: int = 0)
     return comparison
 
 
-def _sum_up(result: Result, monitor: Monitor) -> None:
+def _sum_up(result: Result, monitor: Monitor, outages: Sequence[Outage]) -> None:
     result.frames, result.rebalances, result.restores = monitor.frames, monitor.rebalances, monitor.restores
     result.groups = len(monitor.groups)
     result.software = tuple(sorted(set(monitor.clients.values())))
@@ -161,7 +161,7 @@ def _sum_up(result: Result, monitor: Monitor) -> None:
             continue
         worst = max((said.finding.severity for said in states), key=lambda severity: severity.rank)
         result.findings.setdefault(worst, Counter())[f"{last.rule} {last.name}"] += 1
-        if worst.rank >= Severity.ERROR.rank:
+        if worst.rank >= Severity.ERROR.rank or any(outage.acquits(last) for outage in outages):
             result.false_alarms.append(next(said.finding for said in states if said.finding.severity is worst))
     live = [said.finding for said in monitor.said]
     again = replayed(result.recording, SETTINGS)
