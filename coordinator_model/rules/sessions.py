@@ -196,7 +196,7 @@ def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
 
 def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
-    if member.leaving or _all_disconnected(group):
+    if member.leaving or _all_disconnected(group) or _goes_on_as_another(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
     return Breach(
@@ -207,6 +207,15 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
         admission(member),
         generation=member.joined,
         **about(member),
+    )
+
+
+def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
+    """Whether its client lives and has joined under another id: librdkafka does so when no coordinator answered it for a session."""
+    return any(
+        other.actor.connection == member.actor.connection and other.last_frame_us > member.last_frame_us
+        for other in group.members.values()
+        if other is not member
     )
 
 
@@ -369,7 +378,8 @@ T_04 = FrameRule(
     expected="A heartbeat within the session timeout, or a LeaveGroup.",
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
     false_alarms="A client that moved to a path that is not captured. "
-    "It rests while the members have no coordinator (C-14). A static member lawfully goes silent when it restarts.",
+    "It rests while the members have no coordinator (C-14), and where the client goes on under another id. "
+    "A static member lawfully goes silent when it restarts.",
     folds_under=("R-05",),
     checks={FellSilent: _silent_death},
     over=_heard_or_replaced,

@@ -762,6 +762,25 @@ def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
     assert found == TROUBLED.findings
 
 
+def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_when_no_coordinator_answered(talk: Conversation) -> None:
+    """So librdkafka does after a session without an answer, and joins on the same connection: it lives."""
+    a, b = settled(talk)
+    talk.find_coordinator(b)
+    given_up, b.member_id = b.member_id, ""
+    talk.hand_out_id(b)
+    assert b.member_id != given_up
+    asked = [talk.ask_join(b)]
+    talk.wait(500)
+    talk.heartbeat(a, 27)
+    asked.append(talk.ask_join(a))
+    talk.wait(9_500)
+    for one in asked:
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.sync_all([a, b], leader=a)
+    live(talk, [a, b], 20)
+    assert talk.rules() == []
+
+
 # ---------------------------------------------------------------------------------------------------- T-09
 
 
