@@ -269,7 +269,13 @@ class Coordination:
             group.changed = group.cold_changed = True
 
     def _searched(self, group: ClassicGroup, exchange: Exchange, lost: LostCoordinator) -> None:
-        """A client of the group asks who its coordinator is, after all members lost theirs."""
+        """A client of the group asks who its coordinator is, after all members lost theirs.
+
+        One that lives asks within a second or two. Where nobody did so for half a session, the processes themselves were gone, and who
+        asks then has been started again.
+        """
+        if not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500:
+            return
         client = exchange.actor.client_id, host_of(exchange.actor.address)
         members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)
         known = {(actor.client_id, host_of(actor.address)) for actor in members}

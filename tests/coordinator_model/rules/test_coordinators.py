@@ -1129,6 +1129,27 @@ def test_C_14_notes_that_a_broker_or_all_clients_are_gone(talk: Conversation) ->
     assert "that broker is gone, or all of them are" in finding.summary
 
 
+def test_C_14_is_quiet_about_consumers_that_were_killed_and_started_again(talk: Conversation) -> None:
+    """With 8 s between, it said of a group of one that it had had no coordinator for 14 s."""
+    one = talk.client("a")
+    talk.round([one], 3)
+    talk.wait(1_000)
+    talk.heartbeat(one)
+    talk.close(one)
+    talk.wait(8_000)
+    again = talk.client("a")
+    talk.find_coordinator(again)
+    talk.hand_out_id(again)
+    asked = talk.ask_join(again)
+    talk.wait(3_000)
+    talk.joined(asked, generation=4, leader=again, roster=[again])
+    talk.sync_all([again])
+    for _ in range(20):
+        talk.wait(1_000)
+        talk.heartbeat(again)
+    assert talk.rules() == ["T-09", "T-04"]
+
+
 def test_C_14_takes_no_notice_of_members_that_left(talk: Conversation) -> None:
     clients = [talk.client(name) for name in "ab"]
     talk.round(clients, 3)
