@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,8 +15,15 @@ INPUTS = ("requirements.lock", "pyproject.toml", "deploy/ivy.xml", "deploy/setup
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
+def run(command, folder):
+    """As from a shell: make hands what it was called with down to what it runs, these tests too."""
+    return subprocess.run(command, cwd=folder, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+
+
 def said(command, folder):
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    done = run(command, folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def python(folder, version):
@@ -52,7 +60,7 @@ def test_another_python_than_before_makes_the_environment_anew(checkout, tmp_pat
 
 
 def test_a_python_that_is_none_is_named(checkout):
-    done = subprocess.run(["make", "setup", "PYTHON=python2.7"], cwd=checkout, capture_output=True, text=True, check=False)
+    done = run(["make", "setup", "PYTHON=python2.7"], checkout)
     assert done.returncode != 0
     assert "PYTHON names python2.7, which is no Python 3.11 or newer." in done.stderr
 
