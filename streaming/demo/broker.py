@@ -319,7 +319,9 @@ class Broker:
 
     def _last_words(self, lines: int = 12) -> str:
         try:
-            last = self.log.read_text(errors="replace").splitlines()[-lines:]
+            logged = self.log.read_text(errors="replace").splitlines()
+            # Java 24 and newer warn of deprecated methods, at the very end and of nothing that ended the broker.
+            last = [line for line in logged if not line.startswith("WARNING: ")][-lines:]
         except OSError:
             last = []
         return ":\n" + "\n".join(last) if last else f"; it logged nothing to {self.log}"
