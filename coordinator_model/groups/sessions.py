@@ -51,6 +51,9 @@ class Left(NamedTuple):
     generation: int | None
     held_us: int  #: since it joined last
     frame: Evidence
+    waiting: int = 0  #: others whose JoinGroup the coordinator held then
+    waiting_since_us: int = 0
+    at_us: int = 0
 
 
 class ThinMargin(NamedTuple):
@@ -190,7 +193,9 @@ class Sessions:
             elif not reason and member is not None and member.present and member.leaving and member.rebalance_timeout_ms:
                 held_us = exchange.inv_us - member.joined_us
                 if held_us >= member.rebalance_timeout_ms * 1_000:
-                    left = Left(exchange.actor, id_, member.instance_id, member.joined, held_us, request_evidence(exchange))
+                    frame = request_evidence(exchange)
+                    joined, waiting = member.joined, held_joins(group)
+                    left = Left(exchange.actor, id_, member.instance_id, joined, held_us, frame, *waiting, exchange.inv_us)
                     self.left = dict([*self.left.items(), (exchange.actor.connection, left)][-LEFT_KEPT:])
         return happenings
 
@@ -206,6 +211,12 @@ def hung_up_since(group: ClassicGroup, member: Member) -> int | None:
     if not member.hung_up_us or member.hung_up_us < member.last_frame_us or member.actor.connection in group.lines:
         return None
     return None if member.leaving or member.gone == "left" else member.hung_up_us
+
+
+def held_joins(group: ClassicGroup) -> tuple[int, int]:
+    """How many JoinGroups the coordinator holds just now, and since when it has held the oldest; (0, 0) if it holds none."""
+    since_us = [one.effective_us for one in group.waiting_joins() if one.effective_us >= 0 and not one.queued_behind]
+    return len(since_us), min(since_us, default=0)
 
 
 def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:

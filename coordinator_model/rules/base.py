@@ -125,6 +125,15 @@ def seconds(us: int) -> str:
     return f"{us / 1_000_000:.1f} s"
 
 
+def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
+    """``3 others wait for it since T, 42.0 s``, of how many and since when."""
+    count, since_us = waiting
+    if not count:
+        return "nobody waits for it"
+    others = "1 other waits" if count == 1 else f"{count} others wait"
+    return f"{others} for it since {iso_utc(since_us)}, {seconds(max(0, now_us - since_us))}"
+
+
 def about(member: Member) -> dict[str, Any]:
     """The fields of a breach that name a member."""
     return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}

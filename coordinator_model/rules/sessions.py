@@ -25,10 +25,23 @@ from coordinator_model.groups.sessions import (
     Survived,
     ThinMargin,
     Throttled,
+    held_joins,
     hung_up_since,
 )
 from coordinator_model.groups.words import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.base import (
+    Breach,
+    Due,
+    FrameRule,
+    TimerRule,
+    a_or_an,
+    about,
+    admission,
+    kept_waiting,
+    seconds,
+    who,
+    whom,
+)
 from coordinator_model.wire import API_NAMES
 
 RECONNECT_US = 2_000_000
@@ -232,7 +245,7 @@ def _says_poll_timeout(group: ClassicGroup, timeout: PollTimeout) -> Breach:
     return Breach(
         timeout.member_id,
         f"Member {timeout.member_id} {whom(exchange.actor)} left group {group.name} because its application did not poll in time; "
-        f"it gives the reason {timeout.reason!r}.",
+        f"it gives the reason {timeout.reason!r}; {kept_waiting(held_joins(group), exchange.inv_us)}.",
         f"LeaveGroup with the reason {timeout.reason!r}",
         (request_evidence(exchange),),
         actor=exchange.actor,
@@ -247,7 +260,8 @@ def _came_back(group: ClassicGroup, back: CameBack) -> Breach:
     return Breach(
         left.member_id,
         f"Member {left.member_id} {whom(left.actor)} left group {group.name} {seconds(left.held_us)} after it joined and joins again on "
-        f"the same connection: its application most likely polled too rarely.",
+        f"the same connection: its application most likely polled too rarely; when it left, "
+        f"{kept_waiting((left.waiting, left.waiting_since_us), left.at_us)}.",
         "LeaveGroup later than its rebalance timeout after its last join, then JoinGroup without an id on the same connection",
         (left.frame, request_evidence(back.exchange)),
         actor=left.actor,

@@ -41,6 +41,7 @@ class Awaited(NamedTuple):
     actor: Actor | None = None
     member_id: str | None = None
     instance_id: str | None = None
+    certainty: Certainty | None = None  #: where it differs from the rule's own
 
 
 def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
@@ -92,19 +93,26 @@ def _outcome(group: ClassicGroup, member: Member) -> str:
         return f"which heartbeats and does not rejoin, though it was told to since {iso_utc(member.rejoin_asked_us)}"
     if member.last_frame:
         return f"which has not rejoined; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}"
-    return "which has not rejoined and was never seen"
+    return "of which no frame was captured"
 
 
-def _awaited_to_join(group: ClassicGroup, missing: list[Member]) -> Awaited:
+def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member]) -> Awaited:
     if missing:
+        missing = sorted(missing, key=lambda member: not member.last_frame)  # stable: those who were seen first
         names = "; ".join(f"{who(member)}, {_outcome(group, member)}" for member in missing[:_NAMED])
         more = f"; and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         first = missing[0]
-        return Awaited(names + more, Blame.CLIENT, first.actor, first.id, first.instance_id)
-    if group.issued:
-        id_, issued = next(iter(group.issued.items()))
+        certainty = None if all(member.last_frame for member in missing) else Certainty.HEURISTIC  # they may be at work
+        return Awaited(names + more, Blame.CLIENT, first.actor, first.id, first.instance_id, certainty)
+    asked = {waiting.member_id for waiting in group.waiting_joins()}
+    unused = [(id_, issued) for id_, issued in group.issued.items() if id_ not in asked]
+    if unused and any(one.had_some for one in idle):
+        id_, issued = unused[0]
         words = f"{id_}, an id that was handed to {whom(issued.actor)} at {iso_utc(issued.issued_us)} and not used"
         return Awaited(words, Blame.CLIENT, issued.actor, id_)
+    if not any(one.had_some for one in idle):
+        words = "the end of the join phase, which began in an empty group and lasts longer while members come"
+        return Awaited(f"{words} (group.initial.rebalance.delay.ms)", Blame.CONFIG)
     return Awaited("the coordinator: every known member has asked to join, and it does not end the join phase", Blame.BROKER)
 
 
@@ -133,7 +141,7 @@ def _stands_still(group: ClassicGroup) -> Iterator[Due]:
         working = sum(1 for member in missing if _connected(group, member))
         if working and (working > len(idle) or not any(one.had_some for one in idle)):
             return  # most of the group may still be at work
-        awaited = _awaited_to_join(group, missing)
+        awaited = _awaited_to_join(group, idle, missing)
     else:
         idle = _idle_in_sync_phase(group)
         if not idle:
@@ -151,6 +159,7 @@ def _stands_still(group: ClassicGroup) -> Iterator[Due]:
             (min(idle, key=lambda one: one.since_us).frame,),
             generation=group.generation,
             blame=awaited.blame,
+            certainty=awaited.certainty,
             actor=awaited.actor,
             member_id=awaited.member_id,
             instance_id=awaited.instance_id,
@@ -176,7 +185,7 @@ R_18 = TimerRule(
     action="Act on who is named. One that died costs its session timeout: find out why it died, let it leave on shutdown, or shorten "
     "session.timeout.ms. One that heartbeats and does not rejoin needs a thread dump of its poll loop.",
     false_alarms="Cooperative consumers that keep partitions while they wait, and groups of other types than consumers, are not judged; "
-    "nor is a group whose member list is not known. A long group.initial.rebalance.delay.ms.",
+    "nor is a group whose member list is not known. Only heuristic if one that is waited for was never seen.",
     folds_under=("C-04", "C-05", "C-13", "G-12"),
     due=_stands_still,
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status, iso_utc
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.test_rules import live, settled
@@ -501,6 +501,24 @@ def test_T_05_quotes_the_reason_of_a_client_that_polled_too_rarely(talk: Convers
     assert finding.certainty is Certainty.CERTAIN
     assert finding.member_id == b.member_id
     assert "consumer poll timeout has expired." in finding.summary
+    assert finding.summary.endswith("; nobody waits for it.")
+
+
+@pytest.mark.parametrize("reason", ["consumer poll timeout has expired.", None])
+def test_T_05_tells_how_many_waited_for_it_and_since_when(talk: Conversation, reason: str | None) -> None:
+    """The others had stood still for 22 s, and nothing said so."""
+    a, b, c = settled(talk, ("a", "b", "c"))
+    live(talk, [a, b, c], 2)
+    waiting_us = talk.now_us
+    talk.ask_join(a)
+    talk.ask_join(c)
+    silence(talk, [b], 22_000)
+    talk.leave(b, reason=reason)
+    b.member_id = ""
+    talk.hand_out_id(b, "b-2")
+    talk.settle()
+    summary = talk.the("T-05").summary
+    assert f"2 others wait for it since {iso_utc(waiting_us)}, 22.0 s." in summary
 
 
 def test_T_05_names_a_member_that_it_does_not_know(talk: Conversation) -> None:

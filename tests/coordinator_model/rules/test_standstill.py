@@ -105,6 +105,32 @@ def test_R_18_names_the_coordinator_when_everybody_has_asked(talk: Conversation)
     assert "every known member has asked to join" in finding.summary
 
 
+def test_R_18_blames_no_broker_for_a_join_phase_that_members_prolong_by_coming(talk: Conversation) -> None:
+    """The initial delay of a group that was empty begins again with each member that comes."""
+    for client in patient(talk, "a", "b"):
+        talk.leave(client)
+        talk.close(client)
+    for number in range(11):
+        replacement(talk, f"new-{number}")
+        talk.wait(2_000)
+    finding = talk.the("R-18")
+    assert (finding.blame, finding.member_id) == (Blame.CONFIG, None)
+    assert "began in an empty group and lasts longer while members come" in finding.summary
+
+
+def test_R_18_is_heuristic_where_one_that_is_waited_for_was_never_seen(talk: Conversation) -> None:
+    a, unseen = talk.client("a"), talk.client("unseen")
+    unseen.member_id = "unseen-1"
+    talk.hand_out_id(a)
+    talk.joined(talk.ask_join(a, **PATIENT), generation=3, leader=a, roster=[a, unseen])
+    talk.sync_all([a])
+    talk.ask_join(a, **PATIENT)
+    talk.wait(21_000)
+    finding = talk.the("R-18")
+    assert finding.certainty is Certainty.HEURISTIC
+    assert "unseen-1 (client without a client id), of which no frame was captured" in finding.summary
+
+
 def test_R_18_names_an_id_that_nobody_uses(talk: Conversation) -> None:
     clients = patient(talk, "a", "b")
     ghost = talk.client("ghost")
