@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from coordinator_model.codes import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
-from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.findings import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.classic import ClassicGroup
 from coordinator_model.groups.facts import Exchange, IssuedId, Member, Orphan, Round
 from coordinator_model.groups.happenings import Refused, ToldToRejoin
+from coordinator_model.groups.sessions import held_joins
 from coordinator_model.groups.timeline import NotRecovered
 from coordinator_model.groups.words import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.wire import API_NAMES
 
@@ -214,7 +215,8 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
             others = len(newest.roster) - 1 if newest.roster is not None else parked
             summary = (
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
-                f"{others} other {_plural(others, 'member')} wait{'s' if others == 1 else ''} for its SyncGroup"
+                f"{others} other {_plural(others, 'member')} wait{'s' if others == 1 else ''} for its SyncGroup since "
+                f"{iso_utc(newest.proven_us)}"
             )
             yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
 
@@ -298,7 +300,7 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
         return None
     patience = _patience(group)
     waited_us = now_us - member.rejoin_asked_us
-    others = sum(1 for _ in group.waiting_joins())
+    waiting = kept_waiting(held_joins(group), now_us)
     if member.instance_id is None:
         outcome = "then drops it"
     else:
@@ -307,8 +309,7 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
     return Breach(
         member.id,
         f"{who(member)} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago, "
-        f"{others} {_plural(others, 'other')} wait{'s' if others == 1 else ''} for it; the coordinator waits for up to "
-        f"{seconds(patience.us)}, {_source(patience)}, and {outcome}.",
+        f"{waiting}; the coordinator waits for up to {seconds(patience.us)}, {_source(patience)}, and {outcome}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=told.exchange.generation,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.findings import Blame, Certainty, Severity, Status, iso_utc
 from coordinator_model.rules.rebalances import processed_since
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
@@ -179,6 +179,24 @@ def test_R_03_names_a_follower_although_the_leader_hangs_too(talk: Conversation)
     talk.join_all([a, b], 3)
     live(talk, [a, b], 12)
     assert {talk.the("R-02").client_id, talk.the("R-03").client_id} == {"a", "b"}
+
+
+def test_R_02_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
+    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
+    talk.join_all([a, b, c], 3)
+    first_us = talk.now_us - 2_000  # the first of three was answered
+    live(talk, [a, b, c], 12)
+    assert f"members wait for its SyncGroup since {iso_utc(first_us)} (" in talk.the("R-02").summary
+
+
+def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
+    """It told of the member alone, and not that the others had stood still for 11 s."""
+    a, b, c = settled(talk, ("a", "b", "c"))
+    waiting_us = talk.now_us
+    talk.ask_join(a)
+    talk.ask_join(c)
+    told_to_rejoin(talk, b, 13)
+    assert f"2 others wait for it since {iso_utc(waiting_us)}, 11." in talk.the("R-08").summary
 
 
 # ---------------------------------------------------------------------------------------------------- R-04
