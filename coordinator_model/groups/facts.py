@@ -203,8 +203,8 @@ class Round:
     leader_synced_us: int | None = None
     sync_done_us: int | None = None  #: first SyncGroup success: from then on the generation is written, and survives a failover
     idle: tuple[str, ...] = ()  #: member ids whom its leader gave no partition
-    told: tuple[str, ...] = ()  #: member ids whose Heartbeat at this generation was answered REBALANCE_IN_PROGRESS: it has ended
     unsettled_us: int = 0  #: when a frame, or a session's end, first showed that another join phase may have begun; 0 if none did
+    told: tuple[str, ...] = ()  #: member ids whose Heartbeat at this generation was answered REBALANCE_IN_PROGRESS: it has ended
 
 
 @dataclass(slots=True)
