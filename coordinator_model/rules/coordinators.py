@@ -305,6 +305,9 @@ def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
     )
 
 
+_SESSIONS_TO_COME_BACK = 2  # a client that took a new member id waits until the session of its old one has ended
+
+
 def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
     lost = group.coordination.lost
     if lost is None or not (lost.searching or (len(lost.members) > 1 and not lost.returned_us)):
@@ -312,7 +315,7 @@ def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
     told_us = lost.since_us + lost.session_ms * 500
     if not lost.returned_us:
         yield Due(told_us, "", Severity.WARNING if lost.searching else Severity.INFO, lambda: _lost_coordinator(group, lost))
-    elif lost.returned_us > told_us and group.last_record_us < lost.returned_us + lost.session_ms * 1_000:
+    elif lost.returned_us > told_us and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000:
         # One microsecond later for each member: that it came back is another occurrence, and updates the text.
         due_us = lost.returned_us + len(_came_back(group, lost))
         yield Due(due_us, "", Severity.WARNING, lambda: _returned_coordinator(group, lost))
@@ -357,11 +360,12 @@ def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
 
 def _returned_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
     back = len(_came_back(group, lost))
+    broker = group.broker if back else "a broker"  # it is known which one from the first that is back
     return Breach(
         "",
         f"Group {group.name} had no coordinator for {seconds(lost.returned_us - lost.since_us)} after it lost {lost.broker}; "
-        f"{group.broker} answers now, and {back} of its {_count(len(lost.members), 'member')} {'is' if back == 1 else 'are'} back.",
-        f"{group.broker} accepted a request {seconds(lost.returned_us - lost.since_us)} after all connections to {lost.broker} had ended",
+        f"{broker} answers now, and {back} of its {_count(len(lost.members), 'member')} {'is' if back == 1 else 'are'} back.",
+        f"{broker} accepted a request {seconds(lost.returned_us - lost.since_us)} after all connections to {lost.broker} had ended",
         lost.frames,
         generation=group.generation,
     )

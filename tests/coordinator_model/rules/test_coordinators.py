@@ -1129,6 +1129,19 @@ def test_C_14_notes_that_a_broker_or_all_clients_are_gone(talk: Conversation) ->
     assert "that broker is gone, or all of them are" in finding.summary
 
 
+def test_C_14_counts_a_member_that_comes_back_after_a_session(talk: Conversation) -> None:
+    """It said "2 of its 3 members are back" where the third, of librdkafka, had taken a new id and waited until its old one was evicted."""
+    clients = lost(talk)
+    searching(talk, clients, 15)
+    again = [client.reconnected("2") for client in clients]
+    for number in range(30):
+        talk.wait(1_000)
+        for client in again if number > 10 else again[:2]:
+            talk.heartbeat(client)
+    assert talk.rules() == ["C-14"]
+    assert "2 answers now, and 3 of its 3 members are back" in talk.the("C-14").summary
+
+
 def test_C_14_is_quiet_about_consumers_that_were_killed_and_started_again(talk: Conversation) -> None:
     """With 8 s between, it said of a group of one that it had had no coordinator for 14 s."""
     one = talk.client("a")
