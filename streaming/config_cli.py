@@ -6,10 +6,11 @@ The trap: what is printed here ends up in tickets and chats. A secret is never s
 from __future__ import annotations
 
 import contextlib
+import enum
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -21,7 +22,8 @@ from rich.text import Text
 from streaming import checkpoint, config_keys, jvm
 from streaming.config import ConfigError, Loaded, MonitorConfig, read
 from streaming.sinks import reach
-from streaming.sinks.rights import inspect
+from streaming.sinks.needs import MONITOR, NOTIFY
+from streaming.sinks.rights import inspect, processes_of
 from streaming.sinks.topics import SetupError
 
 EXIT_OK: Final = 0
@@ -30,6 +32,13 @@ EXIT_UNUSABLE: Final = 2
 MASK: Final = "********"
 
 config = typer.Typer(help="Look at a configuration before it is used.", no_args_is_help=True)
+
+
+class Process(enum.StrEnum):
+    """Who uses a configuration file."""
+
+    MONITOR = MONITOR
+    NOTIFY = NOTIFY
 
 
 @config.callback()
@@ -44,6 +53,14 @@ def check(
     connect: Annotated[
         bool, typer.Option("--connect", help="Also ask Kafka: does it answer, are the topics there, may they be read and written?")
     ] = False,
+    process: Annotated[
+        list[Process] | None,
+        typer.Option(
+            "--for",
+            help="Whose rights to check; by default the monitor's, and those of `notify` where it has a receiver.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Check a configuration file, with the environment over it, and print what is in force and where it came from.
 
@@ -62,7 +79,7 @@ def check(
     _show(out, loaded)
     problems, warnings = _offline(loaded.config)
     if connect and not problems:
-        problems, more = _online(out, loaded.config)
+        problems, more = _online(out, loaded.config, process or processes_of(loaded.config))
         warnings += more
     _tell(errors, "warning", warnings)
     _tell(errors, "error", problems)
@@ -190,10 +207,10 @@ def _at(configuration: Any, path: config_keys.Path) -> Any:
     return configuration
 
 
-def _online(out: Console, configuration: MonitorConfig) -> tuple[list[str], list[str]]:
+def _online(out: Console, configuration: MonitorConfig, processes: Iterable[str]) -> tuple[list[str], list[str]]:
     """Problems and warnings that Kafka tells."""
     try:
-        reports = inspect(configuration)
+        reports = inspect(configuration, processes)
     except SetupError as error:
         return [str(error)], []
     out.print(Text(f"\nKafka at {configuration.kafka.bootstrap_servers}", "bold"))

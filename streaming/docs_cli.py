@@ -11,9 +11,15 @@ from typing import Annotated, Final
 import typer
 
 from coordinator_model.describe import rules_document, states_document
+from streaming.sinks.needs import rights_document, rights_script
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
-DOCUMENTS: Final = {"rules.md": rules_document, "group-states.md": states_document}
+DOCUMENTS: Final = {
+    "rules.md": rules_document,
+    "group-states.md": states_document,
+    "rights.md": rights_document,
+    "kafka-acls.sh": rights_script,
+}
 
 
 def main(
@@ -21,7 +27,7 @@ def main(
     folder: Annotated[Path, typer.Option(help="Where the documents are.", show_default=False)] = DOCS,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a document is not what the code makes.")] = False,
 ) -> None:
-    """Write docs/rules.md and docs/group-states.md from the code.
+    """Write docs/rules.md, docs/group-states.md, docs/rights.md and docs/kafka-acls.sh from the code.
 
     python -m streaming.docs_cli
 

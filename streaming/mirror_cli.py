@@ -31,6 +31,7 @@ from streaming.mirror.record_file import RecordFile
 from streaming.mirror.tap_cli import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
 from streaming.mirror.topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
 from streaming.replay_cli import STDIN, ReplayError, fail, progress_of, source_of, told_of_capture
+from streaming.sinks.clients import without_group
 from streaming.sinks.reach import NO_TOPIC_BY_ITSELF
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def record(
     console = Console(stderr=True, highlight=False)
     try:
         config = {**read_producer_config(consumer_config or []), "bootstrap.servers": bootstrap_server}
-        topic_partitions(config, from_topic)  # says it better than a consumer
+        topic_partitions(config, from_topic, operation="Read")  # says it better than a consumer
     except MirrorError as error:
         fail(MirrorError(str(error).replace("--producer-config", "--consumer-config")))
     try:
@@ -248,7 +249,7 @@ class _Recording:
             total = self._assign()
             with _record_progress(console, total) as advance:
                 while follow or self._ends:
-                    for message in self._consumer.consume(1_000, _POLL_S):
+                    for message in without_group(self._consumer.consume(1_000, _POLL_S)):
                         advance(self._take(message, target))
                     self._leave_finished()
         finally:

@@ -7,7 +7,7 @@ something that moves, so a difference means something only when it lasts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException
@@ -52,19 +52,43 @@ class Described(NamedTuple):
     members: frozenset[MemberIdentity]
 
 
-def describe_groups(client_config: Mapping[str, Any]) -> dict[str, Described]:
+class Answers(NamedTuple):
+    """What the brokers say of the groups."""
+
+    described: dict[str, Described]
+    hidden: frozenset[str]  #: those that this user may not describe
+
+
+def describe_groups(client_config: Mapping[str, Any], known: Iterable[str] = ()) -> Answers:
     """Every group of the brokers that is of a type which the model knows.
 
+    Kafka leaves out of its list what the user may not see. So each group that the monitor knows is asked for by its name.
+
     :param client_config: librdkafka properties, ``bootstrap.servers`` among them.
+    :param known: groups to ask for although they are not listed.
     :raises confluent_kafka.KafkaException: when the brokers cannot be reached or refuse.
     """
     admin = AdminClient(dict(client_config), logger=SILENT_LOGGER)
     listed = admin.list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S).result()
     if listed.errors:
         raise KafkaException(listed.errors[0])
-    names = [group.group_id for group in listed.valid if group.type in _TYPES]
-    asked = admin.describe_consumer_groups(names, request_timeout=REQUEST_TIMEOUT_S) if names else {}
-    return {name: _described(answer.result()) for name, answer in asked.items()}
+    names = {group.group_id for group in listed.valid if group.type in _TYPES}
+    others = set(known) - {group.group_id for group in listed.valid}
+    asked = admin.describe_consumer_groups(sorted(names | others), request_timeout=REQUEST_TIMEOUT_S) if names | others else {}
+    described, hidden = {}, set()
+    for name, answer in asked.items():
+        try:
+            group = answer.result()
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                hidden.add(name)
+            elif code != KafkaError.GROUP_ID_NOT_FOUND or name in names:
+                raise
+        else:
+            if name in names or group.state is not ConsumerGroupState.DEAD:
+                described[name] = _described(group)
+    return Answers(described, frozenset(hidden))
 
 
 def _described(group: Any) -> Described:

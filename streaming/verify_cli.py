@@ -21,8 +21,11 @@ from streaming.bounds import bounds_of
 from streaming.config import ConfigError, Topics, load
 from streaming.mirror.producer import MirrorError
 from streaming.mirror.tap_cli import read_producer_config
+from streaming.mirror.topic import not_readable
+from streaming.sinks.acls import REFUSED, grant_groups, user_of
+from streaming.sinks.clients import without_group
 from streaming.sinks.topics import SILENT_LOGGER
-from streaming.verify import MOVING, Described, describe_groups, differences, unknown_because
+from streaming.verify import MOVING, Answers, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,6 +54,7 @@ class Outcome:
     equal: list[str] = field(default_factory=list)
     different: dict[str, list[str]] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)  #: why the monitor cannot be held to it
+    hidden: list[str] = field(default_factory=list)  #: what this user may not describe
 
 
 def verify(
@@ -98,7 +102,7 @@ def verify(
     except (ConfigError, MirrorError, VerifyError) as error:
         _fail(str(error))
     except KafkaException as error:
-        _fail(f"Kafka on {bootstrap_server} cannot be asked: {error.args[0].str()}")
+        _fail(f"Kafka on {bootstrap_server} (the watched cluster) cannot be asked: {error.args[0].str()}")
     _show(outcome, Console(soft_wrap=True, highlight=False))
     raise typer.Exit(EXIT_DIFFERENT if outcome.different else EXIT_EQUAL)
 
@@ -116,6 +120,7 @@ class GroupsReader:
 
     def __init__(self, client_config: Mapping[str, Any], topic: str) -> None:
         self._topic = topic
+        self._config = dict(client_config)
         self._servers = client_config["bootstrap.servers"]
         self._newest: dict[str, dict[str, Any]] = {}
         self._consumer = Consumer(
@@ -129,7 +134,14 @@ class GroupsReader:
         )
 
     def __enter__(self) -> Self:
-        found = self._consumer.list_topics(self._topic, timeout=_REACH_S).topics[self._topic]
+        try:
+            found = self._consumer.list_topics(self._topic, timeout=_REACH_S).topics[self._topic]
+        except KafkaException as error:
+            self._consumer.close()
+            raise self._unreadable(error) from None
+        if found.error is not None and found.error.code() in REFUSED:
+            self._consumer.close()
+            raise self._unreadable(KafkaException(found.error))
         if found.error is not None or not found.partitions:
             self._consumer.close()
             raise VerifyError(
@@ -142,12 +154,21 @@ class GroupsReader:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
+    def _unreadable(self, error: KafkaException) -> VerifyError:
+        why = not_readable(self._config, self._topic, error.args[0])
+        return VerifyError(f"the groups topic {self._topic} on {self._servers} (the monitor's Kafka) cannot be read: {why}")
+
     def read(self) -> list[dict[str, Any]]:
         """The newest record of each group, read up to the end as it is now.
 
-        :raises VerifyError: when the end is not reached.
-        :raises KafkaException: when Kafka refuses.
+        :raises VerifyError: when the end is not reached, or Kafka refuses.
         """
+        try:
+            return self._read()
+        except KafkaException as error:
+            raise self._unreadable(error) from None
+
+    def _read(self) -> list[dict[str, Any]]:
         ends = {}
         for partition in self._partitions:
             first, end = bounds_of(self._consumer, TopicPartition(self._topic, partition), within_s=_REACH_S)
@@ -155,7 +176,7 @@ class GroupsReader:
                 ends[partition] = end
         deadline = time.monotonic() + _REACH_S
         while not self._is_at(ends):
-            for message in self._consumer.consume(_BATCH, timeout=0.1):
+            for message in without_group(self._consumer.consume(_BATCH, timeout=0.1)):
                 if message.error() is not None:
                     raise KafkaException(message.error())
                 key, value = (message.key() or b"").decode(), message.value()
@@ -181,7 +202,7 @@ def _compare_until_equal(
         known = _of_one_cluster(reader.read(), cluster)
         late = time.monotonic() > deadline
         try:
-            outcome = compare(known, describe_groups(watched), only)
+            outcome = compare(known, describe_groups(watched, _to_compare(known)), only)
         except KafkaException as error:
             if late or error.args[0].code() not in MOVING:
                 raise
@@ -190,7 +211,7 @@ def _compare_until_equal(
                 break
         time.sleep(_PAUSE_S)
     if not outcome.equal and not outcome.different:
-        raise VerifyError(_nothing_compared(outcome, only))
+        raise VerifyError(_nothing_compared(outcome, only, watched))
     return outcome
 
 
@@ -202,18 +223,25 @@ def _of_one_cluster(records: Iterable[dict[str, Any]], cluster: str | None) -> K
     return {record["group"]: record for record in records if cluster in {None, record["cluster"]}}
 
 
-def compare(known: Known, described: Mapping[str, Described], only: Iterable[str] = ()) -> Outcome:
+def _to_compare(known: Known) -> set[str]:
+    """The groups that the monitor says are there."""
+    return {name for name, record in known.items() if record["state"] not in _GONE and not unknown_because(record)}
+
+
+def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Outcome:
     """Hold both sides against each other, group by group.
 
     :param only: the groups that are asked for; all when empty.
     """
     wanted = set(only)
     outcome = Outcome()
-    alive = {name for name, record in known.items() if record["state"] not in _GONE and not unknown_because(record)}
+    described, alive = answers.described, _to_compare(known)
     for name in sorted((described.keys() | alive) & wanted if wanted else described.keys() | alive):
         because = unknown_because(known.get(name))
         if because is not None:
             outcome.unknown[name] = because
+        elif name in answers.hidden:
+            outcome.hidden.append(name)
         elif name not in described:
             outcome.different[name] = [f"the monitor says {known[name]['state']}, the brokers do not know it"]
         elif found := differences(known[name], described[name]):
@@ -223,7 +251,12 @@ def compare(known: Known, described: Mapping[str, Described], only: Iterable[str
     return outcome
 
 
-def _nothing_compared(outcome: Outcome, only: list[str]) -> str:
+def _nothing_compared(outcome: Outcome, only: list[str], watched: Mapping[str, Any]) -> str:
+    if outcome.hidden:
+        return (
+            f"user {user_of(watched)} is not allowed to see any of the {len(outcome.hidden)} groups on "
+            f"{watched['bootstrap.servers']} that the monitor knows; grant the right: {grant_groups(watched)}"
+        )
     if not outcome.unknown:
         return f"neither side knows {'group ' + ', '.join(only) if only else 'any group'}"
     name, because = next(iter(outcome.unknown.items()))
@@ -237,10 +270,15 @@ def _show(outcome: Outcome, console: Console) -> None:
             console.print(Text(f"  {difference}"))
     for name, because in outcome.unknown.items():
         console.print(Text.assemble((name, "yellow"), f" cannot be compared: {because}"))
+    for name in outcome.hidden:
+        console.print(
+            Text.assemble((name, "yellow"), " cannot be compared: not allowed to see it (the right to Describe the group)")
+        )
     counts = (
         (len(outcome.equal), "equal"),
         (len(outcome.different), "different"),
         (len(outcome.unknown), "not known to the monitor"),
+        (len(outcome.hidden), "not allowed to see"),
     )
     console.print(", ".join(f"{count} {what}" for count, what in counts if count))
 

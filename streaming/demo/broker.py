@@ -339,6 +339,7 @@ class Cluster:
         size: int = 3,
         *,
         advertised: Sequence[Mapping[str, str]] | None = None,
+        listeners: Mapping[str, str] | None = None,
         properties: Mapping[str, str | int] | None = None,
         offsets_partitions: int = 4,
         initial_rebalance_delay_ms: int = 0,
@@ -349,6 +350,7 @@ class Cluster:
             Broker(
                 node_id=node_id,
                 advertised=advertised[node_id - 1] if advertised else None,
+                listeners=listeners,
                 properties=properties,
                 offsets_partitions=offsets_partitions,
                 initial_rebalance_delay_ms=initial_rebalance_delay_ms,

@@ -100,10 +100,10 @@ class Feed:
         with contextlib.suppress(KafkaException):  # Kafka is away: the next round tries again
             found = set()
             for topic in self._kinds:
-                listed = consumer.client.list_topics(topic, timeout=self._config.kafka.reach_timeout_s).topics[topic]
-                if not listed.partitions:
-                    return  # it is not known there yet
-                found |= {(topic, partition) for partition in listed.partitions}
+                partitions = consumer.partitions_of(topic, self._config.kafka.reach_timeout_s)
+                if not partitions:
+                    return  # it is not known there yet, or refused, which the consumer tells
+                found |= {(topic, partition) for partition in partitions}
             consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in found])
             self._to_read = found
 

@@ -150,9 +150,10 @@ def _cannot_create(config: Mapping[str, Any], topic: str, error: KafkaException)
     )
 
 
-def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float = 10.0) -> int:
+def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float = 10.0, operation: str = "Write") -> int:
     """How many partitions the mirror topic has.
 
+    :param operation: what it is to be used for: the right to do that is the right to see it.
     :raises MirrorError: when the cluster does not answer, has no such topic, or does not show it to this user.
     """
     admin = _reached(config, timeout_s)
@@ -163,7 +164,7 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
     if found.error is not None and found.error.code() in REFUSED:
         raise MirrorError(
             f"user {user_of(config)} may not see topic {topic!r} on {servers_of(config)}, or it does not exist; "
-            f"grant the right: {grant(config, 'Describe', topic)}"
+            f"grant the right: {grant(config, operation, topic)}"
         )
     if found.error is not None or not found.partitions:
         raise MirrorError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
 from streaming.bounds import bounds_of
+from streaming.mirror.topic import not_readable
 from streaming.sinks.clients import Credentials, LastingConsumer
 from streaming.sinks.topics import SetupError
 
@@ -77,13 +78,18 @@ class Feed:
         :raises SetupError: when that cannot be found out.
         """
         try:
-            for place in self._found():
+            places = self._found()
+        except KafkaException as error:
+            raise SetupError(f"cannot read the topics {', '.join(self._topics)}: {error.args[0].str()}") from None
+        try:
+            for place in places:
                 first, end = bounds_of(self._consumer.client, place, self._kafka.reach_timeout_s)
                 self.ends[place.topic, place.partition] = end
                 self._next[place.topic, place.partition] = first
             self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in self.ends])
         except KafkaException as error:
-            raise SetupError(f"cannot read the topics {', '.join(self._topics)}: {error.args[0].str()}") from None
+            why = not_readable(self._kafka.for_librdkafka(), place.topic, error.args[0])
+            raise SetupError(f"cannot read the topic {place.topic}: {why}") from None
 
     def history(self) -> Iterator[Record]:
         """What was there when we began.
@@ -107,7 +113,8 @@ class Feed:
         for message in self._consumer.consume(_BATCH, timeout_s):
             problem = message.error()
             if problem is not None:
-                self._say(problem.str())
+                if problem.code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:  # the consumer tells that, with the remedy
+                    self._say(problem.str())
                 continue
             kind, written_ms = message.timestamp()
             written_s = 0.0 if kind == TIMESTAMP_NOT_AVAILABLE else written_ms / 1000
@@ -148,7 +155,8 @@ class Feed:
         for topic in self._topics:
             found = self._consumer.client.list_topics(topic, timeout=self._kafka.reach_timeout_s).topics[topic]
             if found.error is not None:
-                raise SetupError(f"cannot read the topic {topic}: {found.error.str()}")
+                why = not_readable(self._kafka.for_librdkafka(), topic, found.error)
+                raise SetupError(f"cannot read the topic {topic}: {why}")
             places += [TopicPartition(topic, partition) for partition in found.partitions]
         return places
 

@@ -41,6 +41,14 @@ def grant(properties: Mapping[str, Any], operation: str, topic: str) -> str:
     )
 
 
+def grant_groups(config: Mapping[str, Any]) -> str:
+    """The command that lets this client see every consumer group."""
+    return (
+        f"`kafka-acls.sh --bootstrap-server {servers_of(config)}{command_config(config)} --add "
+        f"--allow-principal 'User:{user_of(config)}' --operation Describe --group '*'`"
+    )
+
+
 def command_config(properties: Mapping[str, Any]) -> str:
     """The option of Kafka's scripts that names a file with the security settings, where there are any."""
     return (

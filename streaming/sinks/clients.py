@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from streaming.mirror.topic import not_readable
 from streaming.sinks.reach import NO_TOPIC_BY_ITSELF, SILENT_LOGGER, Trouble, explained, plain, trouble_of
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class Credentials:
             self._reason = explained(self._properties, trouble, plain(error.str()))
             servers = self._properties.get("bootstrap.servers")
             self.tell(f"{self._who} stands still: Kafka at {servers} refuses it ({self._reason}); its credentials are read again")
+
+    def tell_of(self, what: str, error: KafkaError, topic: str) -> None:
+        """Tell that Kafka refuses a topic to the client, which it accepts otherwise, with the right that is missing."""
+        self.tell(f"{self._who}: {what}: {not_readable(self._properties, topic, error)}")
 
     def accepted(self) -> None:
         """Something came through."""
@@ -432,6 +437,7 @@ class LastingConsumer:
         self._on_error = on_error
         self._settings = dict(settings)
         self._places: dict[tuple[str, int], int] = {}
+        self._said_refused: set[str | None] = set()
         self.client = self._built()  #: for questions about topics
 
     def assign(self, places: Iterable[TopicPartition]) -> None:
@@ -451,14 +457,31 @@ class LastingConsumer:
         """As :meth:`confluent_kafka.Consumer.consume`."""
         if self.credentials.changed():
             self._renew()
-        messages: list[Any] = self.client.consume(count, timeout_s)
+        messages = without_group(self.client.consume(count, timeout_s))
         for message in messages:
             if message.error() is None:
                 self._places[message.topic(), message.partition()] = message.offset() + 1
             elif message.error().code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+                self._say_refused(message.topic(), message.error())
                 continue
+            self._said_refused.discard(message.topic())
             self.credentials.accepted()
         return messages
+
+    def partitions_of(self, topic: str, timeout_s: float) -> list[int]:
+        """The topic's partitions; none while it does not exist or may not be seen, which is then told once.
+
+        :raises KafkaException: when Kafka does not answer.
+        """
+        found = self.client.list_topics(topic, timeout=timeout_s).topics[topic]
+        if found.error is not None:
+            self._say_refused(topic, found.error)
+        return sorted(found.partitions)
+
+    def _say_refused(self, topic: str | None, error: KafkaError) -> None:
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._said_refused:
+            self._said_refused.add(topic)
+            self.credentials.tell_of(f"topic {topic} cannot be read", error, topic or "")
 
     def close(self) -> None:
         self.client.close()
@@ -481,6 +504,19 @@ class LastingConsumer:
         old.close()
         self._assign()
         self.credentials.renewed()
+
+
+def without_group(messages: Iterable[Any]) -> list[Any]:
+    """What a consumer of assigned partitions fetched, without the broker's refusal of its group, which it does not use.
+
+    librdkafka insists on a ``group.id`` and looks for its coordinator, once a second while that is refused. Fetching from given offsets
+    does not wait for it.
+    """
+    return [
+        message
+        for message in messages
+        if message.error() is None or message.error().code() != KafkaError.GROUP_AUTHORIZATION_FAILED
+    ]
 
 
 def reason_of(error: Exception) -> str:

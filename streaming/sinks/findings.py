@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status
+from streaming.mirror.topic import not_readable
 from streaming.sinks.clients import Credentials, LastingConsumer, LastingProducer, Queued
 from streaming.sinks.topics import SetupError
 
@@ -44,6 +45,8 @@ class FindingsReader:
         self.resolved: dict[str, float] = {}
         self.unreadable = 0  #: records that are no finding
         self._read_to_end: set[int] = set()
+        self._forbidden = ""
+        self._kafka = kafka
         self._topic = topic
         self._consumer = LastingConsumer(
             Credentials(kafka.for_librdkafka, "the reader of findings", tell),
@@ -76,9 +79,12 @@ class FindingsReader:
             listed = self._consumer.client.list_topics(self._topic, timeout=timeout_s).topics[self._topic].partitions
             self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in listed])
         except KafkaException as error:
-            raise SetupError(f"cannot read the findings topic {self._topic}: {error.args[0].str()}") from None
+            why = not_readable(self._kafka.for_librdkafka(), self._topic, error.args[0])
+            raise SetupError(f"cannot read the findings topic {self._topic}: {why}") from None
         while not self._read_to_end >= set(listed):
             self.poll(0.1)
+            if self._forbidden:
+                raise SetupError(f"the findings topic {self._topic} cannot be read: {self._forbidden}")
             if time.monotonic() > deadline:
                 raise SetupError(f"the findings topic {self._topic} could not be read to its end within {timeout_s:.0f} s")
 
@@ -91,6 +97,8 @@ class FindingsReader:
                 news += self._apply(message.key(), message.value(), message.timestamp()[1] / 1000)
             elif problem.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
                 self._read_to_end.add(message.partition())
+            elif problem.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                self._forbidden = not_readable(self._kafka.for_librdkafka(), self._topic, problem)
             # Other errors are librdkafka's own to mend; that Kafka is away is said by the queries.
         return news
 

@@ -60,6 +60,7 @@ def prepare(config: MonitorConfig) -> Mirror:
     admin, existing = connect(config)
     mirror = config.topics.mirror
     if mirror not in existing:
+        _raise_if_hidden(admin, config, mirror, "Read")
         raise SetupError(
             f"the mirror topic {mirror} does not exist on {config.kafka.bootstrap_servers}; start the tap, or create it: "
             f"{_command(config, mirror, partitions=4, topic_config={})}"
@@ -81,11 +82,15 @@ def prepare_notifier(config: MonitorConfig) -> None:
     :raises SetupError: when Kafka cannot be reached, or a topic is missing and may not be created.
     """
     admin, existing = connect(config)
-    topics, results = config.topics, result_topics(config.topics)
-    wanted = {name: results[name] for name in (topics.findings, topics.status)} | {
+    _create_missing(admin, config, existing, notifier_topics(config.topics))
+
+
+def notifier_topics(topics: Topics) -> dict[str, dict[str, str]]:
+    """The topics of the notifier, each with the configuration it is created with."""
+    results = result_topics(topics)
+    return {name: results[name] for name in (topics.findings, topics.status)} | {
         topics.notifications: _COMPACTED | {"compression.type": topics.compression}
     }
-    _create_missing(admin, config, existing, wanted)
 
 
 def result_topics(topics: Topics) -> dict[str, dict[str, str]]:
@@ -133,6 +138,8 @@ def _create_missing(
 ) -> None:
     topics = config.topics
     missing = {name: wanted for name, wanted in needed.items() if name not in existing}
+    for name in missing if not topics.create else ():
+        _raise_if_hidden(admin, config, name, "Describe")
     if missing and not topics.create:
         commands = "; ".join(
             _command(config, name, partitions=topics.partitions, topic_config=wanted) for name, wanted in missing.items()
@@ -156,6 +163,23 @@ def _cannot_create(config: MonitorConfig, topic: str, wanted: Mapping[str, str],
         f"user {user_of(kafka)} may not create it, nor see whether it exists; if it does, grant {grant(kafka, 'Write', topic)}; "
         f"if it does not, grant {grant(kafka, 'Create', topic)}, or create it as another user: {command}"
     )
+
+
+def _raise_if_hidden(admin: AdminClient, config: MonitorConfig, topic: str, operation: str) -> None:
+    """Kafka answers that a topic is refused, whether it exists or not, to whoever may not see it.
+
+    :raises SetupError: if the user may not.
+    """
+    try:
+        error = admin.list_topics(topic, timeout=config.kafka.reach_timeout_s).topics[topic].error
+    except KafkaException as raised:
+        raise SetupError(f"cannot describe topic {topic}: {_reason(raised)}") from None
+    if error is not None and error.code() in REFUSED:
+        properties = config.kafka.for_librdkafka()
+        raise SetupError(
+            f"user {user_of(properties)} may not see topic {topic} on {config.kafka.bootstrap_servers}, or it does not exist; "
+            f"grant the right: {grant(properties, operation, topic)}"
+        )
 
 
 def _command(config: MonitorConfig, topic: str, *, partitions: int, topic_config: Mapping[str, str]) -> str:

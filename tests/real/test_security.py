@@ -24,11 +24,13 @@ from confluent_kafka.admin import (
 )
 from typer.testing import CliRunner
 
+from streaming.config import Topics
 from streaming.config_cli import config
 from streaming.demo.broker import HOST, Broker
 from streaming.mirror.producer import KafkaSink, MirrorError
 from streaming.quality.suite import DEFAULT_SUITE
 from streaming.run_cli import run
+from streaming.sinks.needs import MONITOR, TAP, topic_needs
 from tests.certificates import Authority
 from tests.processes import started
 from tests.real.harness import raw_topic, wait_for
@@ -40,17 +42,12 @@ START_UP_S = 600  # two clients over TLS and a Spark start, on a machine that ma
 PASSWORD, KEY_PASSWORD = "correct-horse-battery-staple", "on-top-of-the-key"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 PLAIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_monitor="{PASSWORD}";'
-# docs/running.md has this list.
 RIGHTS = {
-    "monitor": [
-        ("rebalance-mirror", ResourcePatternType.LITERAL, [AclOperation.READ]),
-        ("rebalance-findings", ResourcePatternType.LITERAL, [AclOperation.READ]),
-        ("rebalance-", ResourcePatternType.PREFIXED, [AclOperation.CREATE]),
-        *((f"rebalance-{topic}", ResourcePatternType.LITERAL, [AclOperation.WRITE]) for topic in ("findings", "groups", "status")),
-        *((f"rebalance-{topic}", ResourcePatternType.LITERAL, [AclOperation.WRITE]) for topic in ("dead-letters", "quality")),
-    ],
-    "tap": [("rebalance-mirror", ResourcePatternType.LITERAL, [AclOperation.WRITE])],
-    "reader": [("rebalance-mirror", ResourcePatternType.LITERAL, [AclOperation.DESCRIBE])],
+    **{
+        process: [(topic, AclOperation[operation.upper()]) for topic, operation in topic_needs(process, Topics())]
+        for process in (MONITOR, TAP)
+    },
+    "reader": [("rebalance-mirror", AclOperation.DESCRIBE)],
 }
 
 
@@ -93,10 +90,9 @@ def _grant(admin: AdminClient) -> None:
     how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     users = [UserScramCredentialUpsertion(user, how, PASSWORD.encode()) for user in RIGHTS]
     rules = [
-        AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+        AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
         for user, granted in RIGHTS.items()
-        for topic, pattern, operations in granted
-        for operation in operations
+        for topic, operation in granted
     ]
     for done in (*admin.alter_user_scram_credentials(users).values(), *admin.create_acls(rules).values()):
         done.result(30)
@@ -221,8 +217,11 @@ def test_what_is_missing_on_kafka_is_said_before_the_start(written):
 
     status, out, errors = _check(written(sasl_username="reader", more="[topics]\ncreate = false\n"))
     assert status == 2
-    assert "topic rebalance-mirror: the monitor's user (reader) lacks the right to READ it" in errors
-    assert "topic rebalance-findings: it is missing, or not to be seen by the monitor's user, and topics.create is false" in errors
+    assert (
+        "topic rebalance-mirror: user reader lacks the right to Read, which is needed by monitor; grant it: `kafka-acls.sh"
+        in errors
+    )
+    assert "topic rebalance-findings: user reader lacks the right to Read, which is needed by monitor" in errors
 
 
 @pytest.mark.timeout(900)

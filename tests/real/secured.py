@@ -1,0 +1,98 @@
+"""A cluster as companies run it: three brokers, TLS with SCRAM and with client certificates, and an authorizer that denies by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from streaming.demo.broker import HOST, Cluster
+from tests.certificates import Authority
+
+PASSWORD = "correct-horse-battery-staple"
+LISTENERS = {"CERTIFIED": "SSL", "SCRAM": "SASL_SSL"}
+ANYTHING = "*"
+
+
+class SecuredCluster:
+    """The brokers, and what an administrator does with them."""
+
+    def __init__(self, cluster: Cluster, authority: Authority) -> None:
+        self.cluster = cluster
+        self.authority = authority
+        self.admin = AdminClient({"bootstrap.servers": cluster.internal})
+
+    def bootstrap(self, listener: str) -> str:
+        return ",".join(broker.address(listener) for broker in self.cluster.brokers)
+
+    def add_user(self, user: str) -> dict[str, str]:
+        """Make a user with a password; gives the properties of its clients."""
+        how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        asked = self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, how, PASSWORD.encode())])
+        asked[user].result(60)
+        return {
+            "bootstrap.servers": self.bootstrap("SCRAM"),
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": user,
+            "sasl.password": PASSWORD,
+            "ssl.ca.location": str(self.authority.certificate),
+        }
+
+    def grant(self, user: str, operation: str, kind: ResourceType, name: str) -> None:
+        rule = AclBinding(kind, name, _LITERAL, f"User:{user}", "*", AclOperation[operation.upper()], AclPermissionType.ALLOW)
+        for done in self.admin.create_acls([rule]).values():
+            done.result(60)
+
+    def take(self, user: str, operation: str, kind: ResourceType, name: str) -> None:
+        rule = AclBindingFilter(kind, name, _LITERAL, f"User:{user}", "*", AclOperation[operation.upper()], AclPermissionType.ALLOW)
+        for done in self.admin.delete_acls([rule]).values():
+            assert done.result(60), f"{user} has the right to {operation} {name}"
+
+    def rights(self) -> set[tuple[str, str, str, str]]:
+        """User, operation, kind and name of everything that is allowed."""
+        everything = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+        )
+        return {
+            (rule.principal.removeprefix("User:"), rule.operation.name.capitalize(), rule.restype.name.lower(), rule.name)
+            for rule in self.admin.describe_acls(everything).result(60)
+        }
+
+
+_LITERAL = ResourcePatternType.LITERAL
+
+
+@contextmanager
+def secured_cluster(folder: Path) -> Iterator[SecuredCluster]:
+    """Three brokers with small heaps; topics have three replicas, two of which must be in sync."""
+    authority = Authority(folder)
+    server = authority.identity("broker", address=HOST)
+    properties: dict[str, str | int] = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",  # the plain listeners, on loopback: of the brokers among themselves and of the administrator
+        "default.replication.factor": 3,
+        "min.insync.replicas": 2,
+        "listener.name.certified.ssl.client.auth": "required",
+        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.scram.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+    }
+    for name in LISTENERS:
+        for store, file in (("keystore", server.both), ("truststore", authority.certificate)):
+            prefix = f"listener.name.{name.lower()}.ssl.{store}"
+            properties |= {f"{prefix}.type": "PEM", f"{prefix}.location": str(file)}
+    with Cluster(listeners=LISTENERS, properties=properties, offsets_partitions=1, heap_mib=256) as cluster:
+        yield SecuredCluster(cluster, authority)
