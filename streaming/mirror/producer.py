@@ -260,7 +260,9 @@ class KafkaSink:
         tells_loss = loss is not None and record.partition == EVERY_PARTITION
         self._gaps -= tells_loss
         if error is not None:
-            if loss is not None:
+            if tells_loss:
+                self._pending_loss = added(self._pending_loss, record.about)  # counted already, and to be told again
+            else:
                 self._lose(loss, error.str())
             return
         self.written += self.partitions or 1 if record.partition == EVERY_PARTITION else 1

@@ -52,8 +52,7 @@ EVERY_PARTITION: Final = -2
 _NEVER_TAKEN: Final = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - librdkafka's local codes are named so
-        KafkaError._BAD_MSG,  # noqa: SLF001
+        KafkaError._BAD_MSG,  # noqa: SLF001 - librdkafka's local codes are named so
         KafkaError._INVALID_ARG,  # noqa: SLF001
         KafkaError.INVALID_RECORD,
         KafkaError.INVALID_TIMESTAMP,
@@ -176,6 +175,11 @@ class Queued(NamedTuple):
     about: Any = None  #: whatever whoever queued it wants to know of it later
 
 
+def _is_gone(record: Queued, error: KafkaError) -> bool:
+    """Whether a partition that is to have a copy is there no longer: a topic that was created again may have fewer."""
+    return record.partition == EVERY_PARTITION and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
+
+
 class _LossNotice:
     """Tells of records that Kafka will never have, at most once a minute."""
 
@@ -227,6 +231,7 @@ class LastingProducer:
         self._waiting: deque[int] = deque()  # those of the queue that the client does not have
         self._returned: set[int] = set()  # those that it could not deliver; all older than the waiting
         self._copies: dict[int, int] = {}  # those that it has
+        self._reached: set[int] = set()  # those of which a copy is in a partition
         self._number = 0
         self._age = 0
         self._again_at = 0.0
@@ -352,7 +357,9 @@ class LastingProducer:
                 if not self._copies[number]:
                     del self._copies[number]
                 return
-            if error is not None and error.code() not in _NEVER_TAKEN:
+            if error is None:
+                self._reached.add(number)
+            elif error.code() not in _NEVER_TAKEN and not _is_gone(record, error):
                 self._returned.add(number)
                 self.held = error
             if self._copies[number]:
@@ -361,7 +368,9 @@ class LastingProducer:
             if number in self._returned:
                 return
             del self._queue[number]
-            if error is None:
+            if number in self._reached:
+                self._reached.discard(number)
+                error = None
                 self.credentials.accepted()
                 if not self._returned:
                     self.held, self._hold_s = None, _HOLD_S
