@@ -38,7 +38,7 @@ lint: setup ## Style and types
 
 .PHONY: docs
 docs: setup ## Write the rule catalogue and the state diagram anew from the code
-	@$(BIN)/python -m streaming.docs_cli
+	@$(BIN)/python -m streaming.commands.docs
 
 .PHONY: histories
 histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlawful act, and print the counts

@@ -15,19 +15,19 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
-from coordinator_model.codes import COORDINATOR_LOAD_IN_PROGRESS
-from coordinator_model.findings import Finding
-from coordinator_model.groups.admissions import admission_of
-from coordinator_model.groups.asks import MODELLED_API_KEYS
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Sight
-from coordinator_model.groups.watch import Happening
-from coordinator_model.ledger import Ledger
-from coordinator_model.overview import GroupSnapshot, overview
+from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Tally
+from coordinator_model.finding import Finding
+from coordinator_model.group_view import GroupSnapshot, overview
+from coordinator_model.groups.classic.admissions import admission_of
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.records import Sight
+from coordinator_model.groups.requests import MODELLED_API_KEYS
+from coordinator_model.groups.tracker import Happening
+from coordinator_model.open_findings import Ledger
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
+from coordinator_model.rules.observation import unreadable
 from coordinator_model.rules.sessions import awaits_heartbeat, heard_us, session_end_us
-from coordinator_model.rules.view import unreadable
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import (
     SHELF,
@@ -41,8 +41,8 @@ from coordinator_model.snapshots import (
     unpack_group,
     unpack_partition,
 )
-from coordinator_model.tally import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Tally
 from coordinator_model.wire import API_NAMES, DecodeError, decode
+from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, RecordError, unpack_loss
 
 GroupKey = tuple[str, str]

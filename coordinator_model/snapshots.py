@@ -20,12 +20,25 @@ from typing import Any, Final, NamedTuple
 
 import msgpack
 
-from coordinator_model.findings import Evidence
-from coordinator_model.groups.assignments import Assignments, Plan, Strange, Suspect
-from coordinator_model.groups.classic import ClassicGroup, Line
-from coordinator_model.groups.coordination import Coordination, LostCoordinator, Persisted, Pointed, Spell, Tenure
-from coordinator_model.groups.dialect import Dialect
-from coordinator_model.groups.facts import (
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.assignment_checks import Flaws, Offer
+from coordinator_model.groups.classic.broker_version import Dialect
+from coordinator_model.groups.classic.group import ClassicGroup, Line
+from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.classic.trackers.assignments import Assignments, Plan, Strange, Suspect
+from coordinator_model.groups.classic.trackers.coordinator_changes import (
+    Coordination,
+    LostCoordinator,
+    Persisted,
+    Pointed,
+    Spell,
+    Tenure,
+)
+from coordinator_model.groups.classic.trackers.member_identity import Identity
+from coordinator_model.groups.classic.trackers.offsets import Holding, Offsets, SimpleCommit
+from coordinator_model.groups.classic.trackers.rebalance_history import Rebalance, Starter, Timeline
+from coordinator_model.groups.classic.trackers.sessions import Left, Sessions
+from coordinator_model.groups.records import (
     Actor,
     Ahead,
     CommitAsk,
@@ -42,13 +55,7 @@ from coordinator_model.groups.facts import (
     Skip,
     SyncAsk,
 )
-from coordinator_model.groups.identity import Identity
-from coordinator_model.groups.offsets import Holding, Offsets, SimpleCommit
-from coordinator_model.groups.plans import Flaws, Offer
-from coordinator_model.groups.sessions import Left, Sessions
-from coordinator_model.groups.state import State
-from coordinator_model.groups.timeline import Rebalance, Starter, Timeline
-from coordinator_model.ledger import Ledger, OpenFinding
+from coordinator_model.open_findings import Ledger, OpenFinding
 from coordinator_model.wire import API_NAMES
 
 FORMAT_VERSION: Final = 3

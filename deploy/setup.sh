@@ -73,7 +73,7 @@ wait $pip || fail "The locked dependencies could not be installed; the lines abo
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 
 step "Fetching the JVM parts (Spark's Kafka connector and a Kafka broker, 60 MB, once per user)"
-.venv/bin/python -m streaming.jvm
+.venv/bin/python -m streaming.spark.jvm
 
 touch .venv/.ready
 step "Ready, with $(.venv/bin/python --version) and Java $release ($(command -v "$java"))"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Grants what docs/rights.md lists. Made from streaming/sinks/needs.py by 'make docs'.
+# Grants what docs/rights.md lists. Made from streaming/kafka/required_rights.py by 'make docs'.
 # Usage: kafka-acls.sh mirror|watched --bootstrap-server HOST:PORT [--command-config FILE]
 #   mirror   the cluster that keeps the monitor's topics
 #   watched  the cluster whose consumer groups are watched

@@ -20,24 +20,24 @@ from rich.markup import escape
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from streaming.garbage import collected_seldom, leave_uncollected
+from streaming.gc_tuning import collected_seldom, leave_uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COMMANDS: Final = {
-    "demo": "streaming.demo.cli:demo",
-    "run": "streaming.run_cli:run_command",
-    "tap": "streaming.mirror.tap_cli:tap",
-    "replay": "streaming.replay_cli:replay",
-    "mirror": "streaming.mirror_cli:mirror",
-    "record": "streaming.mirror_cli:record",
-    "decode": "streaming.decode_cli:decode",
-    "rules": "streaming.rules_cli:rules",
-    "verify": "streaming.verify_cli:verify",
-    "checkpoint": "streaming.checkpoint_cli:app",
-    "notify": "streaming.notify_cli:notify",
-    "config": "streaming.config_cli:config",
+    "demo": "streaming.commands.demo:demo",
+    "run": "streaming.commands.run:run_command",
+    "tap": "streaming.commands.tap:tap",
+    "replay": "streaming.commands.replay:replay",
+    "mirror": "streaming.commands.mirror:mirror",
+    "record": "streaming.commands.mirror:record",
+    "decode": "streaming.commands.decode:decode",
+    "rules": "streaming.commands.rules:rules",
+    "verify": "streaming.commands.verify:verify",
+    "checkpoint": "streaming.commands.checkpoint:app",
+    "notify": "streaming.commands.notify:notify",
+    "config": "streaming.commands.config:config",
 }
 """Where the commands are, in the order in which they are shown."""
 

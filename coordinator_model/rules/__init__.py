@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.classic import CLASSIC, ClassicGroup
-from coordinator_model.groups.watch import Happening
+from coordinator_model.groups.classic.group import CLASSIC, ClassicGroup
+from coordinator_model.groups.tracker import Happening
 from coordinator_model.rules import (
     assignments,
     coordinators,
     generations,
     loops,
     members,
+    observation,
     offsets,
     protocol,
     rebalances,
     sessions,
     standstill,
     static,
-    view,
 )
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule
 
@@ -36,7 +36,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
         protocol.RULES,
         offsets.RULES,
         coordinators.RULES,
-        view.RULES,
+        observation.RULES,
     )
     for rule in family
 }

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.assignments import (
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.assignment_checks import KEPT, Flaws
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.assignments import (
     BLANK,
     EMPTIED,
     METADATA_AGE_US,
@@ -21,10 +23,8 @@ from coordinator_model.groups.assignments import (
     is_leader,
     window_us,
 )
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import SyncAsk
-from coordinator_model.groups.plans import KEPT, Flaws
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import SyncAsk
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, seconds, who, whom
 
 _NAMED = 3  # of many, so many are named in a summary

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from coordinator_model.findings import Blame, Certainty, Evidence, Severity, iso_utc
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Actor, Member
+from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.records import Actor, Member
 
 
 class Breach(NamedTuple):

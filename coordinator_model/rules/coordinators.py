@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from coordinator_model.codes import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED, JOIN_GROUP, SYNC_GROUP
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.coordination import (
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.coordinator_changes import (
     GroupFull,
     InternalError,
     KeepsLoading,
@@ -25,11 +24,12 @@ from coordinator_model.groups.coordination import (
     TookTurns,
     heard,
 )
-from coordinator_model.groups.facts import Exchange, Member, Round
-from coordinator_model.groups.happenings import Mismatched
-from coordinator_model.groups.words import host_of, request_evidence, response_evidence
+from coordinator_model.groups.events import Mismatched
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.records import Exchange, Member, Round
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED, JOIN_GROUP, SYNC_GROUP
 
 _HANGS_US: Final = 30_000_000
 _LOADS_US: Final = 60_000_000

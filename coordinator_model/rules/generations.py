@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Ahead
-from coordinator_model.groups.happenings import (
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.events import (
     Accepted,
     Collided,
     Contradicted,
@@ -23,9 +21,11 @@ from coordinator_model.groups.happenings import (
     ServedInJoinPhase,
     TwoRosters,
 )
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import Ahead
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS
 
 
 def is_zombie(group: ClassicGroup, refused: Refused) -> bool:

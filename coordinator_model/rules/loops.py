@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.timeline import (
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.rebalance_history import (
     CONNECT,
     LEADER_REJOINED,
     LONG_US,
@@ -26,7 +26,7 @@ from coordinator_model.groups.timeline import (
     Rebalanced,
     Settled,
 )
-from coordinator_model.groups.words import request_evidence
+from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.rules.base import Breach, FrameRule, about, admission, seconds, who, whom
 
 _STORM = 5  #: generations within the window

@@ -5,12 +5,10 @@ The trap: UNKNOWN_MEMBER_ID is how every eviction is told, and clients recover f
 
 from __future__ import annotations
 
-from coordinator_model.codes import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
-from coordinator_model.findings import Blame, Certainty, Severity, iso_utc
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.comebacks import CameBackDead
-from coordinator_model.groups.facts import Exchange
-from coordinator_model.groups.happenings import (
+from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.comebacks import CameBackDead
+from coordinator_model.groups.events import (
     Accepted,
     Alternated,
     Answered,
@@ -24,11 +22,13 @@ from coordinator_model.groups.happenings import (
     OverCapacity,
     Refused,
 )
-from coordinator_model.groups.words import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, loads_after_all, still_refused
 from coordinator_model.rules.static import successor_of
 from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
 
 _CHURN = 10  # ids that a client may leave behind within an hour
 _ALTERNATIONS = 5  # A, B, A, B, A, B: each spoke in more than two cycles

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from coordinator_model.codes import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
-from coordinator_model.findings import Blame, Certainty, Evidence, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import CommitAsk, Exchange, Member
-from coordinator_model.groups.offsets import (
+from coordinator_model.finding import Blame, Certainty, Evidence, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.offsets import (
     CommitRefused,
     CommitRejected,
     CommittedBack,
@@ -25,10 +23,12 @@ from coordinator_model.groups.offsets import (
     committer_of,
     lived_through,
 )
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import CommitAsk, Exchange, Member
 from coordinator_model.rules import generations, members, static
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 
 _NAMED: Final = 3  # partitions that a sentence names
 

@@ -10,19 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from coordinator_model.codes import (
-    DELETE_GROUPS,
-    FIND_COORDINATOR,
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEADER_TOLD_SINCE,
-    LEAVE_GROUP,
-    OFFSET_COMMIT,
-    SYNC_GROUP,
-    TXN_OFFSET_COMMIT,
-)
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.assignments import (
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.assignments import (
     AHEAD,
     ORDER,
     Failed,
@@ -38,10 +28,9 @@ from coordinator_model.groups.assignments import (
     strange_protocol,
     window_us,
 )
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import MAX_INT32, Exchange, JoinAsk, Member, SyncAsk
-from coordinator_model.groups.happenings import Mixed
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.groups.events import Mixed
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import MAX_INT32, Exchange, JoinAsk, Member, SyncAsk
 from coordinator_model.rules.assignments import suspected, suspects
 from coordinator_model.rules.base import (
     Breach,
@@ -58,6 +47,17 @@ from coordinator_model.rules.base import (
     whom,
 )
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
+from coordinator_model.wire.constants import (
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEADER_TOLD_SINCE,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
 
 LEGAL_ERRORS: Final[dict[int, Mapping[int, int]]] = {
     # API → error code → first version of the API in whose answers it may stand, in the order in which a coordinator checks. Brokers'

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator_model.codes import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
-from coordinator_model.findings import Blame, Certainty, Severity, iso_utc
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Exchange, IssuedId, Member, Orphan, Round
-from coordinator_model.groups.happenings import Refused, ToldToRejoin
-from coordinator_model.groups.sessions import held_joins
-from coordinator_model.groups.timeline import NotRecovered
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
+from coordinator_model.groups.classic.trackers.sessions import held_joins
+from coordinator_model.groups.events import Refused, ToldToRejoin
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import Exchange, IssuedId, Member, Orphan, Round
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
 
 _RETRY_US = 2_000_000  # a client that lost its connection asks again within this, on a new one
 

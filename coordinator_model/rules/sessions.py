@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.codes import HEARTBEAT, JOIN_GROUP
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Exchange, Member
-from coordinator_model.groups.happenings import FellSilent
-from coordinator_model.groups.sessions import (
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.sessions import (
     SLOW_TIMES,
     USUAL_INTERVAL_US,
     CameBack,
@@ -28,7 +25,9 @@ from coordinator_model.groups.sessions import (
     held_joins,
     hung_up_since,
 )
-from coordinator_model.groups.words import request_evidence, response_evidence
+from coordinator_model.groups.events import FellSilent
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import (
     Breach,
     Due,
@@ -43,6 +42,7 @@ from coordinator_model.rules.base import (
     whom,
 )
 from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP
 
 RECONNECT_US = 2_000_000
 """What a client may take to connect again, beyond its heartbeat interval."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator_model.findings import Blame, Certainty, Evidence, Severity, iso_utc
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Actor, Exchange, JoinAsk, Member
-from coordinator_model.groups.sessions import hung_up_since
-from coordinator_model.groups.words import request_evidence
+from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.sessions import hung_up_since
+from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.records import Actor, Exchange, JoinAsk, Member
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, seconds, who, whom
 from coordinator_model.rules.rebalances import awaited_members, processed_since
 

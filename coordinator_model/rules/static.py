@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.codes import FENCED_INSTANCE_ID, JOIN_GROUP, REBALANCE_IN_PROGRESS
-from coordinator_model.findings import Blame, Certainty, Severity
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import NOBODY, Actor, Exchange, Instance, JoinAsk, Member
-from coordinator_model.groups.happenings import (
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.events import (
     Accepted,
     Contradicted,
     Inconsistent,
@@ -22,10 +20,12 @@ from coordinator_model.groups.happenings import (
     Returned,
     WentOnFenced,
 )
-from coordinator_model.groups.words import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.records import NOBODY, Actor, Exchange, Instance, JoinAsk, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.rules.rebalances import processed_since
 from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import FENCED_INSTANCE_ID, JOIN_GROUP, REBALANCE_IN_PROGRESS
 
 _UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
 _GOES_ON_US = 3_000_000  # a heartbeat interval: what a client had under way when it was fenced is over by then

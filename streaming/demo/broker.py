@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streaming import jvm
+from streaming.spark import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,7 +135,7 @@ class Broker:
         """Start it and wait until it answers.
 
         :raises BrokerError: when it does not come up.
-        :raises streaming.jvm.JvmError: when Java or a jar is missing.
+        :raises streaming.spark.jvm.JvmError: when Java or a jar is missing.
         """
         self.launch()
         self.wait_until_ready()

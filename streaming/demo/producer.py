@@ -12,7 +12,7 @@ from typing import Final
 from confluent_kafka import Producer
 
 from streaming.demo.consumer import tell
-from streaming.sinks.topics import SILENT_LOGGER
+from streaming.kafka.topics import SILENT_LOGGER
 
 _RECORDS_PER_S: Final = 20
 

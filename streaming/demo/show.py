@@ -25,16 +25,16 @@ from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.text import Text
 
-from streaming.config import SHORT_LIVED_JVM, Topics
+from streaming.config.settings import SHORT_LIVED_JVM, Topics
 from streaming.demo import view
-from streaming.demo.board import Board, Watcher, now_us, settled
 from streaming.demo.broker import HOST, Broker, free_port
-from streaming.demo.hostile import HostileProxy, success_for
+from streaming.demo.faulty_proxy import HostileProxy, success_for
 from streaming.demo.processes import Child, ChildError, Processes, Report, check
 from streaming.demo.raw_client import ILLEGAL_GENERATION, Connection, RawClientError
-from streaming.demo.troubles import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage, Trouble
+from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage, Trouble
+from streaming.demo.screen_state import Board, Watcher, now_us, settled
 from streaming.demo.verdicts import Truth, exit_status
-from streaming.sinks.topics import SILENT_LOGGER
+from streaming.kafka.topics import SILENT_LOGGER
 
 LEAST_DURATION_S: Final = 45.0
 _LAST_TROUBLE_S: Final = 25.0  #: the last trouble begins so long before the end, that it can be found on a slow machine

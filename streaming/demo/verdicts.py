@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.findings import Blame
+from coordinator_model.finding import Blame
 
 FindingJson = Mapping[str, Any]
 

@@ -15,8 +15,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from streaming.demo.board import Board, Note, now_us
-from streaming.demo.troubles import HEALTHY_GROUP, TROUBLES, Trouble
+from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES, Trouble
+from streaming.demo.screen_state import Board, Note, now_us
 from streaming.demo.verdicts import FindingJson, Sighting, Truth, Verdict, about_group, judge, micros
 
 SEVERITY_STYLES: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 
-from coordinator_model.groups.classic import CLASSIC
-from coordinator_model.groups.state import State
+from coordinator_model.counters import BUCKETS_S, EVICTIONS
+from coordinator_model.groups.classic.group import CLASSIC
+from coordinator_model.groups.classic.state import State
 from coordinator_model.rules import CATALOGUE
-from coordinator_model.tally import BUCKETS_S, EVICTIONS
-from streaming.metrics.board import Histogram
+from streaming.metrics.state import Histogram
 from streaming.metrics.table import METRICS
 from streaming.notify.patterns import matches
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric as Family
 
-    from streaming.metrics.board import Board, Group, View
     from streaming.metrics.settings import Metrics
+    from streaming.metrics.state import Board, Group, View
 
 STATE_NUMBERS: Final = {
     State.UNKNOWN: 0,

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from streaming.metrics.board import Board
 from streaming.metrics.collector import Collector
 from streaming.metrics.feed import Feed
 from streaming.metrics.server import opened
+from streaming.metrics.state import Board
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streaming.config import MonitorConfig
-    from streaming.monitor import Monitor
+    from streaming.config.settings import MonitorConfig
+    from streaming.kafka.topics import Mirror
     from streaming.sinks.findings import FindingsReader
-    from streaming.sinks.topics import Mirror
+    from streaming.spark.monitor import Monitor
 
 
 class Endpoint:

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Final, Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streaming.metrics.board import FINDINGS, GROUPS, STATUS
-from streaming.sinks.clients import Credentials, LastingConsumer
-from streaming.sinks.topics import SILENT_LOGGER
+from streaming.kafka.clients import Credentials, LastingConsumer
+from streaming.kafka.topics import SILENT_LOGGER
+from streaming.metrics.state import FINDINGS, GROUPS, STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from streaming.config import MonitorConfig
-    from streaming.metrics.board import Board
-    from streaming.sinks.topics import Mirror
+    from streaming.config.settings import MonitorConfig
+    from streaming.kafka.topics import Mirror
+    from streaming.metrics.state import Board
 
 _BATCH: Final = 5_000
 _WAIT_S: Final = 0.25

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import ProcessCollector, start_http_server
 
+from streaming.kafka.topics import SetupError
 from streaming.metrics.settings import parse_address
-from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator, Field
 
+from streaming.config.base import Section
 from streaming.notify.patterns import Pattern
-from streaming.sections import Section
 
 DEFAULT_LISTEN: Final = "127.0.0.1:19930"
 """A port outside of 9100 to 9999, which the registry of exporter ports has given away, and of what it gives away since."""

@@ -63,7 +63,7 @@ def serving(listen: str, tap: Tap, sink: KafkaSink) -> Iterator[str]:
     """Serve a tap's metrics as long as the context lasts; gives the URL.
 
     :raises ValueError: when the address is not one.
-    :raises streaming.sinks.topics.SetupError: when it cannot be listened on.
+    :raises streaming.kafka.topics.SetupError: when it cannot be listened on.
     """
     registry = CollectorRegistry()
     registry.register(TapCollector(tap, sink))

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException
 
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, pack_envelope, pack_loss
+from streaming.kafka.clients import EVERY_PARTITION, Credentials, LastingProducer, Queued, reason_of
+from streaming.mirror.destination import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
 from streaming.mirror.losses import added
-from streaming.mirror.topic import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
-from streaming.sinks.clients import EVERY_PARTITION, Credentials, LastingProducer, Queued, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

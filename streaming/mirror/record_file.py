@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from streaming.mirror.captures import Source
+    from streaming.mirror.pcap.files import Source
 
 _LARGEST_RECORD: Final = 128 * 2**20
 

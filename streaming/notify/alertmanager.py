@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streaming.notify.delivery import Delivery, Plan
-from streaming.notify.notice import Event, Heard, Notice, alert_name, iso, link, on_one_line, who
-from streaming.notify.web import Outcome, post
+from streaming.notify.http import Outcome, post
+from streaming.notify.notification import Event, Heard, Notice, alert_name, iso, link, on_one_line, who
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streaming.notify.outbox import Outbox
-    from streaming.notify.pulse import Pulse
     from streaming.notify.settings import Alertmanager
+    from streaming.notify.watchdog import Pulse
 
 PATH: Final = "/api/v2/alerts"
 HEARTBEAT: Final = "RebalanceMonitorHeartbeat"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streaming.notify.notice import Notice
+    from streaming.notify.http import Outcome
+    from streaming.notify.notification import Notice
     from streaming.notify.outbox import Outbox
-    from streaming.notify.web import Outcome
 
 
 class Delivery(NamedTuple):

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
-from streaming.bounds import bounds_of
-from streaming.mirror.topic import not_readable
-from streaming.sinks.clients import Credentials, LastingConsumer
-from streaming.sinks.topics import SetupError
+from streaming.kafka.clients import Credentials, LastingConsumer
+from streaming.kafka.topics import SetupError
+from streaming.kafka.watermarks import bounds_of
+from streaming.mirror.destination import not_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
-    from streaming.config import Kafka
+    from streaming.config.settings import Kafka
 
 _BATCH: Final = 1000
 _BLIND: Final = (KafkaError._ALL_BROKERS_DOWN,)  # noqa: SLF001 - public in all but name

@@ -10,25 +10,25 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from streaming.kafka.topics import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
-from streaming.notify.courier import Courier
+from streaming.notify.delivery_log import Memory
+from streaming.notify.dispatcher import Courier
 from streaming.notify.feed import Feed
-from streaming.notify.ledger import Memory
-from streaming.notify.notice import Heard, UnreadableFindingError, on_one_line
+from streaming.notify.notification import Heard, UnreadableFindingError, on_one_line
 from streaming.notify.outbox import Outbox, Policy
-from streaming.notify.pulse import Pulse
 from streaming.notify.settings import Wants
+from streaming.notify.watchdog import Pulse
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel
-from streaming.sinks.topics import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from streaming.config import MonitorConfig
+    from streaming.config.settings import MonitorConfig
     from streaming.notify.delivery import Channel
+    from streaming.notify.delivery_log import Ledger
     from streaming.notify.feed import Record
-    from streaming.notify.ledger import Ledger
     from streaming.notify.settings import Alertmanager, Notify, Stdout, Webhook
 
 _POLL_S: Final = 0.25

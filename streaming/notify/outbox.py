@@ -8,7 +8,7 @@ is away costs no queue: whatever happened meanwhile, it is told how things stand
 * planned maintenance: what opens within a window waits for its end.
 * grouping and back-off are the business of whoever sends.
 
-What was told is remembered outside (``streaming.notify.ledger``), and given back at a start. The trap: the topic keeps resolved
+What was told is remembered outside (``streaming.notify.delivery_log``), and given back at a start. The trap: the topic keeps resolved
 findings for weeks, and "resolved, never told" is either old news or what happened while nobody was there to tell it. The difference is
 the position: the offset below which everything has been dealt with.
 """
@@ -18,16 +18,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streaming.notify.notice import OWN, Event, Notice, Told, without_evidence
+from streaming.notify.maintenance import held_until
+from streaming.notify.notification import OWN, Event, Notice, Told, without_evidence
 from streaming.notify.patterns import matches
-from streaming.notify.windows import held_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streaming.notify.notice import Heard
+    from streaming.notify.maintenance import Maintenance
+    from streaming.notify.notification import Heard
     from streaming.notify.settings import Patience, Wants
-    from streaming.notify.windows import Maintenance
 
 
 _REMEMBER_S: Final = 3600.0

@@ -12,10 +12,10 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from coordinator_model.findings import Severity
+from coordinator_model.finding import Severity
+from streaming.config.base import CertificateFile, ExistingFile, SecretFile, Section, secret
+from streaming.notify.maintenance import Maintenance
 from streaming.notify.patterns import Pattern
-from streaming.notify.windows import Maintenance
-from streaming.sections import CertificateFile, ExistingFile, SecretFile, Section, secret
 
 GroupBy = Literal["finding", "group", "cluster"]
 TEMPLATES: Final = ("generic", "slack", "teams", "pagerduty")

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity
+from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity
 from coordinator_model.rules.base import Rule
-from streaming.notify.notice import Event, Notice, on_one_line
-from streaming.sinks.topics import SetupError
+from streaming.kafka.topics import SetupError
+from streaming.notify.notification import Event, Notice, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

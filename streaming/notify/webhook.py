@@ -12,17 +12,17 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from streaming.notify.delivery import Delivery, Plan
-from streaming.notify.notice import Event, iso
+from streaming.notify.http import Outcome, Refused, Taken, post
+from streaming.notify.notification import Event, iso
 from streaming.notify.templating import MessageError, Template, context, message_key, shipped
-from streaming.notify.web import Outcome, Refused, Taken, post
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streaming.notify.notice import Notice
+    from streaming.notify.notification import Notice
     from streaming.notify.outbox import Due, Outbox
-    from streaming.notify.pulse import Pulse
     from streaming.notify.settings import GroupBy, Heartbeat, Stdout, Webhook
+    from streaming.notify.watchdog import Pulse
 
 _IDLE_S: Final = 60.0
 _MOST: Final = 50  # notices of one message

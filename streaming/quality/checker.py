@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from coordinator_model.findings import Evidence, iso_utc
+from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.wire import API_NAMES
 from streaming.quality.frames import Describer, Row, to_frame
 from streaming.quality.suite import FAMILY, Expected, load
 from streaming.quality.validation import Outcome, Validator
-from streaming.standing import Standing
+from streaming.spark.driver_findings import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from coordinator_model.findings import Finding
-    from streaming.config import MonitorConfig
+    from coordinator_model.finding import Finding
+    from streaming.config.settings import MonitorConfig
     from streaming.quality.frames import Raw
 
 _EVIDENCE: Final = 5

@@ -60,7 +60,7 @@ _LIST_GROUPS: Final = 16  # names every group of a broker, and is mirrored to th
 _FRAMED: Final = (Kind.REQUEST, Kind.RESPONSE)
 
 Raw = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
-"""partition, offset, timestamp_ms, key, value, envelope: ``streaming.replay.INPUT_COLUMNS``."""
+"""partition, offset, timestamp_ms, key, value, envelope: ``streaming.spark.worker.INPUT_COLUMNS``."""
 
 
 class Row(NamedTuple):

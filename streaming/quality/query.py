@@ -4,7 +4,7 @@ Great Expectations cannot look at a stream, and on its Spark engine it takes ten
 fetched whole. The record limit of the trigger bounds it.
 
 The trap: the driver is to do no more with a batch than to hand it on, as it came from the JVM, to the process that checks
-(``streaming.quality.apart``); whatever is done here, the findings wait for.
+(``streaming.quality.process``); whatever is done here, the findings wait for.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from streaming import checkpoint, job
-from streaming.replay import INPUT_COLUMNS
+from streaming.spark import checkpoint, job
+from streaming.spark.worker import INPUT_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from streaming.config import MonitorConfig
-    from streaming.quality.apart import ChecksApart
+    from streaming.config.settings import MonitorConfig
+    from streaming.quality.process import ChecksApart
 
 POOL: Final = "quality"
 """Spark's scheduler shares cores between pools; in one pool it would be first come, first served."""
@@ -49,7 +49,7 @@ def start(spark: SparkSession, config: MonitorConfig, checks: ChecksApart) -> St
 
 
 def as_stream(table: pa.Table) -> memoryview:
-    """A batch as ``streaming.quality.apart`` takes it."""
+    """A batch as ``streaming.quality.process`` takes it."""
     rows = table.select(INPUT_COLUMNS)
     written = pa.BufferOutputStream()
     with pa.ipc.new_stream(written, rows.schema) as stream:

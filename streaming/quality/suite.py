@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from coordinator_model.findings import Blame, Certainty, Severity
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules.base import Rule
-from streaming.config import ConfigError
+from streaming.config.settings import ConfigError
 from streaming.quality.frames import COLUMNS
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults, ProgressBarsConfig
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
-from streaming.config import ConfigError
+from streaming.config.settings import ConfigError
 from streaming.quality.frames import EXAMPLES, to_frame
 from streaming.quality.pages import PLUGINS, Result, write_index
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
-from coordinator_model.findings import Blame, Certainty, Evidence, Finding, Severity, Status
-from streaming.mirror.topic import not_readable
-from streaming.sinks.clients import Credentials, LastingConsumer, LastingProducer, Queued
-from streaming.sinks.topics import SetupError
+from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status
+from streaming.kafka.clients import Credentials, LastingConsumer, LastingProducer, Queued
+from streaming.kafka.topics import SetupError
+from streaming.mirror.destination import not_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from streaming.config import Kafka
+    from streaming.config.settings import Kafka
 
 _BATCH: Final = 1000
 
@@ -115,7 +115,7 @@ class FindingsReader:
         if is_open:
             self.open[name] = finding
             return [News(finding, opened=True)] if known is None else []
-        if value is not None:  # else it was withdrawn (streaming.sinks.history), or somebody deleted it
+        if value is not None:  # else it was withdrawn (streaming.kafka.retention), or somebody deleted it
             self.resolved[name] = written_s
         return [] if known is None else [News(finding or known, opened=False)]
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
-from coordinator_model.findings import Blame, Certainty, Finding, Severity
+from coordinator_model.finding import Blame, Certainty, Finding, Severity
 from coordinator_model.rules.base import Rule
 from coordinator_model.wire.record import Kind
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
-    from streaming.intake import GroupSnapshot
+    from streaming.spark.intake import GroupSnapshot
 
 MARK: Final = "breach"
 """Client id by which the empty model knows an answer that makes a finding."""

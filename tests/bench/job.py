@@ -31,12 +31,12 @@ from rich.console import Console
 from rich.table import Table
 
 from coordinator_model.coordinator import Coordinator
-from streaming import checkpoint
-from streaming.config import MonitorConfig
+from streaming.config.settings import MonitorConfig
 from streaming.demo.broker import Broker
-from streaming.monitor import Monitor
+from streaming.kafka.topics import prepare
 from streaming.sinks.findings import microseconds
-from streaming.sinks.topics import prepare
+from streaming.spark import checkpoint
+from streaming.spark.monitor import Monitor
 from tests.bench.empty_model import EmptyModel
 from tests.bench.rows import RowPerGroup
 from tests.bench.usage import ROLES, Usage, loop_ns

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_model.wire.record import pack_envelope
-from streaming.config import Kafka, MonitorConfig, Quality
+from streaming.config.settings import Kafka, MonitorConfig, Quality
 from streaming.quality.checker import Checker
 from tests.real.traffic import story
 

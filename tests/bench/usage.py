@@ -65,7 +65,7 @@ def _role(process: psutil.Process) -> str:
         ("SparkSubmit", "JVM"),
         ("pyspark.daemon", "worker"),
         ("pyspark/daemon", "worker"),
-        ("streaming.quality.child", "checks"),
+        ("streaming.quality.worker", "checks"),
         ("bench.load", "load"),
     ):
         if mark in command:

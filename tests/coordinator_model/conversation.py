@@ -9,7 +9,7 @@ from typing import Any
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Finding
+from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
 
@@ -364,7 +364,7 @@ class Conversation:
         return events[-1]
 
     def group_json(self) -> dict[str, Any]:
-        from coordinator_model.overview import overview
+        from coordinator_model.group_view import overview
 
         group, ledger = self.model._opened(("c1", self.group))
         content = overview(group, len(ledger.open), self.model.partition, self.now_us).content

@@ -9,8 +9,8 @@ import pytest
 
 import coordinator_model
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Certainty
-from coordinator_model.groups.state import State
+from coordinator_model.finding import Certainty
+from coordinator_model.groups.classic.state import State
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, static_group

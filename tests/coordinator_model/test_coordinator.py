@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model import test_rules

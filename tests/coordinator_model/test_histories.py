@@ -13,7 +13,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Finding, Severity, Status
+from coordinator_model.finding import Finding, Severity, Status
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES, decode
 from coordinator_model.wire.record import MirrorRecord

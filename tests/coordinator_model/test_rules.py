@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client, Conversation
 
 

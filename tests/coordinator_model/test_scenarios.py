@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.findings import Severity
+from coordinator_model.finding import Severity
 from tests.coordinator_model.conversation import Client, Conversation
 
 SUBSCRIBED_TO_MORE = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=1)

@@ -23,9 +23,9 @@ import pytest
 
 from coordinator_model import snapshots, wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Evidence, Finding, Status, finding_id
-from coordinator_model.groups.facts import NOBODY, Member
-from coordinator_model.groups.state import State
+from coordinator_model.finding import Evidence, Finding, Status, finding_id
+from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.records import NOBODY, Member
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Finding
+from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
 from coordinator_model.wire.recording import MAGIC, pack_record, read_recording

@@ -13,7 +13,7 @@ import kafka
 from confluent_kafka import Consumer, TopicPartition
 
 from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, unpack_record
-from streaming.bounds import bounds_of
+from streaming.kafka.watermarks import bounds_of
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.tap import Listener, Tap
 

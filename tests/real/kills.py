@@ -28,15 +28,16 @@ from rich.console import Console
 from rich.table import Table
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.groups.classic import ClassicGroup
-from coordinator_model.groups.facts import Sight
+from coordinator_model.counters import Tally
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.records import Sight
 from coordinator_model.snapshots import Stored, due_of, pack_cold, pack_hot, unpack_group, unpack_partition
-from coordinator_model.tally import Tally
-from streaming import checkpoint, model_files, spark
-from streaming.config import Job
+from streaming.config.settings import Job
 from streaming.demo.broker import Broker
-from streaming.model_files import Place
-from streaming.restore import restore
+from streaming.spark import checkpoint, model_store
+from streaming.spark import session as spark
+from streaming.spark.model_restore import restore
+from streaming.spark.model_store import Place
 from tests.real.feeder import Feeder, ends_of, models_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
@@ -223,7 +224,7 @@ def models_in(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict[in
 
 def _restored(folder: Path, states: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     places = [Place(**state) for state in states]
-    return {place.partition: alone(restore(Coordinator, folder / model_files.FOLDER, place, SETTINGS).model) for place in places}
+    return {place.partition: alone(restore(Coordinator, folder / model_store.FOLDER, place, SETTINGS).model) for place in places}
 
 
 def decoded(blob: bytes) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_model.settings import Settings
-from streaming import checkpoint
-from streaming.config import SHORT_LIVED_JVM
-from streaming.sinks.topics import SetupError
+from streaming.config.settings import SHORT_LIVED_JVM
+from streaming.kafka.topics import SetupError
+from streaming.spark import checkpoint
 from tests.processes import below, lives
 from tests.real.harness import raw_topic, wait_for
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from streaming.demo.scenarios import TROUBLES
 from streaming.demo.show import LEAST_DURATION_S
-from streaming.demo.troubles import TROUBLES
 from tests.processes import below, concerned_with, end, started
 from tests.real.harness import wait_for
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer
 
 from coordinator_model.wire import HeartbeatRequest, HeartbeatResponse
 from streaming.demo.broker import HOST, Broker, free_port
-from streaming.demo.hostile import Forge, HostileProxy, Swallow, Tamper, success_for
+from streaming.demo.faulty_proxy import Forge, HostileProxy, Swallow, Tamper, success_for
 from streaming.demo.raw_client import ILLEGAL_GENERATION, NONE, Connection, RawClientError, RawMember, find_coordinator, share
 from tests.real.harness import wait_for
 

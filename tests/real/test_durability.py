@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from streaming import checkpoint
 from streaming.demo.broker import Broker
-from streaming.sinks.topics import SILENT_LOGGER
+from streaming.kafka.topics import SILENT_LOGGER
+from streaming.spark import checkpoint
 from tests.real.feeder import GROUPS, Feeder, ends_of, models_of
 from tests.real.full_disk import SmallDisk
 from tests.real.harness import raw_topic, wait_for

@@ -9,12 +9,12 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from harness import WAIT_S, wait_for
 
-from coordinator_model.findings import Finding, Status
+from coordinator_model.finding import Finding, Status
 from coordinator_model.rules import CATALOGUE
-from streaming.bounds import bounds_of
-from streaming.config import Kafka
+from streaming.config.settings import Kafka
+from streaming.kafka.retention import AT_ONCE, EVERY_S, History
+from streaming.kafka.watermarks import bounds_of
 from streaming.sinks.findings import FindingsReader, FindingsWriter
-from streaming.sinks.history import AT_ONCE, EVERY_S, History
 
 pytestmark = pytest.mark.real
 

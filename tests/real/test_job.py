@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import Producer
 
 from coordinator_model.coordinator import Coordinator
-from streaming.config import load
-from streaming.run_cli import run
-from streaming.supervisor import Supervisor
+from streaming.commands.run import run
+from streaming.config.settings import load
+from streaming.spark.supervisor import Supervisor
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 from tests.real.traffic import breach, partition_of, produce, story, tick

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming import checkpoint
 from streaming.demo.broker import Broker
+from streaming.spark import checkpoint
 from tests.real.kills import PARTITIONS, run
 from tests.real.monitor_process import START_UP_S
 

@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient
 from harness import kafka_sink, running_tap, wait_for
 from monitor_process import MonitorProcess
 
+from streaming.commands.run import run
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
-from streaming.run_cli import run
 from tests.needs import needs
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus
 

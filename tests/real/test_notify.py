@@ -24,8 +24,8 @@ import requests
 from confluent_kafka import Producer
 
 from streaming.demo.broker import HOST, free_port
-from streaming.notify.notice import alert_name
-from streaming.sinks.topics import SILENT_LOGGER
+from streaming.kafka.topics import SILENT_LOGGER
+from streaming.notify.notification import alert_name
 from tests.needs import path_of
 from tests.real import harness
 from tests.real.harness import raw_topic

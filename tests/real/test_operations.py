@@ -18,11 +18,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
-from streaming import checkpoint, job, spark
-from streaming.config import Job, load
+from streaming.config.settings import Job, load
 from streaming.demo.broker import Broker
-from streaming.sinks.topics import SILENT_LOGGER, SetupError
-from streaming.supervisor import Supervisor
+from streaming.kafka.topics import SILENT_LOGGER, SetupError
+from streaming.spark import checkpoint, job
+from streaming.spark import session as spark
+from streaming.spark.supervisor import Supervisor
 from tests.real.feeder import Feeder
 from tests.real.full_disk import SmallDisk
 from tests.real.harness import raw_topic, wait_for

@@ -13,12 +13,12 @@ import pytest
 
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, pack_envelope
-from streaming.config import ConfigError, Job, Kafka, MonitorConfig, Quality, Topics
-from streaming.quality.apart import ChecksApart
-from streaming.quality.child import NICENESS
+from streaming.config.settings import ConfigError, Job, Kafka, MonitorConfig, Quality, Topics
+from streaming.kafka.topics import prepare
+from streaming.quality.process import ChecksApart
 from streaming.quality.query import as_stream
-from streaming.replay import INPUT_COLUMNS
-from streaming.sinks.topics import prepare
+from streaming.quality.worker import NICENESS
+from streaming.spark.worker import INPUT_COLUMNS
 from tests.processes import below
 from tests.real.harness import raw_topic
 from tests.real.traffic import story

@@ -15,17 +15,17 @@ from confluent_kafka.admin import ResourceType
 from typer.testing import CliRunner
 
 from streaming.cli import app
-from streaming.config import Kafka, MonitorConfig, Topics
-from streaming.docs_cli import DOCS
-from streaming.metrics.board import Board
+from streaming.commands.docs import DOCS
+from streaming.config.settings import Kafka, MonitorConfig, Topics
+from streaming.kafka.required_rights import MONITOR, NEEDS, NOTIFY, RECORD, TAP, VERIFY
+from streaming.kafka.topics import Mirror, notifier_topics, result_topics
 from streaming.metrics.feed import Feed as MetricsFeed
+from streaming.metrics.state import Board
+from streaming.mirror.destination import MirrorError, create_topic
 from streaming.mirror.producer import KafkaSink
-from streaming.mirror.topic import MirrorError, create_topic
 from streaming.notify.feed import Feed as NotifyFeed
+from streaming.replay.verify import describe_groups
 from streaming.sinks.findings import FindingsReader
-from streaming.sinks.needs import MONITOR, NEEDS, NOTIFY, RECORD, TAP, VERIFY
-from streaming.sinks.topics import Mirror, notifier_topics, result_topics
-from streaming.verify import describe_groups
 from tests.real.harness import wait_for
 from tests.real.secured import PASSWORD, secured_cluster
 from tests.real.traffic import tick

@@ -24,13 +24,13 @@ from confluent_kafka.admin import (
 )
 from typer.testing import CliRunner
 
-from streaming.config import Topics
-from streaming.config_cli import config
+from streaming.commands.config import config
+from streaming.commands.run import run
+from streaming.config.settings import Topics
 from streaming.demo.broker import HOST, Broker
+from streaming.kafka.required_rights import MONITOR, TAP, topic_needs
 from streaming.mirror.producer import KafkaSink, MirrorError
 from streaming.quality.suite import DEFAULT_SUITE
-from streaming.run_cli import run
-from streaming.sinks.needs import MONITOR, TAP, topic_needs
 from tests.certificates import Authority
 from tests.processes import started
 from tests.real.harness import raw_topic, wait_for

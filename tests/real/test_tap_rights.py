@@ -32,16 +32,16 @@ from confluent_kafka.admin import (
 from harness import WAIT_S, mirrored, raw_topic, running_tap, wait_for
 
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_loss
-from streaming.config import Kafka, MonitorConfig
+from streaming.config.settings import Kafka, MonitorConfig
 from streaming.demo.broker import HOST, Broker, free_port
-from streaming.metrics.board import Board
+from streaming.kafka.topics import Mirror
 from streaming.metrics.feed import Feed as MetricsFeed
+from streaming.metrics.state import Board
 from streaming.mirror.losses import LossFile
-from streaming.mirror.patient import PatientSink
 from streaming.mirror.producer import KafkaSink
+from streaming.mirror.reconnecting_sink import PatientSink
 from streaming.notify.feed import Feed as NotifyFeed
 from streaming.sinks.findings import FindingsReader, FindingsWriter
-from streaming.sinks.topics import Mirror
 from tests.certificates import Authority
 from tests.processes import started
 

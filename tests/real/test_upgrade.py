@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import MirrorRecord
-from streaming import checkpoint, seeds
 from streaming.cli import app
 from streaming.demo.broker import Broker
+from streaming.spark import checkpoint, model_seeds
 from tests.real.harness import wait_for
 from tests.real.kills import alone, decoded
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
@@ -120,7 +120,7 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
     assert monitor.has_said("was written with job.lanes = 1, not 2")
     migrate(monitor)
     for model in story.models:
-        seed = seeds.read(monitor.checkpoint / seeds.FOLDER, model.partition)
+        seed = model_seeds.read(monitor.checkpoint / model_seeds.FOLDER, model.partition)
         assert seed is not None
         assert decoded(seed) == alone(model)
     before = monitor.model_findings()

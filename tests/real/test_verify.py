@@ -95,7 +95,7 @@ def test_says_in_turn_that_it_cannot_that_all_is_equal_and_what_differs(scene):
 
 
 def test_says_that_brokers_cannot_be_reached(monkeypatch):
-    monkeypatch.setattr("streaming.verify_cli._REACH_S", 1.0)
+    monkeypatch.setattr("streaming.commands.verify._REACH_S", 1.0)
     result = CliRunner().invoke(app, ["verify", "--bootstrap-server", f"{HOST}:{free_port()}"])
     assert result.exit_code == 2
     assert "error:" in result.output

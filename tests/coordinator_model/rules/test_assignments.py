@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status
-from coordinator_model.groups import plans
+from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.groups.classic import assignment_checks
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.rounds import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
@@ -765,19 +765,19 @@ def test_A_11_does_not_guess_what_an_unreadable_entry_holds(talk: Conversation) 
 
 
 def test_only_the_fields_of_the_first_version_count() -> None:
-    assert plans.read_subscription(subscription("t", "u") + b"junk") == plans.Offer(("t", "u"))
-    assert plans.read_assignment(parts(0, 3) + b"junk") == {"t": (0, 3)}
+    assert assignment_checks.read_subscription(subscription("t", "u") + b"junk") == assignment_checks.Offer(("t", "u"))
+    assert assignment_checks.read_assignment(parts(0, 3) + b"junk") == {"t": (0, 3)}
     for cut in range(len(wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=0))):
-        assert plans.read_subscription(subscription("t", "u")[:cut]) is None
-    assert plans.read_subscription(b"\x00\x00\x7f\xff\xff\xff") is None
-    assert plans.read_subscription(b"\x00\x00\x00\x00\x00\x01\xff\xff") is None
-    assert plans.read_assignment(b"\x00\x01\x00") is None
+        assert assignment_checks.read_subscription(subscription("t", "u")[:cut]) is None
+    assert assignment_checks.read_subscription(b"\x00\x00\x7f\xff\xff\xff") is None
+    assert assignment_checks.read_subscription(b"\x00\x00\x00\x00\x00\x01\xff\xff") is None
+    assert assignment_checks.read_assignment(b"\x00\x01\x00") is None
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
-    plans.read_subscription(raw)
-    plans.read_assignment(raw)
+    assignment_checks.read_subscription(raw)
+    assignment_checks.read_assignment(raw)
 
 
 def test_absurd_partition_numbers_cost_nothing(talk: Conversation) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Blame, Certainty, Severity, Status
-from coordinator_model.groups.coordination import CONNECTIONS_KEPT, TENURES_KEPT
+from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.groups.classic.trackers.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 

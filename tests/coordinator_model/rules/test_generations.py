@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled
 

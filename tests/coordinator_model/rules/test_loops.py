@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.findings import Blame, Severity, Status
+from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client, Conversation, subscription
 from tests.coordinator_model.test_rules import live, settled
 

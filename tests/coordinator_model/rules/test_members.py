@@ -8,10 +8,10 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Blame, Certainty, Severity, Status
-from coordinator_model.groups.classic import GONE_MEMBERS_KEPT
-from coordinator_model.groups.identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
-from coordinator_model.groups.joins import ISSUED_KEPT
+from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.groups.classic.group import GONE_MEMBERS_KEPT
+from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
+from coordinator_model.groups.classic.trackers.member_identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import live, replace, settled, static_group
 

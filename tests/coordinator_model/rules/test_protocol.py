@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.findings import Blame, Certainty, Severity, Status
+from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.protocol import LEGAL_ERRORS
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.rounds import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status, iso_utc
+from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status, iso_utc
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.test_rules import live, settled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.findings import Blame, Certainty, Severity, Status, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity, Status, iso_utc
 from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
 from tests.coordinator_model.test_rules import live
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Status
+from coordinator_model.finding import Status
 from coordinator_model.rules import TIMER_RULES, timers_for
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans

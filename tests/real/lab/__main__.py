@@ -16,7 +16,7 @@ from rich.console import Console
 from streaming.demo.broker import BrokerError
 from streaming.demo.processes import ChildError
 from streaming.demo.raw_client import RawClientError
-from streaming.jvm import JvmError
+from streaming.spark.jvm import JvmError
 from tests.real.lab import java, releases, totals
 from tests.real.lab.client import KINDS
 from tests.real.lab.laboratory import run

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kafka.admin import MemberToRemove
 from kafka.errors import KafkaError
 
-from coordinator_model.findings import Blame, Finding
+from coordinator_model.finding import Blame, Finding
 from tests.real.lab.cluster import Site
 from tests.real.lab.fleet import Fleet, Make, Membership
 

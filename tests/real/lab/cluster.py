@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from kafka.errors import KafkaError
 
 from streaming.demo.broker import HOST, Broker, Cluster, free_port
-from streaming.demo.hostile import HostileProxy, Lie, Tamper
+from streaming.demo.faulty_proxy import HostileProxy, Lie, Tamper
 from tests.real.harness import running_tap
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.network import Link, Network

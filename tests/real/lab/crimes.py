@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coordinator_model.findings import Blame
+from coordinator_model.finding import Blame
 from coordinator_model.wire import (
     ConsumerProtocolSubscription,
     HeartbeatRequest,
@@ -23,7 +23,7 @@ from coordinator_model.wire import (
     SyncGroupResponse,
     encode_subscription,
 )
-from streaming.demo.hostile import Exchange, Forge, Swallow
+from streaming.demo.faulty_proxy import Exchange, Forge, Swallow
 from streaming.demo.raw_client import (
     ILLEGAL_GENERATION,
     MEMBER_ID_REQUIRED,

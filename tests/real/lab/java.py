@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streaming import jvm
+from streaming.spark import jvm
 
 SOURCE = Path(__file__).with_name("LabClient.java")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from coordinator_model.findings import Finding, Severity
+from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
 from streaming.demo.verdicts import Expected, Sighting, Truth, Verdict, judge
 from tests.real.lab.cluster import Site

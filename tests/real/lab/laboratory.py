@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coordinator_model.findings import Finding, Severity
+from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
 from streaming.demo.processes import Processes
 from tests.real.lab import releases

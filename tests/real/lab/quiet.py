@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from streaming.verify import Described, describe_groups, differences, unknown_because
+from streaming.replay.verify import Described, describe_groups, differences, unknown_because
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streaming import jvm
+from streaming.spark import jvm
 
 LAB_JARS = Path(__file__).resolve().parents[3] / "deploy" / "ivy-lab.xml"
 
@@ -15,7 +15,7 @@ RELEASES = {"4.3": None, "4.1": "broker-4.1", "3.9": "broker-3.9"}
 def broker_jars(line: str) -> list[Path]:
     """The jars of a line's newest broker.
 
-    :raises streaming.jvm.JvmError: when they cannot be had.
+    :raises streaming.spark.jvm.JvmError: when they cannot be had.
     """
     configuration = RELEASES[line]
     return jvm.jars("broker") if configuration is None else jvm.jars(configuration, ivy_file=LAB_JARS)

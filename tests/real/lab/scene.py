@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from coordinator_model.wire import JoinGroupRequestProtocol
-from streaming.demo.hostile import Exchange, Forge, Swallow, Tamper
+from streaming.demo.faulty_proxy import Exchange, Forge, Swallow, Tamper
 from streaming.demo.raw_client import (
     NONE,
     REBALANCE_IN_PROGRESS,

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from coordinator_model.findings import Finding
+from coordinator_model.finding import Finding
 from tests.real.lab.laboratory import Result
 from tests.real.lab.monitor import around, write
 

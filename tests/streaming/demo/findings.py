@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from coordinator_model.findings import Blame, Certainty, Finding, Severity, Status, finding_id
+from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status, finding_id
 from streaming.demo.verdicts import Sighting
 
 FACT_US = 1_700_000_000_000_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_model.findings import Blame, Status
+from coordinator_model.finding import Blame, Status
 from streaming.demo.verdicts import Expected, Truth, about_group, exit_status, judge, micros, names
 from tests.streaming.demo.findings import FACT_US, sighting
 

@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from coordinator_model.findings import Severity, Status
+from coordinator_model.finding import Severity, Status
 from streaming.demo import view
-from streaming.demo.board import Board, Note
-from streaming.demo.troubles import HEALTHY_GROUP, TROUBLES
+from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES
+from streaming.demo.screen_state import Board, Note
 from streaming.demo.verdicts import Truth
 from tests.streaming.demo.findings import FACT_US, sighting
 

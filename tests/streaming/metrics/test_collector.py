@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from coordinator_model.groups.state import State
+from coordinator_model.counters import EVICTIONS
+from coordinator_model.groups.classic.state import State
 from coordinator_model.rules import CATALOGUE
-from coordinator_model.tally import EVICTIONS
-from streaming.metrics.board import GROUPS, STATUS, Board
+from streaming.metrics.state import GROUPS, STATUS, Board
 from streaming.metrics.table import METRICS
 from tests.golden import transcript
 from tests.needs import needs
@@ -135,7 +135,7 @@ def several(count=12):
 
 
 def _again(watched):
-    from coordinator_model.overview import overview
+    from coordinator_model.group_view import overview
 
     return [overview(watched.model._opened(key)[0], 0, 0, watched.model.now_us) for key in watched.model._groups]
 

@@ -9,11 +9,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
-from streaming.metrics.board import Board
+from streaming.kafka.topics import SetupError
 from streaming.metrics.collector import Collector
 from streaming.metrics.server import opened
 from streaming.metrics.settings import Address, Metrics, parse_address
-from streaming.sinks.topics import SetupError
+from streaming.metrics.state import Board
 
 WRITTEN = {"option": "metrics.listen", "remedy": "set another port"}
 

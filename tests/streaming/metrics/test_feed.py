@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from streaming.config import MonitorConfig
+from streaming.config.settings import MonitorConfig
+from streaming.kafka.topics import Mirror
 from streaming.metrics import feed as module
-from streaming.metrics.board import Board
 from streaming.metrics.feed import Feed
-from streaming.sinks.topics import Mirror
+from streaming.metrics.state import Board
 from tests.streaming.metrics.transcripts import Watched, samples, select, value
 
 MIRROR = Mirror("mirror", "id", "cluster", 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.findings import Finding
-from streaming.notify.notice import Heard
+from coordinator_model.finding import Finding
+from streaming.notify.notification import Heard
 from tests.coordinator_model.conversation import Conversation
 from tests.golden import transcript
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from streaming.notify.alertmanager import HEARTBEAT, AlertmanagerChannel
-from streaming.notify.notice import Event, Notice, who
+from streaming.notify.http import Refused, Taken
+from streaming.notify.notification import Event, Notice, who
 from streaming.notify.outbox import Due, Outbox, Policy
-from streaming.notify.pulse import Pulse
 from streaming.notify.settings import Alertmanager, Heartbeat, Patience, Stdout, Wants, Webhook
-from streaming.notify.web import Refused, Taken
+from streaming.notify.watchdog import Pulse
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel, grouped
 from tests.streaming.notify.said import heard, of_rule, worsening
 
@@ -282,9 +282,9 @@ def test_what_is_no_status_of_this_mirror_is_no_sign_of_life(value):
 
 
 def test_a_silent_mirror_is_told_by_the_monitor_and_not_again_as_a_stalled_monitor():
-    from coordinator_model.rules.view import V_03
-    from streaming.silence import subjects, whole_topic
-    from streaming.standing import Standing
+    from coordinator_model.rules.observation import V_03
+    from streaming.spark.driver_findings import Standing
+    from streaming.spark.mirror_silence import subjects, whole_topic
 
     standing = Standing("prod", [], subjects("mirror", 1))
     silent = standing.report(V_03.id, whole_topic("mirror"), at_us=1_700_000_000_123_457, summary="silent", observed="nothing")

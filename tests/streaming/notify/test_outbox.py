@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_model.findings import Severity
-from streaming.notify.notice import OWN, Event, Heard, Told
+from coordinator_model.finding import Severity
+from streaming.notify.maintenance import Maintenance
+from streaming.notify.notification import OWN, Event, Heard, Told
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Patience, Wants
-from streaming.notify.windows import Maintenance
 from tests.streaming.notify.said import heard, of_rule, worsening
 
 CRITICAL = of_rule("crime-stale-generation-accepted-4.3.1", "G-02")

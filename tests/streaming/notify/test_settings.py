@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from streaming.config import ConfigError, load
+from streaming.config.settings import ConfigError, load
+from streaming.notify.maintenance import Maintenance
 from streaming.notify.settings import Alertmanager, Heartbeat, Notify, Patience, Stdout, Webhook
-from streaming.notify.windows import Maintenance
 
 REFERENCE = Path(__file__).parents[3] / "deploy" / "rebalance-monitor.toml"
 KAFKA = '[kafka]\nbootstrap_servers = "k:9092"\n'

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from streaming.notify.notice import Event, Notice
+from streaming.kafka.topics import SetupError
+from streaming.notify.notification import Event, Notice
 from streaming.notify.settings import TEMPLATES
 from streaming.notify.templating import Template, context, message_key, samples, shipped
-from streaming.sinks.topics import SetupError
 from tests.streaming.notify.said import of_rule
 
 CRITICAL = of_rule("crime-stale-generation-accepted-4.3.1", "G-02")

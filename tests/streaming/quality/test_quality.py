@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from coordinator_model.findings import Status
+from coordinator_model.finding import Status
 from coordinator_model.wire.record import Kind, MirrorRecord, pack_envelope
-from streaming.config import ConfigError, Kafka, MonitorConfig, Quality
+from streaming.config.settings import ConfigError, Kafka, MonitorConfig, Quality
 from streaming.quality.checker import Checker
 from streaming.quality.continuity import GRACE_US, Continuity, Remembered
 from streaming.quality.frames import COLUMNS, Describer, to_frame

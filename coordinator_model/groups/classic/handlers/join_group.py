@@ -1,0 +1,297 @@
+"""JoinGroup: how members come in, and generations come about.
+
+The trap: an answer tells of the moment at which it was made, which may be long before it was captured. So a generation below the newest
+is a breach only if the newest was proven before its request took effect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.counters import JOIN
+from coordinator_model.groups.classic.admissions import Admission
+from coordinator_model.groups.classic.state import Seen, State
+from coordinator_model.groups.events import Accepted, Answered, Mixed, Regressed, Replaced, Returned
+from coordinator_model.groups.evidence import host_of, response_evidence
+from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, Instance, IssuedId, JoinAsk, Member, Round
+from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.wire.constants import (
+    COORDINATOR_MOVES,
+    FENCED_INSTANCE_ID,
+    GROUP_MAX_SIZE_REACHED,
+    LEADER_TOLD_SINCE,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+ROUNDS_KEPT: Final = 6
+ISSUED_KEPT: Final = 64
+
+
+def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+    ask = exchange.ask
+    assert isinstance(ask, JoinAsk)
+    group.changed = True
+    if exchange.member_id:
+        member = group.member_of(exchange)
+        earlier = group.open.get(member.parked_join) if member.parked_join is not None else None
+        if earlier is not None:
+            earlier.superseded = True
+        member.parked_join = exchange.key
+        _note_idle(member, exchange, ask)
+        member.refusals = None
+        member.rejoin_asked_us = None
+        member.rejoin_frames = []
+        _classify_rejoin(group, exchange, member, ask)
+        return NOTHING
+    if exchange.instance_id is None:
+        return NOTHING  # with v4+ it is answered MEMBER_ID_REQUIRED and changes nothing
+    instance = group.instances.get(exchange.instance_id)
+    if instance is None:
+        _mark_trigger(group, exchange)
+        return NOTHING
+    return (Returned(exchange, instance),) if _was_fenced(instance, exchange) else NOTHING
+
+
+def _note_idle(member: Member, exchange: Exchange, ask: JoinAsk) -> None:
+    if not ask.owns and not member.idle_since_us:
+        member.idle_since_us = exchange.inv_us
+
+
+def _was_fenced(instance: Instance, exchange: Exchange) -> bool:
+    actor = exchange.actor
+    return any(
+        at_us <= exchange.inv_us
+        and (connection == actor.connection or (client_id == actor.client_id and host_of(address) == host_of(actor.address)))
+        for at_us, connection, client_id, address in instance.fenced
+    )
+
+
+def _classify_rejoin(group: ClassicGroup, exchange: Exchange, member: Member, ask: JoinAsk) -> None:
+    newest = group.round
+    if (
+        exchange.member_id in group.issued  # a new member
+        or (newest is not None and newest.leader == member.id and group.state is State.STABLE)
+        or (member.present and member.digest and ask.digest != member.digest)  # another subscription
+    ):
+        _mark_trigger(group, exchange)
+
+
+def _mark_trigger(group: ClassicGroup, exchange: Exchange) -> None:
+    exchange.starts_phase = True
+    group.saw(Seen.JOIN_TRIGGERS, exchange.inv_us)
+
+
+def contradicts_itself(body: Any) -> bool:
+    """Whether a JoinGroup success lacks what every success has. In a mixed group (KIP-848), without a leader, epoch 0 is one."""
+    if body.error_code:
+        return False
+    return body.generation_id < 0 or not body.member_id or (body.generation_id == 0 and bool(body.leader))
+
+
+def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    error = exchange.error = body.error_code
+    if error in COORDINATOR_MOVES:
+        return group.coordinator_moves(exchange)
+    if error == NONE:
+        return _joined(group, exchange, body) if body.generation_id > 0 else NOTHING
+    if error == MEMBER_ID_REQUIRED:
+        assert isinstance(exchange.ask, JoinAsk)
+        group.accepted(exchange)
+        if len(group.issued) >= ISSUED_KEPT:
+            del group.issued[min(group.issued, key=lambda id_: group.issued[id_].issued_us)]
+        group.issued[body.member_id] = IssuedId(exchange.res_us, exchange.ask.session_timeout_ms, exchange.actor)
+        return NOTHING
+    if exchange.member_id:
+        member = group.member_of(exchange)
+        if error == FENCED_INSTANCE_ID:
+            return group.fence(exchange, member)
+        if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.gone in {None, "dropped"}:
+            group.gone(member, "refused", exchange.res_us)
+        group.issued.pop(exchange.member_id, None)
+    return NOTHING
+
+
+def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    if not body.leader:
+        # Only a group of the new type names no leader: its members have epochs of their own (KIP-848 migration).
+        frame = response_evidence(exchange, NONE, body.generation_id)
+        return (*group.becomes("consumer", Admission(exchange.actor, body.member_id, exchange.res_us, frame)), Mixed(exchange))
+    group.kind = "classic"
+    group.accepted(exchange)
+    happenings: list[Happening] = []
+    if exchange.member_id and exchange.member_id != body.member_id:
+        happenings.append(Answered(exchange, body.member_id))
+    generation = body.generation_id
+    newest = group.round
+    if newest is not None and generation < newest.generation:
+        skew = group.settings.clock_skew_ms * 1_000
+        if newest.proven_us >= exchange.effective_us - skew:
+            # It overlaps the newest round, so it may be an old answer that was captured late; but how old, its request tells.
+            passed = group.proof_beyond(generation, exchange.effective_us)
+            if passed is not None:
+                happenings.append(Regressed(exchange, generation, passed, _why_reset(group, exchange, passed, generation)))
+            return tuple(happenings)
+        happenings.append(Regressed(exchange, generation, newest, _why_reset(group, exchange, newest, generation)))
+        group.new_incarnation(exchange.res_us, f"the generation fell from {newest.generation} to {generation}")
+        group.accepted(exchange)
+        newest = None
+    elif newest is not None and (anew := _why_anew(group, exchange, body, newest)) is not None:
+        happenings.append(Regressed(exchange, generation, newest, anew))
+        group.new_incarnation(exchange.res_us, f"it began anew at generation {generation}")
+        group.accepted(exchange)
+        newest = None
+    if newest is None or generation > newest.generation:
+        newest = _new_round(group, exchange, body)
+    _adopt_joiner(group, exchange, body, newest, happenings)
+    if body.members and body.member_id == body.leader and newest.roster is None:
+        _adopt_roster(group, exchange, body, newest)
+    return tuple(happenings)
+
+
+def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> str | None:
+    """A lawful reason for a newcomer to be handed the newest generation's number again: it is that of a group which began anew."""
+    if body.generation_id != newest.generation or newest.roster is None or body.member_id in newest.roster:
+        return None
+    if exchange.instance_id is not None and exchange.instance_id in newest.roster.values():
+        return None  # replaces a static member within the generation
+    if newest.proven_us >= exchange.effective_us - group.settings.clock_skew_ms * 1_000:
+        return None  # parked with the others
+    return _why_reset(group, exchange, newest, newest.generation - 1)
+
+
+def _why_reset(group: ClassicGroup, exchange: Exchange, before: Round, generation: int) -> str | None:
+    """A lawful reason for the generation to have started anew since ``before``, or None if there can be none."""
+    if group.deleted_us is not None and group.deleted_us >= before.proven_us:
+        return "the group was deleted in between"
+    if group.lasting_beyond(generation, exchange.effective_us) is None:
+        return "all connections ended before the later generation was written, so the coordinator may have restarted without it"
+    if before.roster is None:
+        return "not all members of the earlier generation are known"
+    if exchange.member_id in before.roster:
+        return None  # a group that started anew would not know this member
+    for id_ in before.roster:
+        member = group.members.get(id_)
+        if member is None or member.session_timeout_ms is None:
+            return "not all session timeouts are known"
+        if member.gone is None and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
+            return None
+    return "the group may have been empty in between, and expired"
+
+
+def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Round:
+    newest = Round(
+        body.generation_id,
+        exchange.res_us,
+        response_evidence(exchange, NONE, body.generation_id),
+        body.leader,
+        body.protocol_name,
+    )
+    began_us = group.state_since_us
+    if group.state is not State.PREPARING:  # its beginning was not seen: whoever waited longest was there by then
+        began_us = min([exchange.inv_us, *(waiting.inv_us for waiting in group.waiting_joins())])
+    group.join_took_us = max(0, exchange.res_us - began_us)
+    group.joins = (group.joins[0] + 1, group.joins[1] + group.join_took_us)
+    group.tally.took(group.cluster, JOIN, group.join_took_us)
+    group.rounds.append(newest)
+    del group.rounds[:-ROUNDS_KEPT]
+    for older in group.rounds[:-2]:
+        older.roster = None
+    group.generation_seen = newest.generation
+    group.protocol_type = body.protocol_type or group.protocol_type
+    group.saw(Seen.JOINED, exchange.res_us)
+    return newest
+
+
+def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round, happenings: list[Happening]) -> None:
+    ask = exchange.ask
+    assert isinstance(ask, JoinAsk)
+    group.issued.pop(body.member_id, None)
+    member = group.members.get(body.member_id)
+    if member is None:
+        member = group.members[body.member_id] = Member(body.member_id)
+    group.protocol_type = group.protocol_type or ask.protocol_type
+    member.actor = exchange.actor
+    member.session_timeout_ms = ask.session_timeout_ms
+    member.rebalance_timeout_ms = ask.rebalance_timeout_ms
+    member.digest, member.protocols, member.reason = ask.digest, ask.protocols, ask.reason
+    if member.joined != body.generation_id:
+        member.joined_before = member.joined
+    member.joined = body.generation_id
+    member.joined_us = exchange.res_us
+    _note_idle(member, exchange, ask)
+    member.least_interval_us = 0
+    member.joined_frame = response_evidence(exchange, NONE, body.generation_id)
+    member.parked_join = None
+    member.refusals = member.rejoin_asked_us = member.fenced_us = None
+    member.frames_after_fence = 0
+    member.leaving = False
+    member.last_frame_us = max(member.last_frame_us, exchange.res_us)
+    member.last_frame = member.last_frame or "JoinGroup"
+    group.prove(member, exchange)
+    if exchange.instance_id is not None:
+        member.instance_id = exchange.instance_id
+        _hold_instance(group, exchange, member, newest, happenings)
+    group.changed = True
+
+
+def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newest: Round, happenings: list[Happening]) -> None:
+    assert exchange.instance_id is not None
+    instance = group.instances.get(exchange.instance_id)
+    if instance is None:
+        group.instances[exchange.instance_id] = Instance(exchange.instance_id, member.id, held_us=exchange.res_us)
+        return
+    if instance.member_id == member.id:
+        instance.held_us = instance.held_us or exchange.res_us
+        return
+    if exchange.member_id and instance.held_us:
+        happenings.append(Accepted(exchange))  # only an empty member id replaces: this is an old answer, or a wrong one
+        return
+    old_id, instance.member_id = instance.member_id, member.id
+    instance.held_us, instance.settled_us = exchange.res_us, 0
+    if exchange.member_id:
+        return  # who held it in an earlier incarnation was only a hint
+    if newest.leader == old_id and exchange.api_version >= LEADER_TOLD_SINCE:
+        newest.leader = member.id
+    note = (exchange.res_us, exchange.actor.address, member.id)
+    instance.replacements = [*instance.replacements[-REPLACEMENTS_KEPT:], note]
+    instance.frames = [*instance.frames[-3:], response_evidence(exchange, NONE, member.joined)]
+    old = group.members.get(old_id)
+    if old is not None and old.gone is None:
+        group.gone(old, "replaced", exchange.res_us)
+    if newest.roster is not None and old_id in newest.roster:
+        del newest.roster[old_id]
+        newest.roster[member.id] = instance.id
+    happenings.append(Replaced(exchange, instance, old_id))
+
+
+def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> None:
+    """The leader's answer names every member: from here on the membership is known."""
+    newest.roster = {entry.member_id: entry.group_instance_id for entry in body.members}
+    for id_, instance_id in newest.roster.items():
+        member = group.members.get(id_)
+        if member is None:
+            member = group.members[id_] = Member(id_)
+            member.last_frame_us = exchange.res_us
+        if member.proven_us is None:
+            member.proven_us = exchange.res_us
+        if member.gone not in {None, "replaced"}:
+            member.gone = None
+        if instance_id is not None:
+            member.instance_id = instance_id
+            instance = group.instances.setdefault(instance_id, Instance(instance_id, id_))
+            holder = group.members.get(instance.member_id)
+            if instance.member_id != id_ and (holder is None or holder.joined != newest.generation):
+                instance.member_id, instance.settled_us = id_, 0
+            if instance.member_id == id_:
+                instance.held_us = instance.held_us or exchange.res_us
+    for member in list(group.members.values()):
+        if member.present and member.id not in newest.roster:
+            if member.joined == newest.generation and member.instance_id is not None:
+                newest.roster[member.id] = member.instance_id  # replaced an instance after the round was complete
+            else:
+                group.gone(member, "dropped", exchange.res_us)

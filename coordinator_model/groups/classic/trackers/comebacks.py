@@ -1,0 +1,116 @@
+"""Clients that die and come back: a process that ends without leaving, and the next one that takes its place, again and again.
+
+The trap: many processes may share a client id and a host, and all may be killed at once. So a return counts only with those before it if
+the member that died was the one that had returned: each id inherits the returns of the one that it replaces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from coordinator_model.groups.classic.trackers.sessions import IDS_KEPT, hung_up_since
+from coordinator_model.groups.evidence import host_of
+from coordinator_model.groups.records import Actor, Exchange, Member
+from coordinator_model.groups.tracker import NOTHING, Happening
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+RETURNS_KEPT: Final = 32
+
+
+class Dead(NamedTuple):
+    """An id whose process ended without leaving."""
+
+    id: str
+    actor: Actor
+
+
+class CameBackDead(NamedTuple):
+    """A client that ended without leaving was given another id, not for the first time."""
+
+    exchange: Exchange
+    member_id: str
+    dead: Dead
+    known_by: str  #: what shows that it is the same client: "instance id", "client id and host", "client id" or "host"
+    returns_us: tuple[int, ...]  #: the times of this and the earlier returns, within the configured time
+
+
+def noted(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Happening, ...]:
+    """Note that a process without a member id was given this one, or a place for it; tell it if its client had died before.
+
+    Which ids stand at the end of a row of deaths is kept with the sessions.
+    """
+    found = _dead_before(group, exchange, member_id)
+    if found is None:
+        return NOTHING
+    dead, known_by = found
+    sessions = group.sessions
+    since_us = exchange.res_us - group.settings.crash_loop_ms * 1_000
+    times = (*(at_us for at_us in sessions.returns.get(dead.id, ()) if at_us > since_us), exchange.res_us)[-RETURNS_KEPT:]
+    others = [(id_, kept) for id_, kept in sessions.returns.items() if id_ not in {dead.id, member_id}]
+    sessions.returns = dict([*others, (member_id, times)][-IDS_KEPT:])
+    sessions.succeeded = (*sessions.succeeded, dead.id)[-IDS_KEPT:]
+    return (CameBackDead(exchange, member_id, dead, known_by, times),)
+
+
+def _dead_before(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Dead, str] | None:
+    """The id that this client had before it died, the one with most returns first, and what shows that it is the same client."""
+    if exchange.instance_id is not None:
+        holders = [one for one in group.members.values() if one.instance_id == exchange.instance_id]
+        ended = [Dead(one.id, one.actor) for one in holders if hung_up_since(group, one) is not None]
+        dead = _most_returned(group, ended, member_id)
+        return (dead, "instance id") if dead is not None else None
+    ended = _ended(group)
+    for known_by, is_same in _SAMENESS:
+        dead = _most_returned(group, [one for one in ended if is_same(group, one.actor, exchange.actor)], member_id)
+        if dead is not None:
+            return dead, known_by
+    return None
+
+
+def _most_returned(group: ClassicGroup, dead: list[Dead], successor_id: str) -> Dead | None:
+    sessions = group.sessions
+    eligible = [one for one in dead if one.id != successor_id and one.id not in sessions.succeeded]
+    return max(eligible, key=lambda one: (len(sessions.returns.get(one.id, ())), one.id), default=None)
+
+
+def _ended(group: ClassicGroup) -> list[Dead]:
+    """Dynamic members and ids not used yet whose connection ended without a LeaveGroup."""
+    members = [one for one in group.members.values() if one.instance_id is None and _died(group, one)]
+    unused = [(id_, issued.actor) for id_, issued in group.issued.items() if id_ not in group.members]
+    return [
+        *(Dead(member.id, member.actor) for member in members),
+        *(Dead(id_, actor) for id_, actor in unused if actor.connection not in group.lines),
+    ]
+
+
+def _died(group: ClassicGroup, member: Member) -> bool:
+    """One that was told that it is no member any more begins anew lawfully, be it on another connection."""
+    return member.gone != "refused" and hung_up_since(group, member) is not None
+
+
+def _is_same(group: ClassicGroup, dead: Actor, actor: Actor) -> bool:  # noqa: ARG001
+    return dead.client_id is not None and dead.client_id == actor.client_id and host_of(dead.address) == host_of(actor.address)
+
+
+def _is_namesake(group: ClassicGroup, dead: Actor, actor: Actor) -> bool:
+    if dead.client_id is None or dead.client_id != actor.client_id:
+        return False
+    return not any(one.client_id == actor.client_id for one in _connected(group, actor))
+
+
+def _is_neighbour(group: ClassicGroup, dead: Actor, actor: Actor) -> bool:
+    host = host_of(actor.address)
+    return (
+        bool(host) and host_of(dead.address) == host and not any(host_of(one.address) == host for one in _connected(group, actor))
+    )
+
+
+def _connected(group: ClassicGroup, but: Actor) -> list[Actor]:
+    """The members that are connected, on other connections."""
+    actors = (member.actor for member in group.members.values())
+    return [actor for actor in actors if actor.connection in group.lines and actor.connection != but.connection]
+
+
+_SAMENESS: Final = (("client id and host", _is_same), ("client id", _is_namesake), ("host", _is_neighbour))

@@ -1,0 +1,480 @@
+"""Which brokers acted as coordinator, when they refused to, and what they left unanswered.
+
+The traps. *One failover is told many times*: by refusals, by FindCoordinator answers of brokers that know it already and of others that do
+not yet. What follows within ten seconds counts as the same move. *Two brokers that take turns are no split brain*: each may have been the
+coordinator when it answered. Only turns that no move explains are, and a move shows on the connections that live through it. *A
+generation is persisted when the leader's assignment is*, not when it is handed out: only the former must survive a failover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.records import Exchange, Member
+from coordinator_model.groups.requests import MODELLED_API_KEYS
+from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.wire.constants import (
+    COMMITS,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_MOVES,
+    COORDINATOR_NOT_AVAILABLE,
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    GROUP_MAX_SIZE_REACHED,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    NOT_COORDINATOR,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    UNKNOWN_SERVER_ERROR,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+API_KEYS: Final = MODELLED_API_KEYS
+TURNS: Final = 3  #: so often two brokers must have acted in turns to be worth a word
+_ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: spells
+_ASKS_COORDINATOR: Final = COMMITS | {
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    SYNC_GROUP,
+}  # only the coordinator answers these otherwise
+_ACTS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}  # a success of these changes the group
+
+SAME_MOVE_US: Final = 10_000_000
+FLAPS_US: Final = 60_000_000  #: a move that is still not over after this long, with this many changes, is no move
+FLAPS: Final = 4
+HOUR_US: Final = 3_600_000_000
+MOVES_KEPT: Final = 3
+MINUTE_US: Final = 60_000_000
+SAME_SPELL_US: Final = 30_000_000  #: clients that are told to wait come back within seconds
+CONNECTIONS_KEPT: Final = 4
+TENURES_KEPT: Final = 3
+ROSTER_KEPT: Final = 64
+USUAL_SESSION_MS: Final = 45_000  #: session.timeout.ms by default, for members whose own is not known
+
+
+class Spell(NamedTuple):
+    """A time in which the same refusal came again and again."""
+
+    since_us: int
+    last_us: int
+    times: int
+    frame: Evidence  #: the first
+
+    @property
+    def lasted_us(self) -> int:
+        return self.last_us - self.since_us
+
+
+class Tenure(NamedTuple):
+    """A time in which a broker acted as coordinator, and nothing it said was to the contrary."""
+
+    first_us: int  #: earliest instant of its first act
+    last_us: int  #: answer time of its latest
+    connections: tuple[int, ...]  #: checksums of the names of those that it acted on
+    frame: Evidence  #: the latest
+
+
+class Persisted(NamedTuple):
+    """The newest generation whose assignment was delivered, and which is therefore in the log."""
+
+    generation: int
+    res_us: int
+    broker: str
+    incarnation: int
+    roster: tuple[int, ...]  #: checksums of member ids
+    frame: Evidence
+
+
+class Pointed(NamedTuple):
+    """Refusals by the broker that FindCoordinator names."""
+
+    broker: str
+    times: int
+    named_again: bool  #: FindCoordinator named it after it had refused
+    frames: tuple[Evidence, ...]
+
+
+class LostCoordinator(NamedTuple):
+    """All connections of the group's members ended, and nobody has been accepted since."""
+
+    since_us: int
+    broker: str
+    members: tuple[str, ...]  #: who was a member then
+    session_ms: int  #: the shortest session timeout among them
+    searching: tuple[tuple[str | None, str], ...] = ()  #: (client id, host) of those that asked FindCoordinator since
+    frames: tuple[Evidence, ...] = ()  #: the first and the latest of these requests
+    returned_us: int = 0  #: when a broker accepted somebody again
+
+
+# ---------------------------------------------------------------------------------------------------- happenings
+
+
+class Moved(NamedTuple):
+    """The coordinator moved, or is said to be elsewhere."""
+
+    exchange: Exchange
+    moves: tuple[int, ...]  #: when, within the last hour
+    flaps: int  #: changes within the latest, if that goes on for too long; else 0
+
+
+class TookTurns(NamedTuple):
+    """Two brokers act as coordinator, and no move of the coordinator explains it."""
+
+    exchange: Exchange
+    rival: str
+    overlap_us: int
+    frames: tuple[Evidence, ...]
+
+
+class KeepsLoading(NamedTuple):
+    """A request was answered COORDINATOR_LOAD_IN_PROGRESS, as others before it."""
+
+    exchange: Exchange
+    spell: Spell
+
+
+class SyncWhileLoading(NamedTuple):
+    """A SyncGroup was answered COORDINATOR_LOAD_IN_PROGRESS."""
+
+    exchange: Exchange
+    times: int
+
+
+class NotAvailable(NamedTuple):
+    """A request was answered COORDINATOR_NOT_AVAILABLE, as others before it."""
+
+    exchange: Exchange
+    spell: Spell
+
+
+class InternalError(NamedTuple):
+    """A request was answered UNKNOWN_SERVER_ERROR."""
+
+    exchange: Exchange
+
+
+class Lost(NamedTuple):
+    """After a failover, the group is at a lower generation than one that was persisted."""
+
+    exchange: Exchange
+    generation: int
+    persisted: Persisted
+
+
+class GroupFull(NamedTuple):
+    """Several JoinGroups were answered GROUP_MAX_SIZE_REACHED within a minute."""
+
+    exchange: Exchange
+    times: int
+
+
+class PointedWrong(NamedTuple):
+    """The broker that FindCoordinator names says that it is not the coordinator."""
+
+    exchange: Exchange
+    pointed: Pointed
+
+
+# ---------------------------------------------------------------------------------------------------- the watch
+
+
+@dataclass(slots=True)
+class Coordination:
+    """Coordinator facts of one group."""
+
+    incarnation: int = 1
+    moved: bool = False  #: a new incarnation has begun, and no answer was looked at since
+    moves: tuple[int, ...] = ()
+    changed_us: int = 0  #: the latest sign of a move
+    changes: int = 0  #: signs of the latest move
+    named: tuple[str, ...] = ()  #: node id and address that FindCoordinator named last
+    pointed: Pointed | None = None
+    acting: str = ""  #: the broker that acted last
+    turns: int = 0  #: how often another one acted, since tenures began
+    tenures: dict[str, Tenure] = field(default_factory=dict)
+    spells: dict[str, Spell] = field(default_factory=dict)
+    full_us: tuple[int, ...] = ()
+    persisted: Persisted | None = None
+    throttled_until_us: int = 0
+    told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
+    lost: LostCoordinator | None = None  #: the latest
+
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+        if exchange.api_key == FIND_COORDINATOR and self.lost is not None and not self.lost.returned_us:
+            self._searched(group, exchange, self.lost)
+        if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
+            group.changed = True  # nothing else makes the timers look at a group without members
+        return NOTHING
+
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        errors = _errors(group, exchange, body)
+        if exchange.api_key in _ASKS_COORDINATOR and not errors & COORDINATOR_MOVES:
+            self.returned(group, exchange.res_us)
+        _count(group, exchange.api_key, errors)
+        if body.throttle_time_ms:
+            self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
+        happenings: list[Happening] = []
+        moved, self.moved = self.moved, False
+        if exchange.api_key == FIND_COORDINATOR:
+            moved = self._named(group, exchange, body) or moved
+        if moved:
+            happenings.append(self._moved(exchange))
+        if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
+            self.told_us = exchange.res_us
+        if UNKNOWN_SERVER_ERROR in errors:
+            happenings.append(InternalError(exchange))
+        happenings.extend(self._refusals(exchange, errors))
+        if exchange.api_key in _ACTS and 0 in errors:
+            happenings.extend(self._acted(group, exchange))
+            happenings.extend(self._survived(group, exchange, body, moved=moved))
+        return tuple(happenings)
+
+    def lost_sight(self, group: ClassicGroup) -> None:
+        if group.incarnation != self.incarnation:
+            self.incarnation = group.incarnation
+            self.moved = True
+            return
+        self.tenures = {}
+        self.turns = 0
+        self.spells = {}
+        self.persisted = None
+        self.pointed = None
+
+    # ------------------------------------------------------------------------------------------------ no coordinator
+
+    def unwatched(self, group: ClassicGroup, at_us: int) -> None:
+        """No member is connected any more."""
+        if self.lost is not None and not self.lost.returned_us:
+            return
+        members = [member for member in group.present_members() if not member.leaving]
+        if members:
+            sessions_ms = [member.session_timeout_ms for member in members if member.session_timeout_ms is not None]
+            ids = tuple(member.id for member in members)
+            self.lost = LostCoordinator(at_us, group.broker, ids, min(sessions_ms, default=USUAL_SESSION_MS))
+
+    def returned(self, group: ClassicGroup, at_us: int) -> None:
+        """A broker accepted somebody."""
+        if self.lost is not None and not self.lost.returned_us:
+            self.lost = self.lost._replace(returned_us=at_us)
+            group.changed = group.cold_changed = True
+
+    def _searched(self, group: ClassicGroup, exchange: Exchange, lost: LostCoordinator) -> None:
+        """A client of the group asks who its coordinator is, after all members lost theirs.
+
+        One that lives asks within a second or two. Where nobody did so for half a session, the processes themselves were gone, and who
+        asks then has been started again.
+        """
+        if not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500:
+            return
+        client = exchange.actor.client_id, host_of(exchange.actor.address)
+        members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)
+        known = {(actor.client_id, host_of(actor.address)) for actor in members}
+        if client in known:
+            frame = request_evidence(exchange)
+            searching = lost.searching if client in lost.searching else (*lost.searching, client)
+            self.lost = lost._replace(searching=searching, frames=(*lost.frames[:1], frame))
+            group.changed = True
+
+    # ------------------------------------------------------------------------------------------------ moves
+
+    def _named(self, group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
+        """Whether FindCoordinator names another broker than it did."""
+        answers = [answer for answer in body.coordinators if answer.key == group.name] or [body]
+        answer = answers[0]
+        if answer.error_code:
+            return False
+        before, self.named = self.named, (str(answer.node_id), f"{answer.host}:{answer.port}")
+        pointed = self.pointed
+        if pointed is not None:
+            frames = (*pointed.frames[:3], response_evidence(exchange, 0))
+            again = pointed.broker in self.named
+            self.pointed = pointed._replace(named_again=True, frames=frames) if again else None
+        return bool(before) and before[0] != self.named[0]  # a node may have several addresses
+
+    def _moved(self, exchange: Exchange) -> Moved:
+        at_us = exchange.res_us
+        if not self.moves or at_us - self.changed_us > SAME_MOVE_US:
+            self.moves = (*self.moves[1 - MOVES_KEPT :], at_us)
+            self.changes = 0
+        self.changed_us = at_us
+        self.changes += 1
+        flaps = self.changes if self.changes >= FLAPS and at_us - self.moves[-1] >= FLAPS_US else 0
+        return Moved(exchange, tuple(since for since in self.moves if at_us - since <= HOUR_US), flaps)
+
+    # ------------------------------------------------------------------------------------------------ refusals
+
+    def _refusals(self, exchange: Exchange, errors: set[int]) -> list[Happening]:
+        happenings: list[Happening] = []
+        finding = exchange.api_key == FIND_COORDINATOR
+        if COORDINATOR_LOAD_IN_PROGRESS in errors:
+            happenings.append(KeepsLoading(exchange, self._spell("loading", exchange, COORDINATOR_LOAD_IN_PROGRESS)))
+            if exchange.api_key == SYNC_GROUP:
+                happenings.append(
+                    SyncWhileLoading(exchange, self._spell("sync while loading", exchange, COORDINATOR_LOAD_IN_PROGRESS).times)
+                )
+        elif not finding:
+            self.spells.pop("loading", None)
+        if COORDINATOR_NOT_AVAILABLE in errors:
+            name = "not found" if finding else "not available"
+            happenings.append(NotAvailable(exchange, self._spell(name, exchange, COORDINATOR_NOT_AVAILABLE)))
+        elif not errors & COORDINATOR_MOVES:
+            self.spells.pop("not found", None)
+            if not finding and 0 in errors:
+                self.spells.pop("not available", None)
+        if NOT_COORDINATOR in errors and exchange.broker in self.named:
+            happenings.append(self._point(exchange))
+        if GROUP_MAX_SIZE_REACHED in errors:
+            since_us = exchange.res_us - MINUTE_US
+            self.full_us = (*(at_us for at_us in self.full_us[-2:] if at_us >= since_us), exchange.res_us)
+            happenings.append(GroupFull(exchange, len(self.full_us)))
+        if errors & COORDINATOR_MOVES:
+            self._stepped_down(exchange.broker)
+        return happenings
+
+    def _spell(self, name: str, exchange: Exchange, error: int) -> Spell:
+        known = self.spells.get(name)
+        if known is None or exchange.res_us - known.last_us > SAME_SPELL_US:
+            spell = Spell(exchange.res_us, exchange.res_us, 1, response_evidence(exchange, error))
+        else:
+            spell = known._replace(last_us=exchange.res_us, times=known.times + 1)
+        self.spells[name] = spell
+        return spell
+
+    def _point(self, exchange: Exchange) -> PointedWrong:
+        frame = response_evidence(exchange, NOT_COORDINATOR)
+        pointed = self.pointed
+        if pointed is None or pointed.broker != exchange.broker:
+            self.pointed = Pointed(exchange.broker, 1, False, (frame,))
+        else:
+            self.pointed = pointed._replace(times=pointed.times + 1, frames=(*pointed.frames[:3], frame))
+        return PointedWrong(exchange, self.pointed)
+
+    # ------------------------------------------------------------------------------------------------ who acts
+
+    def _stepped_down(self, broker: str) -> None:
+        """It says itself that it is not, or not yet, the coordinator: what it does later is another tenure."""
+        if self.tenures.pop(broker, None) is not None:
+            self.turns = 0
+
+    def _acted(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
+        broker, connection = exchange.broker, crc32(exchange.key[0].encode())
+        if self.pointed is not None and self.pointed.broker == broker:
+            self.pointed = None
+        known = self.tenures.get(broker)
+        turn = self.acting not in ("", broker)
+        if turn:
+            before = self.tenures.get(self.acting)
+            skew_us = group.settings.clock_skew_ms * 1_000
+            if before is not None and exchange.effective_us - skew_us <= before.last_us:
+                return []  # the two answers overlap: nobody knows which came first
+            if known is not None and connection not in known.connections:
+                known = None  # it may have been away meanwhile
+                self.turns = 0
+            self.turns += 1
+        self.acting = broker
+        frame = response_evidence(exchange, 0)
+        if known is None:
+            tenure = Tenure(exchange.effective_us, exchange.res_us, (connection,), frame)
+        else:
+            tenure = Tenure(known.first_us, exchange.res_us, _with_newest(known.connections, connection), frame)
+        self.tenures.pop(broker, None)
+        self.tenures[broker] = tenure
+        if len(self.tenures) > TENURES_KEPT:
+            del self.tenures[next(iter(self.tenures))]
+        return self._overlap(group, exchange, tenure)
+
+    def _overlap(self, group: ClassicGroup, exchange: Exchange, tenure: Tenure) -> list[Happening]:
+        if self.turns < TURNS:
+            return []
+        for rival, other in self.tenures.items():
+            overlap_us = min(tenure.last_us, other.last_us) - max(tenure.first_us, other.first_us)
+            if rival != exchange.broker and overlap_us > group.settings.write_timeout_ms * 1_000:
+                return [TookTurns(exchange, rival, overlap_us, (other.frame, tenure.frame))]
+        return []
+
+    # ------------------------------------------------------------------------------------------------ what survives
+
+    def _survived(self, group: ClassicGroup, exchange: Exchange, body: Any, *, moved: bool) -> list[Happening]:
+        generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
+        if group.kind != "classic" or generation < 0:
+            return []
+        lost: list[Happening] = []
+        known = self.persisted
+        if known is not None and generation < known.generation and exchange.effective_us > known.res_us:
+            if group.incarnation == known.incarnation:
+                return []  # a stale member that was let in, not a group that lost its state
+            self.persisted = None
+            fell = moved and exchange.broker == known.broker  # seen by the generation alone: G-04 tells of it
+            if not fell and _same_life(group, exchange, known):
+                lost.append(Lost(exchange, generation, known))
+        known = self.persisted
+        if exchange.api_key == SYNC_GROUP and (
+            known is None or (generation, group.incarnation) > (known.generation, known.incarnation)
+        ):
+            newest = group.round
+            roster = newest.roster if newest is not None and newest.generation == generation else None
+            members = tuple(crc32(id_.encode()) for id_ in list(roster or ())[:ROSTER_KEPT])
+            frame = response_evidence(exchange, 0)
+            self.persisted = Persisted(generation, exchange.res_us, exchange.broker, group.incarnation, members, frame)
+        return lost
+
+
+def _with_newest(connections: tuple[int, ...], connection: int) -> tuple[int, ...]:
+    """The connections that were acted on last, the newest last."""
+    others = tuple(other for other in connections if other != connection)
+    return (*others[1 - CONNECTIONS_KEPT :], connection)
+
+
+def _same_life(group: ClassicGroup, exchange: Exchange, persisted: Persisted) -> bool:
+    """Whether the group cannot have been empty, and then deleted or expired, since that generation was persisted."""
+    if group.deleted_us is not None and group.deleted_us >= persisted.res_us:
+        return False
+    if crc32(exchange.member_id.encode()) in persisted.roster:
+        return True  # a group that started anew would not know this member
+    return any(
+        member.gone is None
+        and member.session_timeout_ms is not None
+        and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us
+        and crc32(member.id.encode()) in persisted.roster
+        for member in group.members.values()
+    )
+
+
+def heard(group: ClassicGroup) -> Iterator[tuple[Member, int]]:
+    """Present members whose last heartbeat proved them members (success, or told to rejoin), and when that was asked."""
+    waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == HEARTBEAT}
+    for member in group.present_members():
+        if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
+            yield member, member.heartbeat_us
+
+
+def _count(group: ClassicGroup, api_key: int, errors: set[int]) -> None:
+    for error in errors - {0}:
+        known = group.errors.setdefault(api_key, {})
+        known[error] = known.get(error, 0) + 1
+        group.tally.errors[group.cluster, api_key, error] += 1
+        group.counted = True
+
+
+def _errors(group: ClassicGroup, exchange: Exchange, body: Any) -> set[int]:
+    """Every code that an answer holds for this group; 0 among them when something succeeded."""
+    api_key = exchange.api_key
+    if api_key in COMMITS:
+        return {partition.error_code for topic in body.topics for partition in topic.partitions}
+    if api_key == LEAVE_GROUP:
+        return {entry.error_code for entry in body.members} if body.members and not body.error_code else {body.error_code}
+    if api_key == FIND_COORDINATOR and body.coordinators:
+        return {answer.error_code for answer in body.coordinators if answer.key == group.name}
+    if api_key == DELETE_GROUPS:
+        return {result.error_code for result in body.results if result.group_id == group.name}
+    return {body.error_code}

@@ -1,0 +1,619 @@
+"""Who was handed which id and which generation, and which refusals and acceptances do not fit that.
+
+The traps. *A refusal is judged by what comes after it.* Only when a later answer shows that nothing had changed can a refusal be called
+wrong, so what looks odd is kept for a while, as a doubt. *Nobody announces that a coordinator loaded its group again*: it may crash
+and come back between two frames, and then starts from the last generation that was written. What rests on a generation or an instance
+must therefore rest on one that a SyncGroup success proved to be written. *A frame that was not captured explains anything*: whoever
+was never seen is not judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from coordinator_model.groups.classic.broker_version import Dialect
+from coordinator_model.groups.classic.trackers import comebacks
+from coordinator_model.groups.events import (
+    Alternated,
+    Collided,
+    Contradicted,
+    IdMishandled,
+    IdUnused,
+    Inconsistent,
+    Invented,
+    LeaveRefused,
+    LeftByItself,
+    Malformed,
+    Mispaired,
+    Needless,
+    NewId,
+    OtherGeneration,
+    OverCapacity,
+    TwoRosters,
+)
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.records import (
+    Actor,
+    Ahead,
+    Doubt,
+    Exchange,
+    ExchangeKey,
+    Instance,
+    JoinAsk,
+    LeaveAsk,
+    Member,
+    Round,
+    Skip,
+)
+from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.wire.constants import (
+    DELETE_GROUPS,
+    FENCED_INSTANCE_ID,
+    GROUP_MAX_SIZE_REACHED,
+    HEARTBEAT,
+    HEARTBEAT_VALIDATES_SINCE,
+    ILLEGAL_GENERATION,
+    INSTANCE_SINCE,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    MEMBER_ID_REQUIRED,
+    NOT_ADMITTED,
+    OFFSET_COMMIT,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    TWO_STEP_JOIN_SINCE,
+    UNKNOWN_MEMBER_ID,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+API_KEYS: Final = frozenset({OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS})
+
+HANDED_OUT_KEPT: Final = 64
+DOUBTS_KEPT: Final = 4
+ODD_KEPT: Final = 8
+AHEAD_KEPT: Final = 8
+LEAVES_KEPT: Final = 8
+FRESH_KEPT: Final = 64
+_HOUR_US: Final = 3_600_000_000
+_GONE_KEPT: Final = 32  # as many gone members as a group remembers: beyond, an unknown id may be a forgotten one
+
+
+@dataclass(slots=True)
+class Identity:
+    """Facts of one group about ids, generations handed out, and answers in doubt."""
+
+    alert: bool = False  #: something is in doubt: look at successes too
+    incarnation: int = 1
+    dialect: Dialect = field(default_factory=Dialect)
+    highest: int = -1  #: generation of any JoinGroup success so far, whatever happened since
+    born_us: int | None = None  #: when the group was seen to begin at generation 1, with no frame lost and no failover since
+    handed_out: tuple[int, ...] = ()  #: CRC-32 of the ids given with MEMBER_ID_REQUIRED since then
+    doubts: tuple[Doubt, ...] = ()
+    ahead: dict[str, Ahead] = field(default_factory=dict)  #: by member id
+    odd: tuple[ExchangeKey, ...] = ()  #: requests under way whose instance id is not their member's
+    fresh: tuple[int, tuple[str, ...]] | None = None  #: a generation whose leader has not synced, and who was handed it
+    lost: tuple[int, tuple[str, ...]] | None = None  #: the same, of the incarnation before: it was never written
+    skip: Skip | None = None
+    lone: tuple[tuple[ExchangeKey, int, bool], ...] = ()
+    #: static members' returns to a settled group: (request, generation then, whether anybody was told to rejoin since)
+    refused_leaves: dict[str, int] = field(default_factory=dict)
+
+    # ------------------------------------------------------------------------------------------------ the watch
+
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+        api_key = exchange.api_key
+        if api_key == SYNC_GROUP:
+            newest = group.round
+            if (
+                self.fresh is not None
+                and newest is not None
+                and (newest.generation, newest.leader)
+                == (
+                    exchange.generation,
+                    exchange.member_id,
+                )
+            ):
+                self.fresh = None
+        elif api_key in {JOIN_GROUP, LEAVE_GROUP}:
+            # Before anybody was told to rejoin, this may be what started the join phase.
+            self.lone = tuple(one for one in self.lone if one[2])
+        if api_key != JOIN_GROUP:
+            return NOTHING
+        if exchange.member_id:
+            self.ahead.pop(exchange.member_id, None)
+            return NOTHING
+        if exchange.instance_id is not None:
+            if _nothing_else_moves(group, exchange):
+                assert group.round is not None
+                self.lone = (*self.lone, (exchange.key, group.round.generation, False))
+            return NOTHING
+        return _unused(group, exchange)
+
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        api_key = exchange.api_key
+        self.dialect = self.dialect.heard(api_key, exchange.api_version)
+        if api_key == DELETE_GROUPS:
+            if any(result.group_id == group.name and result.error_code == 0 for result in body.results):
+                self.born_us = None
+            return NOTHING
+        if api_key == LEAVE_GROUP:
+            return tuple(self._left(group, exchange, body))
+        happenings: list[Happening] = []
+        if api_key == JOIN_GROUP:
+            happenings.extend(self._join_answered(group, exchange, body))
+        elif api_key == SYNC_GROUP and self.fresh is not None and (exchange.error, exchange.generation) == (0, self.fresh[0]):
+            self.fresh = None
+        if exchange.error == REBALANCE_IN_PROGRESS:
+            self.lone = tuple((key, generation, True) for key, generation, _ in self.lone)
+        elif exchange.error in NOT_ADMITTED and exchange.member_id in group.members:
+            self._doubt(group, exchange)
+            self._look_ahead(group, exchange)
+        self._mind()
+        return tuple(happenings)
+
+    def lost_sight(self, group: ClassicGroup) -> None:
+        """What was proven is proven no longer. A failover, unlike lost frames, tells which generation was never written."""
+        moved = group.incarnation != self.incarnation
+        self.incarnation = group.incarnation
+        self.lost = self.fresh if moved else None
+        if moved:
+            self.dialect = Dialect()
+        self.fresh = self.born_us = self.skip = None
+        self.handed_out = self.doubts = self.odd = self.lone = ()
+        self.ahead = {}
+        self._mind()
+
+    def unwatched(self) -> None:
+        """Nobody is connected any more: a coordinator may restart unseen, and what was right or wrong before says nothing after."""
+        self.doubts = ()
+        self._mind()
+
+    # ------------------------------------------------------------------------------------------------ beside the watch
+
+    def odd_one(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+        """A request was captured whose generation or instance id is not the one its member is known by."""
+        happenings: list[Happening] = []
+        generation, frame = exchange.generation, member.joined_frame
+        if (
+            generation >= 0
+            and member.joined is not None
+            and member.joined_before is not None
+            and generation not in {member.joined, member.joined_before}
+            and generation <= self.highest
+            and frame is not None
+            and frame.connection == exchange.key[0]
+            and group.kind == "classic"
+        ):
+            happenings.append(OtherGeneration(exchange, member))
+        known_as, calls_itself = member.instance_id, exchange.instance_id
+        if known_as != calls_itself and exchange.api_version >= INSTANCE_SINCE.get(exchange.api_key, 0x7FFF):
+            if calls_itself is not None:
+                self.odd = (*self.odd[1 - ODD_KEPT :], exchange.key)
+                self._mind()
+                group.cold_changed = True
+            if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == JOIN_GROUP):
+                happenings.append(Inconsistent(exchange, member))
+        return tuple(happenings)
+
+    def other_voice(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+        """A Heartbeat was captured on another connection than the member last spoke on."""
+        before, member.actor = member.actor, exchange.actor
+        group.cold_changed = True
+        if before.connection not in group.lines or host_of(before.address) == host_of(exchange.actor.address):
+            if before.connection not in group.lines:
+                member.alternations = 0
+            return NOTHING
+        member.alternations += 1
+        return (Alternated(exchange, member, before),)
+
+    def second_look(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        """An answer was captured while something is in doubt."""
+        group.cold_changed = True
+        was_odd = exchange.key in self.odd
+        if was_odd:
+            self.odd = tuple(key for key in self.odd if key != exchange.key)
+        happenings: list[Happening] = []
+        if _validated(group, exchange, body):
+            if was_odd:
+                happenings.append(Mispaired(exchange))
+            happenings.extend(self._clear_up(group, exchange, body))
+            happenings.extend(self._collision(group, exchange))
+        if self.odd:
+            self.odd = tuple(key for key in self.odd if key in group.open)
+        self._mind()
+        return tuple(happenings)
+
+    def taken_over(self, group: ClassicGroup, exchange: Exchange) -> Instance | None:
+        """The instance that the request names, if it was provably another member's before the request can have been processed."""
+        instance = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
+        if instance is None or instance.member_id == exchange.member_id or not instance.settled_us:
+            return None
+        return instance if instance.settled_us + _skew_us(group) < exchange.effective_us else None
+
+    # ------------------------------------------------------------------------------------------------ within
+
+    def _mind(self) -> None:
+        self.alert = bool(self.doubts or self.odd or self.lost is not None)
+
+    def contradicted(self, exchange: Exchange, body: Any) -> Malformed:
+        """A JoinGroup success contradicts itself."""
+        self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
+        return Malformed(exchange, body.generation_id, body.member_id)
+
+    def _join_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
+        happenings: list[Happening] = []
+        if exchange.error and _bears_generation(self.dialect, exchange, body):
+            happenings.append(Malformed(exchange, body.generation_id, body.member_id))
+        new = not exchange.member_id and exchange.instance_id is None
+        two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
+        if (exchange.error == 0 and new and two_step) or (exchange.error == MEMBER_ID_REQUIRED and not (new and two_step)):
+            happenings.append(IdMishandled(exchange))
+        if exchange.error in {0, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
+            happenings.extend(comebacks.noted(group, exchange, body.member_id))
+        if exchange.error == 0:
+            happenings.extend(self._joined(group, exchange, body, new=new))
+        elif exchange.error == MEMBER_ID_REQUIRED:
+            self.handed_out = (*self.handed_out, crc32(body.member_id.encode()))
+            happenings.append(NewId(exchange, body.member_id, _abandoned(group, exchange)))
+        elif exchange.member_id:
+            happenings.extend(self._join_refused(group, exchange))
+        elif exchange.instance_id in group.instances:
+            group.instances[exchange.instance_id].tried_us = exchange.res_us
+        self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
+        if len(self.handed_out) > HANDED_OUT_KEPT:
+            self.handed_out, self.born_us = (), None
+        return happenings
+
+    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, *, new: bool) -> list[Happening]:
+        happenings: list[Happening] = []
+        newest = group.round
+        if self.skip is not None and self.skip.before < body.generation_id < self.skip.generation:
+            self.skip = None  # an answer captured late explains it
+        if group.kind != "classic" or newest is None or newest.generation != body.generation_id:
+            return happenings
+        generation = newest.generation
+        if newest.proven_us == exchange.res_us:
+            self._completed(group, exchange, newest)
+        self.highest = max(self.highest, generation)
+        if self.fresh is not None and self.fresh[0] == generation:
+            self.fresh = (generation, (*self.fresh[1][1 - FRESH_KEPT :], body.member_id))
+        for key, before, _ in self.lone:
+            if key == exchange.key and generation == before + 1:
+                happenings.append(Needless(exchange, before))
+        if new:
+            happenings.append(NewId(exchange, body.member_id, _abandoned(group, exchange)))
+        if body.members and body.member_id == body.leader:
+            roster = {entry.member_id: entry.group_instance_id for entry in body.members}
+            if _differs(group, newest, body, roster) and _one_life(group, exchange, newest):
+                happenings.append(TwoRosters(exchange, newest, tuple(sorted(roster)), body.leader, body.protocol_name))
+            happenings.extend(self._roster_shows(group, exchange, roster))
+        return happenings
+
+    def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> None:
+        """A generation was seen for the first time."""
+        generation = newest.generation
+        begun = generation == 1 and self._is_new(exchange)
+        # The first generation seen in an incarnation may have been written before it.
+        self.fresh = (generation, ()) if begun or len(group.rounds) > 1 else None
+        if self.lost is not None and generation > self.lost[0]:
+            self.lost = None
+        since_us = exchange.res_us - group.settings.quiet_ms * 1_000
+        self.ahead = {id_: ahead for id_, ahead in self.ahead.items() if ahead.at_us > since_us}
+        self.skip = None
+        if begun:
+            self.born_us = exchange.res_us
+        if len(group.rounds) < 2:
+            return
+        before = group.rounds[-2]
+        if generation - before.generation > 1 and _never_empty(group, before, exchange):
+            frames = (before.proof, newest.proof)
+            self.skip = Skip(before.generation, generation, exchange.res_us, exchange.actor, frames)
+
+    def _is_new(self, exchange: Exchange) -> bool:
+        """Whether a JoinGroup that succeeded is a newcomer's: it was parked, and its generation had not existed before."""
+        if exchange.member_id:
+            return crc32(exchange.member_id.encode()) in self.handed_out
+        return exchange.instance_id is None
+
+    def _join_refused(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
+        member = group.members.get(exchange.member_id)
+        if member is None:
+            return []  # the group was deleted while this waited for its answer
+        if exchange.error == GROUP_MAX_SIZE_REACHED and member.proven_us is not None:
+            return [OverCapacity(exchange, member)]
+        assert isinstance(exchange.ask, JoinAsk)
+        if (
+            exchange.error == UNKNOWN_MEMBER_ID
+            and group.kind == "classic"
+            and self.born_us is not None
+            and exchange.inv_us > self.born_us + exchange.ask.session_timeout_ms * 1_000
+            and member.joined is None
+            and member.proven_us is None
+            and crc32(member.id.encode()) not in self.handed_out
+            and sum(1 for one in group.members.values() if one.gone is not None) < _GONE_KEPT
+        ):
+            return [Invented(exchange)]
+        return []
+
+    def _doubt(self, group: ClassicGroup, exchange: Exchange) -> None:
+        newest = group.round
+        member = group.members[exchange.member_id]
+        if newest is None or group.kind != "classic":
+            return
+        before_us = exchange.effective_us - _skew_us(group)
+        by_others = False
+        if exchange.error == ILLEGAL_GENERATION:
+            if newest.generation != exchange.generation or not group.lasts(newest, exchange.effective_us):
+                return
+            by_others = True
+        elif exchange.error == UNKNOWN_MEMBER_ID:
+            tells = Dialect().heard(exchange.api_key, exchange.api_version).tells_unloaded_groups
+            if not tells or not _known_so(group, exchange):
+                return
+            by_others = _provably_in(exchange, member, newest, before_us)
+            if not by_others and (member.proven_us is None or member.proven_us >= before_us):
+                return
+        elif not _rightful(group, exchange, member, before_us):
+            return
+        proof = member.joined_frame if exchange.error != ILLEGAL_GENERATION and member.joined_frame is not None else newest.proof
+        doubt = Doubt(
+            exchange.error,
+            member.id,
+            exchange.instance_id,
+            newest.generation,
+            by_others,
+            member.joined_us,
+            exchange.res_us,
+            exchange.actor,
+            (proof, response_evidence(exchange, exchange.error)),
+        )
+        others = tuple(one for one in self.doubts if (one.error, one.member_id) != (doubt.error, doubt.member_id))
+        self.doubts = (*others[1 - DOUBTS_KEPT :], doubt)
+
+    def _look_ahead(self, group: ClassicGroup, exchange: Exchange) -> None:
+        """Note a generation that nobody was handed, from somebody who is known to have joined."""
+        member = group.members[exchange.member_id]
+        highest = max(self.highest, group.generation_seen or 0)
+        if (
+            exchange.error == FENCED_INSTANCE_ID
+            or group.kind != "classic"
+            or group.round is None
+            or member.proven_us is None
+            or exchange.generation <= highest
+        ):
+            return
+        known = self.ahead.get(member.id)
+        if known is not None:
+            self.ahead = {**self.ahead, member.id: known._replace(generation=exchange.generation, last_us=exchange.res_us)}
+            group.changed = True
+            return
+        frames = (group.round.proof, request_evidence(exchange), response_evidence(exchange, exchange.error))
+        kept = list(self.ahead.items())[1 - AHEAD_KEPT :]
+        self.ahead = {**dict(kept), member.id: Ahead(exchange.generation, highest, exchange.res_us, exchange.actor, frames)}
+        group.changed = True
+
+    def _clear_up(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
+        """Whether this success shows that an earlier refusal was wrong."""
+        joins = exchange.api_key == JOIN_GROUP
+        member_id = body.member_id if joins else exchange.member_id
+        generation = body.generation_id if joins else exchange.generation
+        settled = exchange.error == 0 and exchange.api_key != OFFSET_COMMIT  # no join phase was under way
+        wrong, left = [], []
+        stale_us = exchange.res_us - group.settings.quiet_ms * 1_000
+        for doubt in self.doubts:
+            after = doubt.res_us + _skew_us(group) < exchange.effective_us
+            same = doubt.member_id == member_id and doubt.error != ILLEGAL_GENERATION
+            unbroken = doubt.by_others and generation == doubt.generation and (settled or doubt.error == ILLEGAL_GENERATION)
+            if after and (same or unbroken):
+                wrong.append(doubt)
+            elif doubt.res_us > stale_us:
+                left.append(doubt)
+        self.doubts = tuple(left)
+        return [Contradicted(exchange, doubt, member_id) for doubt in wrong]
+
+    def _roster_shows(self, group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> list[Happening]:
+        """Whether the leader's list shows that somebody was fenced although nobody had replaced it."""
+        holders = {instance_id: id_ for id_, instance_id in roster.items() if instance_id is not None}
+        wrong, left = [], []
+        for doubt in self.doubts:
+            holder_id = holders.get(doubt.instance_id) if doubt.instance_id is not None else None
+            after = doubt.res_us + _skew_us(group) < exchange.effective_us
+            if doubt.error == FENCED_INSTANCE_ID and holder_id is not None and after:
+                holder = group.members.get(holder_id)
+                earlier = holder is not None and holder.gone == "replaced" and holder.joined_us < doubt.joined_us
+                if holder_id == doubt.member_id or earlier:
+                    wrong.append(Contradicted(exchange, doubt, holder_id))
+                continue
+            left.append(doubt)
+        self.doubts = tuple(left)
+        return list(wrong)
+
+    def _collision(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
+        newest, member = group.round, group.members.get(exchange.member_id)
+        if self.lost is None or newest is None or member is None:
+            return []
+        generation, holders = self.lost
+        if exchange.generation == generation == newest.generation and member.id in holders and member.joined is None:
+            return [Collided(exchange, member, newest)]
+        return []
+
+    def _left(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
+        assert isinstance(exchange.ask, LeaveAsk)
+        happenings: list[Happening] = []
+        if body.error_code not in {0, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
+            return happenings
+        outcomes = [entry.error_code for entry in body.members] or [body.error_code]
+        for (id_, instance_id), outcome in zip(exchange.ask.members, outcomes, strict=False):
+            member = group.members.get(id_)
+            if outcome:
+                if member is not None and member.gone == "left":
+                    continue  # asked twice, the first was granted
+                subject = id_ or instance_id or ""
+                times = self.refused_leaves.pop(subject, 0) + 1
+                kept = list(self.refused_leaves.items())[1 - LEAVES_KEPT :]
+                self.refused_leaves = {**dict(kept), subject: times}
+                happenings.append(LeaveRefused(exchange, id_, instance_id, outcome, times))
+            elif member is not None and member.instance_id is not None and _same_client(member.actor, exchange.actor):
+                happenings.append(LeftByItself(exchange, member))
+        return happenings
+
+
+# ---------------------------------------------------------------------------------------------------- what frames prove
+
+
+def _skew_us(group: ClassicGroup) -> int:
+    return group.settings.clock_skew_ms * 1_000
+
+
+def _same_client(one: Actor, other: Actor) -> bool:
+    return one.client_id == other.client_id and host_of(one.address) == host_of(other.address)
+
+
+def _validated(group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
+    """Whether the answer proves that the request's member and generation were the group's."""
+    if exchange.api_key == OFFSET_COMMIT:
+        accepted = any(partition.error_code == 0 for topic in body.topics for partition in topic.partitions)
+        return accepted and exchange.generation >= 0
+    if exchange.api_key == HEARTBEAT:
+        if exchange.error == REBALANCE_IN_PROGRESS:
+            return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
+        return exchange.error == 0 and not group.loading_near(exchange.broker, exchange.res_us)
+    return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
+
+
+def _bears_generation(dialect: Dialect, exchange: Exchange, body: Any) -> bool:
+    """Whether a JoinGroup refusal has a generation that no refusal has."""
+    if body.generation_id < 0 or (exchange.instance_id is not None and not exchange.member_id):
+        return False  # a replacement that could not be written is answered with the group's own generation
+    return body.generation_id > 0 or dialect.marks_failed_joins
+
+
+def _known_so(group: ClassicGroup, exchange: Exchange) -> bool:
+    """Whether the request names its instance as the group knows it: brokers since 3.0 refuse a wrong one as an unknown member."""
+    if exchange.instance_id is None:
+        return group.members[exchange.member_id].instance_id is None
+    instance = group.instances.get(exchange.instance_id)
+    return instance is not None and instance.member_id == exchange.member_id
+
+
+def _provably_in(exchange: Exchange, member: Member, newest: Round, before_us: int) -> bool:
+    """Whether the member was in the newest generation's list, and its session cannot have run out since it was last accepted.
+
+    To remove a dynamic member from a settled group is to start a join phase, which ends with another generation. A later success at
+    this generation therefore shows that it was never removed.
+    """
+    if newest.roster is None or newest.roster.get(member.id, "") is not None or newest.proven_us >= before_us:
+        return False
+    if member.session_timeout_ms is None or member.proven_us is None:
+        return False
+    return exchange.res_us - member.proven_us < member.session_timeout_ms * 1_000
+
+
+def _rightful(group: ClassicGroup, exchange: Exchange, member: Member, before_us: int) -> bool:
+    """Whether the fenced member is the latest known holder, and nobody was about to replace it: that may yet be undone."""
+    if exchange.instance_id is None:
+        return False
+    instance = group.instances.get(exchange.instance_id)
+    if instance is None or instance.member_id != member.id or instance.tried_us >= before_us:
+        return False
+    return not any(
+        waiting.api_key == JOIN_GROUP and not waiting.member_id and waiting.instance_id == instance.id
+        for waiting in group.open.values()
+    )
+
+
+def _differs(group: ClassicGroup, newest: Round, body: Any, roster: dict[str, str | None]) -> bool:
+    """Whether the leader's list tells of another membership, leader or protocol than the one adopted for the round.
+
+    By instance id where there is one: a static member may be replaced within a generation.
+    """
+    assert newest.roster is not None
+    known = {instance_id or id_ for id_, instance_id in newest.roster.items()}
+    told = {instance_id or id_ for id_, instance_id in roster.items()}
+    former = group.members.get(newest.leader)
+    leader = newest.roster.get(newest.leader) or (former.instance_id if former is not None else None) or newest.leader
+    return (known, leader, newest.protocol) != (told, roster.get(body.leader) or body.leader, body.protocol_name)
+
+
+def _one_life(group: ClassicGroup, exchange: Exchange, newest: Round) -> bool:
+    """Whether the coordinator cannot have loaded the group anew between the round's first answer and this one.
+
+    Either it would not have lost the round, or this request was parked with the others.
+    """
+    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - _skew_us(group)
+    return parked or group.lasts(newest, exchange.effective_us)
+
+
+def _never_empty(group: ClassicGroup, before: Round, exchange: Exchange) -> bool:
+    """Whether somebody of that round was a member ever since: a passage through Empty costs a generation of its own."""
+    if before.roster is None:
+        return False
+    if exchange.member_id in before.roster:
+        return True
+    for id_ in before.roster:
+        member = group.members.get(id_)
+        if member is None or member.session_timeout_ms is None:
+            continue
+        until_now = member.present or (member.gone == "dropped" and member.gone_us == exchange.res_us)
+        if until_now and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
+            return True
+    return False
+
+
+def _nothing_else_moves(group: ClassicGroup, exchange: Exchange) -> bool:
+    """Whether the group is provably settled, and the static member that comes back asks for just what it had."""
+    newest, ask = group.round, exchange.ask
+    assert isinstance(ask, JoinAsk)
+    assert exchange.instance_id is not None
+    instance = group.instances.get(exchange.instance_id)
+    if newest is None or newest.roster is None or group.kind != "classic":
+        return False
+    if newest.sync_done_us is None or newest.unsettled_us:
+        return False
+    if instance is None or instance.member_id not in newest.roster or not ask.protocols or newest.protocol != ask.protocols[0]:
+        return False
+    if any(one.replacements and one.replacements[-1][0] >= newest.proven_us for one in group.instances.values()):
+        return False
+    if any(open_.api_key in {JOIN_GROUP, LEAVE_GROUP} and open_ is not exchange for open_ in group.open.values()):
+        return False
+    for id_ in newest.roster:
+        member = group.members.get(id_)
+        if member is None or member.gone is not None or member.session_timeout_ms is None:
+            return False
+        if member.in_sync != newest.generation or member.protocols != ask.protocols:
+            return False
+        if exchange.inv_us - member.last_frame_us >= member.session_timeout_ms * 500:
+            return False
+    return True
+
+
+def _unused(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+    """Ids that this connection was handed a while ago, that still hold, and of which it makes no use while it asks for another."""
+    assert isinstance(exchange.ask, JoinAsk)
+    oldest_us = exchange.inv_us - exchange.ask.session_timeout_ms * 1_000
+    newest_us = exchange.inv_us - group.settings.reorder_window_ms * 1_000
+    unused = tuple(
+        id_
+        for id_, issued in group.issued.items()
+        if issued.actor.connection == exchange.actor.connection and oldest_us < issued.issued_us <= newest_us
+    )
+    return (IdUnused(exchange, unused),) if len(unused) >= 2 else NOTHING
+
+
+def _abandoned(group: ClassicGroup, exchange: Exchange) -> int:
+    """Member ids that this client left behind within the hour: not used, or lost without a LeaveGroup."""
+    since_us = exchange.res_us - _HOUR_US
+    members = sum(
+        1
+        for member in group.members.values()
+        if member.gone in {"dropped", "silent", "refused"}
+        and member.instance_id is None
+        and member.gone_us >= since_us
+        and _same_client(member.actor, exchange.actor)
+    )
+    issued = sum(1 for one in group.issued.values() if one.issued_us >= since_us and _same_client(one.actor, exchange.actor))
+    return members + issued

@@ -1,0 +1,526 @@
+"""What was committed, by whom, and what became of it.
+
+The traps. *A commit says where it stands in the request and what became of it in the answer*, partition by partition. Codes for unknown
+topics, authorization and size come from the request layer and say nothing of the group; a refusal of the group is the same for all.
+*A commit at generation -1 without any identity* is from somebody who is no member: lawful while the group is empty, and refused else.
+*A commit may name thousands of partitions*: of one generation, only the first 256 positions are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.trackers.coordinator_changes import heard
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.records import Actor, CommitAsk, Exchange, Member, Refusals, Round, SyncAsk
+from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.wire import DecodeError, decode_assignment
+from coordinator_model.wire.constants import (
+    COMMITS,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+    UNKNOWN_MEMBER_ID,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
+
+POSITIONS_KEPT: Final = 256
+HOLDINGS_KEPT: Final = 256
+KEPT: Final = 32  #: members whose commits are refused, clients whose commits are rejected, committers that are no members
+_LARGEST_PARTITION: Final = 65_535
+#: API → first version in which topics are named by id, as no assignment names them
+_NAMED_ALIKE: Final = {OFFSET_COMMIT: 10, TXN_OFFSET_COMMIT: 6}
+
+#: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH: refused for who it is from
+REFUSALS: Final = (22, 25, 82, 113)
+#: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for what it asks
+REJECTIONS: Final = (12, 28, 29, 30)
+
+_NO_POSITIONS: Final[dict[int, tuple[int, int]]] = {}
+_NOBODY: Final = -1
+_BY_NOBODY: Final = (_NOBODY, 0)
+
+Topics = dict[str, bytes]
+"""Topic → its partitions as a bitmap, lowest first."""
+Partition = tuple[str, int]
+
+
+class Holding(NamedTuple):
+    """What a member was assigned."""
+
+    generation: int  #: -1 before its first assignment
+    now: Topics
+    lost: Topics | None  #: assigned in the generation before and not any more; None where that is not known
+
+
+class SimpleCommit(NamedTuple):
+    """A commit without generation or identity."""
+
+    actor: Actor
+    effective_us: int
+    res_us: int
+    last_us: int
+    times: int
+    frames: tuple[Evidence, ...]
+
+
+# ---------------------------------------------------------------------------------------------------- happenings
+
+
+class CommitRefused(NamedTuple):
+    """A member's commit was refused for its generation, its member id, its instance id or its epoch."""
+
+    exchange: Exchange
+    refusals: Refusals
+
+
+class CommitRejected(NamedTuple):
+    """A commit, or part of it, was refused for its size or for lack of authorization."""
+
+    exchange: Exchange
+    committer: str
+    error: int
+    times: int  #: in a row
+
+
+class CommittedEarly(NamedTuple):
+    """A commit was accepted while the group provably waited for its assignment."""
+
+    exchange: Exchange
+    round: Round
+
+
+class CommittedForeign(NamedTuple):
+    """A commit was accepted for partitions that were not assigned to the member, now or in the generation before."""
+
+    exchange: Exchange
+    partitions: tuple[Partition, ...]
+
+
+class CommittedOver(NamedTuple):
+    """A commit was accepted for partitions for which another member had committed in this generation."""
+
+    exchange: Exchange
+    committer: str
+    rival: str
+    partitions: tuple[Partition, ...]
+    strangers: tuple[str, ...]  #: those of the two to whom not all of these partitions are assigned, as far as that is known
+
+
+class CommittedBack(NamedTuple):
+    """A member's commit put positions back that it had committed in this generation."""
+
+    exchange: Exchange
+    steps: tuple[tuple[str, int, int, int], ...]  #: (topic, partition, offset before, offset after)
+
+
+class Unfenced(NamedTuple):
+    """A TxnOffsetCommit that could name its member does not."""
+
+    exchange: Exchange
+    transactional_id: str
+
+
+# ---------------------------------------------------------------------------------------------------- the watch
+
+
+@dataclass(slots=True)
+class Offsets:
+    """Offset facts of one group."""
+
+    generation: int | None = None  #: of the positions
+    committers: tuple[str, ...] = ()  #: instance id or member id
+    committed: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    #: topic → partition → (index of the committer, offset); -1 for an offset that is not decided
+    kept: int = 0
+    holdings: dict[str, Holding] = field(default_factory=dict)
+    refused: dict[str, Refusals] = field(default_factory=dict)  #: by member id, since its last JoinGroup or accepted commit
+    rejected: dict[str, tuple[int, int]] = field(default_factory=dict)  #: committer → (error, times in a row)
+    let_in: dict[str, SimpleCommit] = field(default_factory=dict)  #: by committer: accepted without identity
+    turned_away: dict[str, SimpleCommit] = field(default_factory=dict)  #: likewise, refused
+    joins_out: int = 0  #: JoinGroup requests without an answer since the round was proven, those of ended connections included
+    unrest_us: int = 0  #: capture time of the last request that may have ended the wait for the assignment
+    set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
+    #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
+
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        api_key = exchange.api_key
+        if api_key in COMMITS:
+            return self._commit_asked(group, exchange, body)
+        if api_key == JOIN_GROUP:
+            self.joins_out += 1
+            self.refused.pop(exchange.member_id, None)
+            if exchange.member_id in group.issued:
+                _keep(self.holdings, exchange.member_id, Holding(-1, {}, {}), HOLDINGS_KEPT)
+        if not isinstance(exchange.ask, SyncAsk) or exchange.ask.assigned:
+            self.unrest_us = exchange.inv_us
+        return NOTHING
+
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        api_key = exchange.api_key
+        if api_key in COMMITS:
+            return self._commit_answered(group, exchange, body)
+        if api_key == JOIN_GROUP:
+            newest = group.round
+            if newest is not None and newest.proven_us == exchange.res_us:
+                if self.generation is not None and newest.generation <= self.generation:
+                    self._forget_positions(None)  # they may be of a group of this name that is no more
+                self.joins_out = sum(1 for waiting in group.open.values() if waiting.api_key == JOIN_GROUP)
+            else:
+                self.joins_out -= 1
+        elif api_key == SYNC_GROUP and exchange.error == 0 and group.kind == "classic":
+            self._assigned(group, exchange, body)
+        return NOTHING
+
+    def lost_sight(self, group: ClassicGroup) -> None:  # noqa: ARG002
+        """Positions may have been committed and partitions assigned unseen."""
+        self._forget_positions(None)
+        self.set_back = {}
+        self.holdings = {}
+        self.refused = {}
+        self.let_in = {}
+        self.joins_out = 0
+
+    def offset_before(self, generation: int, topic: str, partition: int) -> int | None:
+        """The rightful owner's position, if it is of a later generation than ``generation``."""
+        if self.generation is None or self.generation <= generation:
+            return None
+        known = self.committed.get(topic, {}).get(partition)
+        return None if known is None or known[1] < 0 else known[1]
+
+    # ------------------------------------------------------------------------------------------------ commits
+
+    def _commit_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        exchange.ask = _read_positions(body)
+        if exchange.member_id:
+            for other in group.open.values():
+                if (
+                    isinstance(other.ask, CommitAsk)
+                    and other.member_id == exchange.member_id
+                    and other.actor.connection != exchange.actor.connection
+                ):
+                    other.ask = other.ask._replace(overlaps=True)
+                    exchange.ask = exchange.ask._replace(overlaps=True)
+        elif exchange.api_key == TXN_OFFSET_COMMIT and exchange.api_version >= 3 and exchange.generation < 0:
+            return (Unfenced(exchange, body.transactional_id),)
+        return NOTHING
+
+    def _commit_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        refused: dict[Partition, int] = {}
+        named = 0
+        for topic in body.topics:
+            named += len(topic.partitions)
+            for partition in topic.partitions:
+                if partition.error_code:
+                    refused[topic.name or topic.topic_id, partition.partition_index] = partition.error_code
+        codes = set(refused.values())
+        accepted = named > len(refused)
+        happenings = self._rejections(exchange, codes, accepted=accepted)
+        if accepted:
+            assert isinstance(exchange.ask, CommitAsk)
+            if refused:
+                exchange.ask = _without(exchange.ask, refused)
+            return happenings + self._accepted(group, exchange, exchange.ask)
+        for error in REFUSALS:
+            if error in codes:
+                return happenings + self._refused(group, exchange, error)
+        return happenings
+
+    def _rejections(self, exchange: Exchange, codes: set[int], *, accepted: bool) -> tuple[Happening, ...]:
+        committer = exchange.member_id or committer_of(exchange.actor)
+        error = next((code for code in REJECTIONS if code in codes), None)
+        if error is None:
+            if accepted:
+                self.rejected.pop(committer, None)
+            return NOTHING
+        before, count = self.rejected.get(committer, (error, 0))
+        count = count + 1 if before == error else 1
+        _keep(self.rejected, committer, (error, count), KEPT)
+        return (CommitRejected(exchange, committer, error, count),)
+
+    def _refused(self, group: ClassicGroup, exchange: Exchange, error: int) -> tuple[Happening, ...]:
+        if exchange.generation < 0:
+            if error == UNKNOWN_MEMBER_ID and _is_simple(exchange):
+                self._note_simple(group, self.turned_away, exchange, error)
+            return NOTHING
+        refusals = self.refused.get(exchange.member_id)
+        if refusals is None or (refusals.error, refusals.generation) != (error, exchange.generation):
+            refusals = Refusals(error, exchange.generation, 0, exchange.res_us, exchange.res_us)
+            _keep(self.refused, exchange.member_id, refusals, KEPT)
+        refusals.add(exchange.res_us, response_evidence(exchange, error))
+        return (CommitRefused(exchange, refusals),)
+
+    def _accepted(self, group: ClassicGroup, exchange: Exchange, ask: CommitAsk) -> tuple[Happening, ...]:
+        if exchange.generation < 0:
+            self._forget(ask)
+            if _is_simple(exchange):
+                self._note_simple(group, self.let_in, exchange, 0)
+            return NOTHING
+        self.refused.pop(exchange.member_id, None)
+        if group.kind != "classic" or not exchange.member_id:
+            return NOTHING
+        happenings: list[Happening] = []
+        completing = self._completing(group, exchange)
+        if completing is not None and exchange.api_key == OFFSET_COMMIT:
+            happenings.append(CommittedEarly(exchange, completing))
+        committer = _identity(group, exchange.member_id, exchange.instance_id)
+        named = ((topic, partition) for topic, partitions, _ in ask.topics for partition in partitions)
+        foreign = self._foreign(exchange.generation, exchange.api_key, exchange.api_version, named, committer)
+        if foreign:
+            happenings.append(CommittedForeign(exchange, foreign))
+        happenings.extend(self._positions(exchange, ask, committer))
+        return tuple(happenings)
+
+    def _completing(self, group: ClassicGroup, exchange: Exchange) -> Round | None:
+        """The round that provably waited for its assignment during the whole of this commit, or None.
+
+        Nothing may have been asked since it was complete that starts another join phase, no session and no sync timer can have run out.
+        """
+        newest = group.round
+        if newest is None or newest.roster is None or newest.generation != exchange.generation:
+            return None
+        if newest.unsettled_us or newest.leader_synced_us is not None or newest.sync_done_us is not None:
+            return None
+        skew_us = group.settings.clock_skew_ms * 1_000
+        if newest.proven_us >= exchange.effective_us - skew_us or self.unrest_us >= newest.proven_us or self.joins_out:
+            return None
+        shortest_ms = group.settings.unbounded_join_ms
+        for id_ in newest.roster:
+            member = group.members.get(id_)
+            if member is None or member.session_timeout_ms is None or member.rebalance_timeout_ms is None:
+                return None
+            shortest_ms = min(shortest_ms, member.session_timeout_ms, member.rebalance_timeout_ms)
+        return newest if exchange.res_us - newest.proven_us < shortest_ms * 500 else None
+
+    def _foreign(
+        self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
+    ) -> tuple[Partition, ...]:
+        """Those of the partitions that are not the committer's, now or in the generation before."""
+        holding = self.holdings.get(committer)
+        if holding is None or holding.lost is None:
+            return ()
+        lost = holding.lost
+        foreign = self._without_assignment(generation, api_key, api_version, named, committer)
+        return tuple((topic, partition) for topic, partition in foreign if not _has(lost, topic, partition))
+
+    def _without_assignment(
+        self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
+    ) -> tuple[Partition, ...]:
+        """Those of the partitions that are not assigned to the committer in that generation; none where that is not known."""
+        holding = self.holdings.get(committer)
+        if holding is None or holding.generation != generation or api_version >= _NAMED_ALIKE[api_key]:
+            return ()
+        return tuple((topic, partition) for topic, partition in named if not _has(holding.now, topic, partition))
+
+    def _positions(self, exchange: Exchange, ask: CommitAsk, committer: str) -> Iterator[Happening]:
+        """Note what was committed, and tell what does not fit what was there."""
+        if self.generation is None or exchange.generation > self.generation:
+            self._forget_positions(exchange.generation)
+        elif exchange.generation < self.generation:
+            return
+        if committer not in self.committers:
+            self.committers = (*self.committers, committer)
+        index = self.committers.index(committer)
+        decided = exchange.api_key == OFFSET_COMMIT  # a transaction may still be aborted
+        rival, taken, back = -1, [], []
+        for topic, partitions, offsets in ask.topics:
+            known = self.committed.get(topic, {})
+            for partition, offset in zip(partitions, offsets, strict=True):
+                last = known.get(partition)
+                if last is None:
+                    if self.kept == POSITIONS_KEPT:
+                        continue
+                    self.kept += 1
+                    known = self.committed.setdefault(topic, known)
+                elif last[0] != index:
+                    rival = last[0]
+                    taken.append((topic, partition))
+                elif ask.overlaps:
+                    offset = max(offset, last[1])  # noqa: PLW2901
+                elif decided and 0 <= offset < last[1]:
+                    back.append((topic, partition, last[1], offset))
+                known[partition] = (index, offset if decided else -1)
+        if taken:
+            other = self.committers[rival]
+            strangers = tuple(
+                one
+                for one in (committer, other)
+                if self._without_assignment(exchange.generation, exchange.api_key, exchange.api_version, taken, one)
+            )
+            yield CommittedOver(exchange, committer, other, tuple(taken), strangers)
+        if exchange.member_id in self.set_back or back:
+            self._note_set_back(exchange.member_id, back, index)
+        if back:
+            yield CommittedBack(exchange, tuple(back))
+
+    def _note_set_back(self, member_id: str, back: list[tuple[str, int, int, int]], index: int) -> None:
+        steps = [*self.set_back.pop(member_id, ()), *((topic, partition, before) for topic, partition, before, _ in back)]
+        behind = []
+        for topic, partition, before in steps:
+            known = self.committed.get(topic, {}).get(partition)
+            if known is None or (known[0] == index and known[1] < before):
+                behind.append((topic, partition, before))
+        if behind:
+            _keep(self.set_back, member_id, tuple(behind[-POSITIONS_KEPT:]), KEPT)
+
+    def _forget_positions(self, generation: int | None) -> None:
+        self.generation = generation
+        self.committers = ()
+        self.committed = {}
+        self.kept = 0
+
+    def _forget(self, ask: CommitAsk) -> None:
+        """Somebody else set these positions."""
+        for topic, partitions, _ in ask.topics:
+            known = self.committed.get(topic, {})
+            for partition in partitions:
+                if known.pop(partition, None) is not None:
+                    self.kept -= 1
+
+    # ------------------------------------------------------------------------------------------------ who holds what
+
+    def _assigned(self, group: ClassicGroup, exchange: Exchange, body: Any) -> None:
+        member = _identity(group, exchange.member_id, exchange.instance_id)
+        newest = next(reversed(self.holdings.values()), None)
+        if newest is not None and newest.generation < exchange.generation:
+            self._forget_holdings(group, exchange.generation)
+        before = self.holdings.pop(member, None)
+        if (body.protocol_type or group.protocol_type) != "consumer":
+            return
+        now = _read_assignment(body.assignment)
+        if now is None:
+            return
+        lost: Topics | None = None
+        if before is not None:
+            lost = before.lost if before.generation == exchange.generation else _minus(before.now, now)
+        _keep(self.holdings, member, Holding(exchange.generation, now, lost), HOLDINGS_KEPT)
+
+    def _forget_holdings(self, group: ClassicGroup, generation: int) -> None:
+        """A round begins: what was held two rounds ago, and by whom nobody hears of any more, is of no use."""
+        self.holdings = {
+            id_: holding
+            for id_, holding in self.holdings.items()
+            if holding.generation >= generation - 1 or (holding.generation < 0 and (id_ in group.members or id_ in group.issued))
+        }
+
+    # ------------------------------------------------------------------------------------------------ simple commits
+
+    def _note_simple(self, group: ClassicGroup, noted: dict[str, SimpleCommit], exchange: Exchange, error: int) -> None:
+        committer = committer_of(exchange.actor)
+        known = noted.get(committer)
+        recent = known is not None and exchange.res_us - known.last_us <= group.settings.quiet_ms * 1_000
+        if known is not None and recent and (noted is self.turned_away or lived_through(group, known) is not None):
+            noted[committer] = known._replace(last_us=exchange.res_us, times=known.times + 1)
+        else:
+            frames = (request_evidence(exchange), response_evidence(exchange, error))
+            commit = SimpleCommit(exchange.actor, exchange.effective_us, exchange.res_us, exchange.res_us, 1, frames)
+            _keep(noted, committer, commit, KEPT)
+        group.changed = group.changed or any(True for _ in group.present_members())
+
+
+def lived_through(group: ClassicGroup, commit: SimpleCommit) -> Member | None:
+    """A member whose membership spans the commit: it joined before, and a heartbeat asked after was accepted.
+
+    A member id is never used again, so it was a member all the while (the coordinator cannot have been empty).
+    """
+    skew_us = group.settings.clock_skew_ms * 1_000
+    for member, heard_us in heard(group):
+        if member.joined is not None and member.joined_us < commit.effective_us - skew_us and heard_us > commit.res_us + skew_us:
+            return member
+    return None
+
+
+def committer_of(actor: Actor) -> str:
+    """Somebody who is no member: ``client id at host``."""
+    return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
+
+
+def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> str:
+    """A static member's instance id, else the member id: what stays the same when a static member is replaced."""
+    if instance_id is not None:
+        return instance_id
+    member = group.members.get(member_id)
+    return member_id if member is None or member.instance_id is None else member.instance_id
+
+
+def _is_simple(exchange: Exchange) -> bool:
+    """Whether it could name a member and does not. Version 0 could not, and was not for the coordinator."""
+    return (
+        exchange.api_key == OFFSET_COMMIT and exchange.api_version >= 1 and not exchange.member_id and exchange.instance_id is None
+    )
+
+
+def _keep(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:
+    """Set the newest entry; the oldest gives way."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > at_most:
+        del kept[next(iter(kept))]
+
+
+def _read_positions(body: Any) -> CommitAsk:
+    topics = []
+    room, left_out = POSITIONS_KEPT, 0
+    for topic in body.topics:
+        entries = topic.partitions[:room]
+        room -= len(entries)
+        left_out += len(topic.partitions) - len(entries)
+        if entries:
+            partitions = tuple(entry.partition_index for entry in entries)
+            topics.append((topic.name or topic.topic_id, partitions, tuple(entry.committed_offset for entry in entries)))
+    return CommitAsk(tuple(topics), left_out)
+
+
+def _without(ask: CommitAsk, refused: dict[Partition, int]) -> CommitAsk:
+    topics = []
+    for topic, partitions, offsets in ask.topics:
+        kept = [pair for pair in zip(partitions, offsets, strict=True) if (topic, pair[0]) not in refused]
+        if kept:
+            topics.append((topic, tuple(partition for partition, _ in kept), tuple(offset for _, offset in kept)))
+    return ask._replace(topics=tuple(topics))
+
+
+def _read_assignment(raw: bytes) -> Topics | None:
+    """The partitions of an embedded assignment; None when it cannot be read, or names partitions beyond reason."""
+    if not raw:
+        return {}
+    try:
+        assigned = decode_assignment(raw).assigned_partitions
+    except DecodeError:
+        return None
+    topics: Topics = {}
+    for entry in assigned:
+        bits = 0
+        for partition in entry.partitions:
+            if not 0 <= partition <= _LARGEST_PARTITION:
+                return None
+            bits |= 1 << partition
+        topics[entry.topic] = _bitmap(bits)
+    return topics
+
+
+def _bitmap(bits: int) -> bytes:
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+def _has(topics: Topics, topic: str, partition: int) -> bool:
+    bits = topics.get(topic, b"")
+    return 0 <= partition < 8 * len(bits) and bool(bits[partition >> 3] >> (partition & 7) & 1)
+
+
+def _minus(before: Topics, now: Topics) -> Topics:
+    lost = {}
+    for topic, bits in before.items():
+        gone = int.from_bytes(bits, "little") & ~int.from_bytes(now.get(topic, b""), "little")
+        if gone:
+            lost[topic] = _bitmap(gone)
+    return lost

@@ -1,0 +1,522 @@
+"""How rebalances followed each other: who started them, how long the group was kept from work, who did not come along.
+
+The traps. *The start of a join phase is no frame*: what is kept as its start is the first frame that can have caused it, and where there
+is none, nobody is named. *A group that starts anew from Empty hurts nobody*, however often it does. *A client that hangs up while its
+JoinGroup is parked stays in*: the coordinator reads nothing from a connection that waits, so it neither notices nor lets the session run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2s
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.evidence import host_of, request_evidence
+from coordinator_model.groups.records import NOBODY, Actor, Exchange, JoinAsk, LeaveAsk, Member, Orphan, Round
+from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.wire import DecodeError, decode_subscription
+from coordinator_model.wire.constants import (
+    COORDINATOR_MOVES,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    TWO_STEP_JOIN_SINCE,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
+
+MINUTE_US: Final = 60_000_000
+TRIES_SPAN_US: Final = 10_000_000  #: clients find a coordinator that is there sooner than this
+LONG_US: Final = 15 * MINUTE_US  #: how far back anything here is remembered
+REBALANCES_KEPT: Final = 20
+REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
+TOPIC_SETS_KEPT: Final = 6
+OTHERS_KEPT: Final = 8
+FOLLOW_UPS: Final = 3  #: generations that a cooperative rebalance may take after its first
+
+CONNECT: Final = "connect"  #: the protocol type of Kafka Connect's workers
+
+NEW_MEMBER: Final = "new member"
+LEADER_REJOINED: Final = "leader rejoined"
+SUBSCRIPTION_CHANGED: Final = "subscription changed"
+SAME_TOPICS: Final = "rejoined with the same topics"  #: the second half of a cooperative rebalance looks like this
+WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: what it gave up, or what somebody configured
+MEMBER_LEFT: Final = "member left"
+REMOVED: Final = "member removed by somebody else"
+SESSION_EXPIRED: Final = "session expired"
+STATIC_RETURNED: Final = "static member returned"
+NOT_SEEN: Final = "not seen"
+
+
+class Starter(NamedTuple):
+    """Who made the coordinator start a join phase, as far as frames tell."""
+
+    cause: str
+    member_id: str
+    instance_id: str | None
+    actor: Actor
+    shared: bool  #: another member goes by the same client id, so it identifies nobody
+    reason: str  #: as the client gave it (KIP-800); often empty
+    frame: Evidence | None
+
+    def is_same(self, other: Starter) -> bool:
+        """Whether both are the same client, across restarts too where its instance id or its client id tells."""
+        if self.instance_id is not None or other.instance_id is not None:
+            return self.instance_id == other.instance_id
+        if self.member_id and self.member_id == other.member_id:
+            return True
+        if self.shared or other.shared or self.actor.client_id is None or self.actor.client_id != other.actor.client_id:
+            return False
+        return host_of(self.actor.address) == host_of(other.actor.address)
+
+    @property
+    def subject(self) -> str:
+        """What names it best in the identity of a finding."""
+        return self.instance_id or (self.actor.client_id if not self.shared else None) or self.member_id
+
+
+NOBODY_SEEN: Final = Starter(NOT_SEEN, "", None, NOBODY, True, "", None)
+
+
+class Rebalance(NamedTuple):
+    """A generation that others had to take part in."""
+
+    generation: int
+    at_us: int
+    starter: Starter
+
+
+class Rebalanced(NamedTuple):
+    """A new generation was handed out, to a group that had members before."""
+
+    exchange: Exchange
+    newest: Round
+
+
+class Settled(NamedTuple):
+    """The first assignment of a generation was delivered."""
+
+    exchange: Exchange
+    newest: Round
+
+
+class JoinedUnsynced(NamedTuple):
+    """A member was handed a generation again without having asked for the assignment of the one before."""
+
+    exchange: Exchange
+    member: Member
+    times: int
+
+
+class Alternated(NamedTuple):
+    """A member subscribed to other topics than in its JoinGroup before, again."""
+
+    exchange: Exchange
+    member: Member
+    changes: int
+    distinct: int
+
+
+class NotRecovered(NamedTuple):
+    """A known client still looks for the group, long after its coordinator went away, and nobody was let in since."""
+
+    exchange: Exchange
+    since_us: int
+    patience_us: int
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Rebalances of one group."""
+
+    generation: int | None = None  #: the newest one taken note of
+    trigger: Starter | None = None  #: of the generation to come
+    rebalances: tuple[Rebalance, ...] = ()  #: the latest, oldest first
+    minutes: tuple[tuple[int, int, int], ...] = ()  #: (minute, microseconds outside Stable, rebalances completed)
+    busy_since_us: int | None = None  #: outside Stable since then, as far as proven
+    counted_us: int = 0  #: time outside Stable is counted up to here
+    birth_us: int | None = None  #: first JoinGroup that generation 1 answered
+    unsynced: dict[str, int] = field(default_factory=dict)  #: member id → generations handed to it without a SyncGroup between
+    topic_sets: dict[str, tuple[tuple[int, bytes], ...]] = field(default_factory=dict)  #: member id → (time, digest) of each change
+    nameless: dict[str, Orphan] = field(default_factory=dict)  #: group instance id → a first JoinGroup whose connection ended
+    incarnation: int = 1
+    moved_us: int | None = None  #: when the coordinator was last seen to go away, until somebody is let in again
+    tried_us: tuple[int, int] = (0, 0)  #: since and until when known clients looked for it, without a long pause
+    counted: int | None = None  #: the newest generation that is counted among the group's rebalances
+
+    # ------------------------------------------------------------------------------------------------ frames in
+
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        api_key = exchange.api_key
+        if api_key == FIND_COORDINATOR:
+            return self._tries_on(group, exchange)
+        member = group.members.get(exchange.member_id)
+        if member is not None:
+            member.orphan = None
+        if api_key == JOIN_GROUP:
+            return self._join_asked(group, exchange, body, member)
+        if api_key == SYNC_GROUP:
+            self.unsynced.pop(exchange.member_id, None)
+        else:  # LeaveGroup: watches are shown no heartbeats before they are answered
+            self._leave_asked(group, exchange)
+        return NOTHING
+
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        api_key, error = exchange.api_key, exchange.error
+        if error in COORDINATOR_MOVES:
+            return self._tries_on(group, exchange)
+        if api_key == JOIN_GROUP and error == NONE and group.round is not None:
+            return self._joined(group, exchange, body, group.round)
+        if api_key == SYNC_GROUP and error == NONE and group.round is not None:
+            return self._synced(group, exchange, group.round)
+        if error == REBALANCE_IN_PROGRESS:
+            self._told_to_rejoin(group, exchange)
+        elif error and self.trigger is not None and self.trigger.frame is not None:
+            frame = self.trigger.frame
+            if (frame.connection, frame.exchange) == exchange.key:
+                self.trigger = None  # refused: it started nothing
+        return NOTHING
+
+    def orphaned(self, group: ClassicGroup, exchange: Exchange, at_us: int) -> None:
+        """The connection ended on which this request waited for its answer."""
+        if exchange.api_key not in {JOIN_GROUP, SYNC_GROUP} or exchange.superseded or not exchange.gap_free:
+            return
+        orphan = self._orphan(exchange, at_us)
+        member = group.members.get(exchange.member_id)
+        if member is not None:
+            if exchange.key in {member.parked_join, member.parked_sync}:
+                _make_orphan(member, orphan)
+        elif exchange.instance_id is not None and not exchange.member_id:
+            self.nameless = dict([*self.nameless.items(), (exchange.instance_id, orphan)][-OTHERS_KEPT:])
+
+    def lost_sight(self, group: ClassicGroup) -> None:
+        """Generations may have come and gone unseen. What was counted stays true."""
+        self.generation = self.trigger = self.busy_since_us = self.birth_us = None
+        self.unsynced = {}
+        if group.incarnation != self.incarnation:
+            self.incarnation = group.incarnation
+            self.moved_us = group.last_record_us
+
+    # ------------------------------------------------------------------------------------------------ what rules ask
+
+    def rebalanced_within(self, window_us: int, now_us: int) -> int:
+        """How many rebalances completed in the last ``window_us``, to the minute."""
+        return sum(rebalances for minute, _, rebalances in self.minutes if minute > (now_us - window_us) // MINUTE_US)
+
+    def busy_us(self, now_us: int) -> int:
+        """For how long the group was outside Stable in the last 15 minutes, at least."""
+        return sum(busy_us for minute, busy_us, _ in self.minutes if minute > (now_us - LONG_US) // MINUTE_US)
+
+    def in_a_row(self) -> tuple[Rebalance, ...]:
+        """The newest rebalances without a hole that one and the same client caused, oldest first; none if the newest only follows up.
+
+        A rebalance may take several generations: those that follow from it neither count nor interrupt the row.
+        """
+        if not self.rebalances or self.rebalances[-1].starter.cause in {NOT_SEEN, REMOVED}:
+            return ()
+        newest, following = self.rebalances[-1], self._follow_ups()
+        if newest.generation in following:
+            return ()
+        row = [newest]
+        expected = newest.generation - 1
+        for earlier in reversed(self.rebalances[:-1]):
+            if earlier.generation != expected or newest.at_us - earlier.at_us > LONG_US:
+                break
+            expected -= 1
+            if earlier.generation in following:
+                continue
+            if earlier.starter.is_same(newest.starter):
+                row.append(earlier)
+            elif earlier.starter.cause != SAME_TOPICS:
+                break
+        return tuple(reversed(row))
+
+    def _follow_ups(self) -> set[int]:
+        """The generations that belong to a rebalance that began before them."""
+        following: set[int] = set()
+        streak = 0
+        for rebalance in self.rebalances:
+            cause = rebalance.starter.cause
+            streak = streak + 1 if cause == SAME_TOPICS else 0
+            if cause == WORKER_REJOINED or (cause == SAME_TOPICS and streak <= FOLLOW_UPS):
+                following.add(rebalance.generation)
+        return following
+
+    # ------------------------------------------------------------------------------------------------ JoinGroup, LeaveGroup
+
+    def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any, member: Member | None) -> tuple[Happening, ...]:
+        topics = _digest_of_topics(body)
+        happenings: tuple[Happening, ...] = NOTHING
+        if exchange.instance_id is not None and not exchange.member_id:
+            self.nameless = {id_: orphan for id_, orphan in self.nameless.items() if id_ != exchange.instance_id}
+        if group.state in {State.EMPTY, State.DEAD} or not any(group.present_members()):
+            self.trigger = None
+        if exchange.starts_phase and self.trigger is None:
+            self.trigger = _starter(group, exchange, member, topics)
+        if member is None:
+            return happenings
+        if member.joined is not None and member.synced != member.joined and _still_connected(group, member):
+            self.unsynced[member.id] = self.unsynced.get(member.id, 0) + 1
+        else:
+            self.unsynced.pop(member.id, None)
+        if topics and member.topics and topics != member.topics:
+            happenings += self._changed_topics(exchange, member, topics)
+        member.topics = topics
+        return happenings
+
+    def _changed_topics(self, exchange: Exchange, member: Member, topics: bytes) -> tuple[Happening, ...]:
+        known = [entry for entry in self.topic_sets.get(member.id, ()) if exchange.inv_us - entry[0] <= LONG_US]
+        known = [*(known or [(exchange.inv_us, member.topics)]), (exchange.inv_us, topics)][-TOPIC_SETS_KEPT:]
+        others = {id_: entries for id_, entries in self.topic_sets.items() if id_ != member.id}
+        self.topic_sets = dict([*others.items(), (member.id, tuple(known))][-OTHERS_KEPT:])
+        return (Alternated(exchange, member, len(known) - 1, len({digest for _, digest in known})),)
+
+    def _leave_asked(self, group: ClassicGroup, exchange: Exchange) -> None:
+        assert isinstance(exchange.ask, LeaveAsk)
+        for index, (id_, instance_id) in enumerate(exchange.ask.members):
+            holder = group.instances.get(instance_id) if instance_id is not None and not id_ else None
+            member = group.members.get(holder.member_id if holder is not None else id_)
+            if member is None:
+                continue
+            member.orphan = None
+            if member.present and self.trigger is None:
+                reason = exchange.ask.reasons[index] if exchange.ask.reasons else ""
+                own = member.leaving
+                self.trigger = Starter(
+                    MEMBER_LEFT if own else REMOVED,
+                    member.id,
+                    member.instance_id,
+                    exchange.actor,
+                    _is_shared(group, exchange.actor, member.id),
+                    reason[:REASON_KEPT],
+                    request_evidence(exchange),
+                )
+
+    def _told_to_rejoin(self, group: ClassicGroup, exchange: Exchange) -> None:
+        newest, member = group.round, group.members.get(exchange.member_id)
+        if exchange.api_key == SYNC_GROUP and member is not None and not group.parked(member):
+            _make_orphan(member, self._orphan(exchange, exchange.res_us))
+        if newest is None or newest.generation != exchange.generation or exchange.effective_us <= newest.proven_us:
+            return  # of an earlier phase
+        if self.trigger is None:
+            self.trigger = _expired(group, newest, exchange.res_us) or NOBODY_SEEN
+
+    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> tuple[Happening, ...]:
+        if body.generation_id != newest.generation:
+            return NOTHING  # an answer of an earlier generation, captured late
+        happenings: tuple[Happening, ...] = NOTHING
+        if newest.generation != self.generation:
+            happenings = self._completed(group, exchange, newest)
+        elif exchange.effective_us < newest.proven_us:  # it waited for the same completion
+            began_us = max(exchange.effective_us, self.counted_us)
+            if self.busy_since_us is not None:
+                self.busy_since_us = min(self.busy_since_us, began_us)
+            if self.birth_us is not None and newest.generation == 1:
+                self.birth_us = min(self.birth_us, exchange.effective_us)
+        if body.members:
+            self._name_orphans(group, newest)
+        times = self.unsynced.get(body.member_id, 0)
+        if times:
+            happenings += (JoinedUnsynced(exchange, group.members[body.member_id], times + 1),)
+        return happenings
+
+    def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Happening, ...]:
+        starter, self.trigger = self.trigger or NOBODY_SEEN, None
+        if newest.generation != self.counted:  # else sight was lost between two answers of one and the same
+            cause = _seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
+            group.causes[cause] = group.causes.get(cause, 0) + 1
+        self.generation = self.counted = newest.generation
+        self.moved_us = None
+        if newest.generation == 1:
+            self.birth_us = exchange.effective_us
+        if not _had_members(group):
+            self.rebalances, self.busy_since_us = (), None
+            return NOTHING
+        if self.busy_since_us is None:
+            self.busy_since_us = max(exchange.effective_us, self.counted_us)
+        else:  # the generation before never became stable
+            self._count_busy(self.busy_since_us, newest.proven_us)
+            self.busy_since_us = self.counted_us
+        self._count(newest.proven_us // MINUTE_US, 0, 1)
+        kept = [earlier for earlier in self.rebalances if newest.proven_us - earlier.at_us <= LONG_US]
+        self.rebalances = (*kept, Rebalance(newest.generation, newest.proven_us, starter))[-REBALANCES_KEPT:]
+        return (Rebalanced(exchange, newest),)
+
+    def _name_orphans(self, group: ClassicGroup, newest: Round) -> None:
+        """Static members get their first id with the completion: now it is known under which id a ghost sits in the roster."""
+        for id_, instance_id in (newest.roster or {}).items():
+            orphan = self.nameless.get(instance_id) if instance_id is not None else None
+            member = group.members.get(id_)
+            if orphan is not None and member is not None and member.joined != newest.generation:
+                _make_orphan(member, orphan)
+        self.nameless = {}
+
+    def _synced(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Happening, ...]:  # noqa: ARG002
+        first = newest.generation == exchange.generation == self.generation and newest.sync_done_us == exchange.res_us
+        if not first:
+            return NOTHING
+        if self.busy_since_us is not None:
+            self._count_busy(self.busy_since_us, exchange.res_us)
+        self.busy_since_us = None
+        self.counted_us = exchange.res_us
+        return (Settled(exchange, newest),)
+
+    # ------------------------------------------------------------------------------------------------ the others
+
+    def _tries_on(self, group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+        """Somebody looks for the coordinator, or was sent away by one."""
+        if self.moved_us is None or group.settled:
+            self.moved_us = None
+            return NOTHING
+        known = [member for member in group.members.values() if member.gone is None and member.session_timeout_ms is not None]
+        names = {member.actor.client_id for member in known}
+        if not known or (exchange.member_id not in group.members and exchange.actor.client_id not in names):
+            return NOTHING
+        timeout_ms = max(max(member.session_timeout_ms or 0, member.rebalance_timeout_ms or 0) for member in known)
+        timeout_ms = min(timeout_ms, group.settings.unbounded_join_ms)
+        patience_us = timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
+        now_us = max(exchange.inv_us, exchange.res_us)
+        since_us, until_us = self.tried_us
+        since_us = since_us if now_us - until_us < TRIES_SPAN_US else now_us
+        self.tried_us = (since_us, now_us)
+        if now_us - self.moved_us <= patience_us or now_us - since_us < TRIES_SPAN_US or any(group.waiting_joins()):
+            return NOTHING  # somebody who comes back late may be let in yet, as may whoever waits to join
+        return (NotRecovered(exchange, self.moved_us, patience_us),)
+
+    @staticmethod
+    def _orphan(exchange: Exchange, at_us: int) -> Orphan:
+        ask = exchange.ask if isinstance(exchange.ask, JoinAsk) else None
+        return Orphan(
+            exchange.api_key,
+            at_us,
+            exchange.instance_id,
+            ask.session_timeout_ms if ask is not None else None,
+            ask.rebalance_timeout_ms if ask is not None else None,
+            exchange.actor,
+            request_evidence(exchange),
+        )
+
+    def _count_busy(self, since_us: int, until_us: int) -> None:
+        self.counted_us = until_us
+        since_us = max(since_us, until_us - LONG_US)
+        while since_us < until_us:
+            minute = since_us // MINUTE_US
+            end_us = min(until_us, (minute + 1) * MINUTE_US)
+            self._count(minute, end_us - since_us, 0)
+            since_us = end_us
+
+    def _count(self, minute: int, busy_us: int, rebalances: int) -> None:
+        known = {entry[0]: entry for entry in self.minutes if entry[0] > minute - LONG_US // MINUTE_US}
+        _, busy_before_us, rebalances_before = known.get(minute, (minute, 0, 0))
+        known[minute] = (minute, busy_before_us + busy_us, rebalances_before + rebalances)
+        self.minutes = tuple(sorted(known.values()))
+
+
+def _digest_of_topics(body: Any) -> bytes:
+    """Of all topics that a JoinGroup subscribes to; empty where its metadata is not a consumer's."""
+    if body.protocol_type != "consumer":
+        return b""
+    topics: set[str] = set()
+    try:
+        for protocol in body.protocols:
+            topics.update(decode_subscription(protocol.metadata).topics)
+    except DecodeError:
+        return b""
+    return blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
+
+
+def _starter(group: ClassicGroup, exchange: Exchange, member: Member | None, topics: bytes) -> Starter:
+    ask = exchange.ask
+    assert isinstance(ask, JoinAsk)
+    if member is None or exchange.member_id in group.issued:
+        cause = NEW_MEMBER
+    elif ask.protocol_type == CONNECT:
+        cause = WORKER_REJOINED
+    elif member.digest == ask.digest:
+        cause = LEADER_REJOINED
+    elif topics and topics == member.topics:
+        cause = SAME_TOPICS
+    else:
+        cause = SUBSCRIPTION_CHANGED
+    shared = _is_shared(group, exchange.actor, exchange.member_id)
+    reason = ask.reason[:REASON_KEPT]
+    return Starter(cause, exchange.member_id, exchange.instance_id, exchange.actor, shared, reason, request_evidence(exchange))
+
+
+def _is_shared(group: ClassicGroup, actor: Actor, member_id: str) -> bool:
+    """Whether another member that lives goes by the same client id. A dead one may be the same client, before it was restarted."""
+    if actor.client_id is None:
+        return True
+    for other in group.present_members():
+        if other.id == member_id:
+            continue
+        if other.actor.client_id == actor.client_id and other.actor.connection in group.lines:
+            return True
+        if other.actor == NOBODY and other.id.startswith(f"{actor.client_id}-"):
+            return True
+    return False
+
+
+def _expired(group: ClassicGroup, newest: Round, at_us: int) -> Starter | None:
+    """The only member whose session can have run out by then, if there is exactly one."""
+    silent = [
+        member
+        for member in (group.members.get(id_) for id_ in newest.roster or ())
+        if member is not None
+        and member.session_timeout_ms is not None
+        and not group.parked(member)
+        and member.last_frame_us + member.session_timeout_ms * 1_000 <= at_us
+    ]
+    if len(silent) != 1:
+        return None
+    member = silent[0]
+    shared = _is_shared(group, member.actor, member.id)
+    return Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, shared, "", member.joined_frame)
+
+
+def _seen_late(group: ClassicGroup, exchange: Exchange) -> str:
+    """Why a join phase came about whose beginning was not seen, as far as those who joined in it tell: for show, no rule rests on it."""
+    for asked in (exchange, *group.waiting_joins()):
+        if asked.member_id:
+            continue
+        if asked.instance_id is not None:
+            return STATIC_RETURNED
+        if asked is exchange or asked.api_version < TWO_STEP_JOIN_SINCE:
+            return NEW_MEMBER
+    return NOT_SEEN
+
+
+def _had_members(group: ClassicGroup) -> bool:
+    """Whether the join phase took anybody from work: a group that was empty before it, or is new, takes nobody."""
+    before = group.rounds[-2] if len(group.rounds) > 1 else None
+    if before is None:
+        return False  # not known
+    if before.roster is None:
+        return True
+    members = (group.members.get(id_) for id_ in before.roster)
+    return any(member is not None and member.gone not in {"left", "silent"} for member in members)
+
+
+def _still_connected(group: ClassicGroup, member: Member) -> bool:
+    """Whether the connection stands on which its last JoinGroup success was delivered, so that it has it."""
+    return member.joined_frame is not None and member.joined_frame.connection in group.lines
+
+
+def _make_orphan(member: Member, orphan: Orphan) -> None:
+    member.orphan = orphan
+    if member.session_timeout_ms is None:
+        member.session_timeout_ms = orphan.session_timeout_ms
+    if member.rebalance_timeout_ms is None:
+        member.rebalance_timeout_ms = orphan.rebalance_timeout_ms
+
+
+__all__ = ["API_KEYS", "Alternated", "JoinedUnsynced", "NotRecovered", "Rebalance", "Rebalanced", "Settled", "Starter", "Timeline"]

@@ -1,0 +1,271 @@
+"""How members kept their sessions, and how quickly the coordinator answered.
+
+The trap: steady heartbeats come here only when a number is out of the ordinary. Whatever has to be known of all of them is a number that
+``ClassicGroup`` keeps anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.records import Actor, Exchange, LeaveAsk, Member
+from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.wire.constants import (
+    HEARTBEAT,
+    HEARTBEAT_VALIDATES_SINCE,
+    INVALID_SESSION_TIMEOUT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+API_KEYS: Final = frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
+
+SLOW_US: Final = 2_000_000  #: a third of the shortest session that brokers allow by default
+SLOW_WINDOW_US: Final = 60_000_000
+SLOW_TIMES: Final = 3
+USUAL_INTERVAL_US: Final = 3_000_000  #: heartbeat.interval.ms by default, for a member whose own is not known
+LEFT_KEPT: Final = 8
+PAUSES_WINDOW_US: Final = 900_000_000
+PAUSES_KEPT: Final = 4  #: of a member
+PAUSING_KEPT: Final = 16  #: members
+IDS_KEPT: Final = 64
+THIN_SHARE: Final = 0.8  #: of the session: so long a pause leaves no room for one lost heartbeat
+
+
+class Left(NamedTuple):
+    """Somebody left without a reason, after longer than it may take between two polls."""
+
+    actor: Actor
+    member_id: str
+    instance_id: str | None
+    generation: int | None
+    held_us: int  #: since it joined last
+    frame: Evidence
+    waiting: int = 0  #: others whose JoinGroup the coordinator held then
+    waiting_since_us: int = 0
+    at_us: int = 0
+
+
+class ThinMargin(NamedTuple):
+    """Between two heartbeats of a member more than four fifths of its session passed without any other request of it."""
+
+    exchange: Exchange
+    member: Member
+    gaps_us: tuple[int, ...]  #: the latest such pauses of this member within :data:`PAUSES_WINDOW_US`, this one included
+
+
+class Survived(NamedTuple):
+    """A member was accepted although its session had certainly run out."""
+
+    exchange: Exchange
+    member: Member
+    witnessed: bool  #: another member was accepted meanwhile: the coordinator did not go away in between
+
+
+class Evicted(NamedTuple):
+    """A member in sync, heard of within its session, in a stable group, was told UNKNOWN_MEMBER_ID."""
+
+    exchange: Exchange
+    member: Member
+    silence_us: int
+
+
+class PollTimeout(NamedTuple):
+    """A client says that it leaves because its application polled too rarely."""
+
+    exchange: Exchange
+    member: Member | None
+    member_id: str
+    reason: str
+
+
+class CameBack(NamedTuple):
+    """A client that left without a reason asks to join again on the same connection."""
+
+    exchange: Exchange
+    left: Left
+
+
+class Slow(NamedTuple):
+    """An answer took long that never has to wait for anybody else."""
+
+    exchange: Exchange
+    took_us: int
+    times: int  #: within the last minute
+
+
+class Throttled(NamedTuple):
+    """The broker asks the client to be quiet for longer than one heartbeat interval."""
+
+    exchange: Exchange
+    throttle_ms: int
+    interval_us: int
+
+
+class SessionRefused(NamedTuple):
+    """A JoinGroup was refused for its session timeout."""
+
+    exchange: Exchange
+
+
+@dataclass(slots=True)
+class Sessions:
+    """What was out of the ordinary with the sessions of one group."""
+
+    left: dict[str, Left] = field(default_factory=dict)  #: connection → who left on it and has not closed it yet
+    slow_since_us: int = 0
+    slow_times: int = 0  #: slow answers since then
+    pauses: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    #: member id → (end, microseconds) of its latest pauses that nearly cost it its session
+    returns: dict[str, tuple[int, ...]] = field(default_factory=dict)  #: member id → times at which its client had come back dead
+    succeeded: tuple[str, ...] = ()  #: ids whose process ended without leaving, and whose client has come back since
+
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+        if exchange.api_key == LEAVE_GROUP:
+            return self._leave_asked(group, exchange)
+        if exchange.api_key == JOIN_GROUP:
+            left = self.left.get(exchange.actor.connection)
+            if left is not None:
+                self.hung_up(exchange.actor.connection)
+                if not exchange.member_id:
+                    return (CameBack(exchange, left),)
+        return NOTHING
+
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+        """Of heartbeats that succeeded, only those are shown that were slow, throttled, or late."""
+        api_key, error = exchange.api_key, exchange.error
+        happenings: tuple[Happening, ...] = NOTHING
+        member = group.members.get(exchange.member_id)
+        if body.throttle_time_ms:
+            interval_us = (member.heartbeat_interval_us if member is not None else 0) or USUAL_INTERVAL_US
+            if body.throttle_time_ms * 1_000 > interval_us:
+                happenings += (Throttled(exchange, body.throttle_time_ms, interval_us),)
+        elif api_key in {HEARTBEAT, LEAVE_GROUP} and not exchange.queued_behind and exchange.res_us - exchange.inv_us > SLOW_US:
+            happenings += (self._slow(exchange),)
+        if api_key == JOIN_GROUP and error == INVALID_SESSION_TIMEOUT:
+            happenings += (SessionRefused(exchange),)
+        if exchange.silence_us and exchange.gap_free and member is not None and _lets_in(exchange):
+            witnessed = any(
+                other is not member and (other.proven_us or 0) > exchange.inv_us - exchange.silence_us
+                for other in group.members.values()
+            )
+            happenings += (Survived(exchange, member, witnessed),)
+        return happenings
+
+    def hung_up(self, connection: str) -> None:
+        """A connection ended."""
+        if connection in self.left:
+            self.left = {other: left for other, left in self.left.items() if other != connection}
+
+    def lost_sight(self, group: ClassicGroup) -> None:
+        """Who left or died may have come back unseen, and what looked like a pause may have been lost frames."""
+        self.left, self.pauses = {}, {}
+        dead = (member.id for member in group.members.values() if hung_up_since(group, member) is not None)
+        self.succeeded = tuple(dict.fromkeys((*self.succeeded, *dead)))[-IDS_KEPT:]
+
+    def paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
+        """Note a pause of a member that nearly cost it its session."""
+        since_us = exchange.inv_us - PAUSES_WINDOW_US
+        known = [pause for pause in self.pauses.get(member.id, ()) if pause[0] > since_us]
+        latest = (*known, (exchange.inv_us, gap_us))[-PAUSES_KEPT:]
+        others = [(id_, pauses) for id_, pauses in self.pauses.items() if id_ != member.id]
+        self.pauses = dict([*others, (member.id, latest)][-PAUSING_KEPT:])
+        return ThinMargin(exchange, member, tuple(gap for _, gap in latest))
+
+    def _leave_asked(self, group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+        assert isinstance(exchange.ask, LeaveAsk)
+        happenings: tuple[Happening, ...] = NOTHING
+        reasons = exchange.ask.reasons or ("",)
+        for (id_, instance_id), reason in zip(exchange.ask.members, reasons, strict=False):
+            member = group.members.get(id_)
+            if _tells_of_poll_timeout(reason):
+                happenings += (PollTimeout(exchange, member, id_ or instance_id or "", reason),)
+            elif not reason and member is not None and member.present and member.leaving and member.rebalance_timeout_ms:
+                held_us = exchange.inv_us - member.joined_us
+                if held_us >= member.rebalance_timeout_ms * 1_000:
+                    frame = request_evidence(exchange)
+                    joined, waiting = member.joined, held_joins(group)
+                    left = Left(exchange.actor, id_, member.instance_id, joined, held_us, frame, *waiting, exchange.inv_us)
+                    self.left = dict([*self.left.items(), (exchange.actor.connection, left)][-LEFT_KEPT:])
+        return happenings
+
+    def _slow(self, exchange: Exchange) -> Slow:
+        if exchange.res_us - self.slow_since_us > SLOW_WINDOW_US:
+            self.slow_since_us, self.slow_times = exchange.res_us, 0
+        self.slow_times += 1
+        return Slow(exchange, exchange.res_us - exchange.inv_us, self.slow_times)
+
+
+def hung_up_since(group: ClassicGroup, member: Member) -> int | None:
+    """When the connection ended that this member spoke on last, without a LeaveGroup before it; None while that is not the case."""
+    if not member.hung_up_us or member.hung_up_us < member.last_frame_us or member.actor.connection in group.lines:
+        return None
+    return None if member.leaving or member.gone == "left" else member.hung_up_us
+
+
+def held_joins(group: ClassicGroup) -> tuple[int, int]:
+    """How many JoinGroups the coordinator holds just now, and since when it has held the oldest; (0, 0) if it holds none."""
+    since_us = [one.effective_us for one in group.waiting_joins() if one.effective_us >= 0 and not one.queued_behind]
+    return len(since_us), min(since_us, default=0)
+
+
+def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+    """Look closer at a heartbeat that came late: called before anything of it is noted."""
+    assert member.session_timeout_ms is not None
+    if not member.present or group.parked(member):
+        return NOTHING
+    newest = group.round
+    synced_us = newest.sync_done_us or 0 if newest is not None else 0
+    if member.hung_up_us >= member.last_frame_us:
+        return NOTHING  # its connection ended: it had nobody to heartbeat to
+    gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.sight.since_us)
+    if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
+        return NOTHING
+    group.cold_changed = True
+    return (group.sessions.paused(exchange, member, gap_us),)
+
+
+def evicted_early(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+    """Whether nothing lawful explains that ``member`` is told UNKNOWN_MEMBER_ID: called before the group's state follows from it."""
+    newest = group.round
+    if newest is None or newest.roster is None or member.id not in newest.roster or group.kind != "classic":
+        return NOTHING
+    in_sync = member.in_sync == newest.generation == exchange.generation and group.state is State.STABLE
+    if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
+        return NOTHING
+    silence_us = exchange.res_us - member.proven_us
+    if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
+        return NOTHING
+    instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
+    if instance is not None and instance.replacements:
+        return NOTHING  # brokers before 2.6.1 forget a replacement when they load the group anew
+    if any(waiting.api_key in {JOIN_GROUP, LEAVE_GROUP} for waiting in group.open.values()):
+        return NOTHING  # a join phase may have come and gone
+    roster = [group.members.get(id_) for id_ in newest.roster]
+    if not all(other is not None and other.last_frame for other in roster):
+        return NOTHING  # some members are on a path that is not captured, and so may be what they did
+    joined_on = {other.joined_frame.connection for other in roster if other is not None and other.joined_frame is not None}
+    if not any(connection in group.lines for connection in joined_on):
+        return NOTHING  # all connections are new: the broker may have been restarted
+    return (Evicted(exchange, member, silence_us),)
+
+
+def _lets_in(exchange: Exchange) -> bool:
+    if exchange.api_key == HEARTBEAT and exchange.error == REBALANCE_IN_PROGRESS:
+        return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
+    return exchange.error == NONE and exchange.api_key in {HEARTBEAT, JOIN_GROUP, SYNC_GROUP}
+
+
+def _tells_of_poll_timeout(reason: str) -> bool:
+    words = reason.lower()
+    return "poll" in words and ("timeout" in words or "interval" in words)

@@ -1,0 +1,50 @@
+"""How frames and addresses are put into words.
+
+The trap: an answer has no member of its own; what it says about whom, only its request tells.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.records import Exchange
+from coordinator_model.wire import API_NAMES, error_name
+
+
+def host_of(address: str) -> str:
+    """The host of ``host:port``; an address without a port is its own host."""
+    return address.rpartition(":")[0] or address
+
+
+def request_evidence(exchange: Exchange) -> Evidence:
+    """The request, as evidence."""
+    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{_particulars(exchange)}"
+    return Evidence(exchange.partition, exchange.offset, *exchange.key, exchange.inv_us, words)
+
+
+def response_evidence(exchange: Exchange, error: int, generation: int | None = None) -> Evidence:
+    """The answer, as evidence. ``generation`` where the answer carries one of its own."""
+    outcome = error_name(error) if error else "success"
+    handed_out = "" if generation is None else f", generation {generation}"
+    asked = _particulars(exchange)
+    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} answer: {outcome}{handed_out}"
+    if asked:
+        words += f" (to{asked})"
+    return Evidence(exchange.partition, exchange.response_offset, *exchange.key, exchange.res_us, words)
+
+
+def _particulars(exchange: Exchange) -> str:
+    return _said_by(exchange.member_id, exchange.instance_id, exchange.generation)
+
+
+@lru_cache(maxsize=4_096)  # a member says who it is with each of its frames
+def _said_by(member_id: str, instance_id: str | None, generation: int) -> str:
+    parts = []
+    if member_id:
+        parts.append(f" member {member_id}")
+    if instance_id is not None:
+        parts.append(f" instance {instance_id}")
+    if generation >= 0:
+        parts.append(f" generation {generation}")
+    return ",".join(parts)

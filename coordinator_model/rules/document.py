@@ -1,0 +1,216 @@
+"""The rule catalogue and the state diagram as Markdown, made from the tables that the model runs on.
+
+The trap: a second description of the same thing is wrong from the day after. What can be said here must come from a table, or from the
+docstring beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import cleandoc
+from types import ModuleType
+from typing import Final
+
+from coordinator_model import rules
+from coordinator_model.groups.classic import state
+from coordinator_model.groups.classic.state import TRANSITIONS, Seen, State
+from coordinator_model.rules import CATALOGUE, Rule, TimerRule
+
+#: Letter → (title, what it is about), in the order of the catalogue.
+FAMILIES: Final[dict[str, tuple[str, str]]] = {
+    "G": ("Generations", "Whether members use, and the coordinator accepts, the generation that the group is at."),
+    "M": ("Member identity", "Whether a member id is known, used by its owner, and handed out as it should be."),
+    "S": ("Static membership", "Whether a group.instance.id has one owner, and its restarts cost nothing (KIP-345)."),
+    "R": ("Rebalances", "Whether rebalances end, who keeps the others waiting, and who starts them again and again."),
+    "T": ("Sessions and time", "Whether members are heard of in time, and the coordinator answers in time."),
+    "A": (
+        "Assignments",
+        "Whether the leader gives every partition to one member that wants it, and every member gets what it was given.",
+    ),
+    "P": ("Protocol consistency", "Whether requests and answers are what the protocol allows at that point."),
+    "O": ("Offsets", "Whether progress is saved, by its owner, and forwards."),
+    "C": ("Coordinator faults", "Whether there is one coordinator, it stays, and it answers."),
+    "E": ("Epochs", "Whether members of the newer group types (KIP-848) and the coordinator agree on epochs and partitions."),
+    "V": ("The monitor's own view", "What the monitor could not see or read."),
+}
+
+WRITTEN: Final = "Written from the code by `python -m streaming.commands.docs`; change the code, not this file."
+
+_READING: Final = """
+Every finding that the monitor publishes names one of these rules. `rebalance-monitor rules` lists them, `rebalance-monitor rules G-02`
+prints one of them.
+
+**Severity** says how much it hurts: *info* is worth knowing, *warning* will hurt, *error* hurts now, *critical* means that data may be
+lost or processed twice. Some rules begin with a warning and go on to an error; the table gives the worst.
+
+**Certainty** says how it is known. *Certain*: from the frames themselves. *Confirmed*: given facts about the group that were themselves
+proven by frames, with no loss and no failover in between; a group first seen in mid-life has none of these yet. *Heuristic*: a threshold
+was crossed.
+
+**Blame** says whose doing it is: the *client*, the *broker*, the *config*uration, an *operator*, or the *capture*, which is the monitor's
+own side. A finding may name another than the rule does when it knows better.
+
+**Frame rules** look at each frame when it is captured; their findings are over when the breach does not recur for a minute, or sooner
+where the rule can tell. **Timer rules** look at what is due if nothing happens; their findings are over when it is due no longer.
+
+A finding that is the **effect of** another open one, about the same member or about the whole group, is not told: the other
+**covers** it.
+"""
+
+
+def rules_document() -> str:
+    """``docs/rules.md``: the whole catalogue."""
+    parts = ["# Rules", WRITTEN, _READING.strip(), _overview()]
+    for letter in families():
+        title, about = FAMILIES[letter]
+        parts += [f"## {letter}: {title}", about, *_introductions(letter)]
+        parts += [_in_full(rule) for rule in family(letter)]
+    return "\n\n".join(parts) + "\n"
+
+
+def states_document() -> str:
+    """``docs/group-states.md``: the state diagram and the table behind it."""
+    title, *essay = _paragraphs(state)
+    parts = [
+        "# The states of a classic group",
+        WRITTEN,
+        title,
+        *essay,
+        "## Diagram",
+        _diagram(),
+        "## Signs",
+        _signs(),
+        "## Table",
+        _table(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def families() -> list[str]:
+    """The letters of the families that have rules, in the order of the catalogue."""
+    return list(dict.fromkeys(rule.family for rule in CATALOGUE.values()))
+
+
+def family(letter: str) -> list[Rule]:
+    """The rules of one family by their numbers."""
+    return sorted((rule for rule in CATALOGUE.values() if rule.family == letter), key=lambda rule: rule.id)
+
+
+def covered_by(rule: Rule) -> list[str]:
+    """The rules that are not told while this one's finding is open about the same member or the whole group."""
+    return [other.id for other in CATALOGUE.values() if rule.id in other.folds_under]
+
+
+# ---------------------------------------------------------------------------------------------------- rules
+
+
+def _overview() -> str:
+    rows = ["| rule | name | severity | certainty | blame |", "| --- | --- | --- | --- | --- |"]
+    rows += [
+        f"| {_link(rule.id)} | {_cell(rule.name)} | {rule.severity.value} | {rule.certainty.value} | {rule.blame.value} |"
+        for letter in families()
+        for rule in family(letter)
+    ]
+    return "\n".join(rows)
+
+
+def _introductions(letter: str) -> Iterator[str]:
+    """What the modules of a family say to their readers, but for their titles."""
+    for module in _modules():
+        if any(rule.family == letter for rule in module.RULES):
+            yield from _paragraphs(module)[1:]
+
+
+def _modules() -> list[ModuleType]:
+    """The modules that hold rules, in the order of the catalogue."""
+    order = list(CATALOGUE)
+    found = [module for module in vars(rules).values() if isinstance(module, ModuleType) and hasattr(module, "RULES")]
+    return sorted(found, key=lambda module: order.index(module.RULES[0].id))
+
+
+def _in_full(rule: Rule) -> str:
+    kind = "timer" if isinstance(rule, TimerRule) else "frame"
+    lines = [
+        f"### {rule.id} {rule.name}",
+        "",
+        f"*{rule.severity.value}, {rule.certainty.value}, blames the {rule.blame.value}; {kind} rule*",
+        "",
+        f"- **Meaning**: {_text(rule.meaning)}",
+        f"- **Speaks when**: {_text(rule.condition)}",
+        f"- **Expected**: {_text(rule.expected)}",
+        f"- **False alarms**: {_text(rule.false_alarms)}",
+        f"- **What to do**: {_text(rule.action)}",
+    ]
+    if rule.folds_under:
+        causes = ", ".join(_link(id_) if id_ in CATALOGUE else id_ for id_ in rule.folds_under)
+        lines.append(f"- **Effect of**: {causes}")
+    covered = covered_by(rule)
+    if covered:
+        lines.append(f"- **Covers**: {', '.join(map(_link, covered))}")
+    return "\n".join(lines)
+
+
+def _link(rule_id: str) -> str:
+    """A link to a rule's heading, by the anchor that Markdown renderers make of it."""
+    heading = f"{rule_id} {CATALOGUE[rule_id].name}".lower()
+    anchor = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+    return f"[{rule_id}](#{anchor})"
+
+
+# ---------------------------------------------------------------------------------------------------- states
+
+
+def _diagram() -> str:
+    """Arrows between different states; what changes nothing is left to the table."""
+    arrows: dict[tuple[State, State], list[Seen]] = {}
+    for before, row in TRANSITIONS.items():
+        for seen, after in row.items():
+            if after is not before and seen is not Seen.LOST_SIGHT:
+                arrows.setdefault((before, after), []).append(seen)
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {State.UNKNOWN.value}"]
+    lines += [
+        f"    {before.value} --> {after.value}: {', '.join(_short(seen) for seen in signs)}"
+        for (before, after), signs in arrows.items()
+    ]
+    return "\n".join([*lines, "```", "", f"From every state, *{_short(Seen.LOST_SIGHT)}* leads back to {State.UNKNOWN.value}."])
+
+
+def _signs() -> str:
+    rows = ["| sign | what the wire shows |", "| --- | --- |"]
+    return "\n".join([*rows, *(f"| {_short(seen)} | {_cell(seen.value)} |" for seen in Seen)])
+
+
+def _table() -> str:
+    rows = [
+        "In this state (row), having seen that (column), the group is now there; a dot means that it stays.",
+        "",
+        f"| | {' | '.join(_short(seen) for seen in Seen)} |",
+        f"| --- |{' --- |' * len(Seen)}",
+    ]
+    for before, row in TRANSITIONS.items():
+        cells = ("·" if row[seen] is before else row[seen].value for seen in Seen)
+        rows.append(f"| **{before.value}** | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _short(seen: Seen) -> str:
+    return seen.name.lower().replace("_", " ")
+
+
+# ---------------------------------------------------------------------------------------------------- words
+
+
+def _paragraphs(module: ModuleType) -> list[str]:
+    """A module's docstring, paragraph by paragraph, as Markdown."""
+    text = cleandoc(module.__doc__ or "")
+    return [_text(paragraph).replace("``", "`") for paragraph in text.split("\n\n")]
+
+
+def _text(sentence: str) -> str:
+    """Topic names are no emphasis, and what stands in angle brackets is no HTML."""
+    return sentence.replace("__", r"\_\_").replace("<", r"\<")
+
+
+def _cell(text: str) -> str:
+    return _text(text).replace("|", r"\|")

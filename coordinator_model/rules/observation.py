@@ -1,0 +1,170 @@
+"""Family V: the monitor's own view. What it could not see or read, said in the same breath as what it found.
+
+The trap: silence of the monitor reads as health. Whatever the model had to skip is therefore a finding of its own, blamed on the capture.
+"""
+
+from __future__ import annotations
+
+from coordinator_model.finding import Blame, Certainty, Evidence, Severity
+from coordinator_model.groups.classic.group import CLASSIC, ClassicGroup
+from coordinator_model.groups.events import OutOfSight
+from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.records import Actor, Exchange
+from coordinator_model.rules.base import Breach, FrameRule, Rule, a_or_an, begin, whom
+from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
+from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
+from coordinator_model.wire.record import Kind, MirrorRecord
+
+_SHOWN_TIMES = 60  # of the usual span: an hour by default, for somebody on call to see it
+
+
+def _out_of_sight(group: ClassicGroup, out: OutOfSight) -> Breach:
+    actor, member_id, _, frame = out.admitted
+    return Breach(
+        "",
+        f"Group {group.name} has become one of the {group.kind} type, which is not modelled: member {member_id or 'without an id'} "
+        f"{whom(actor)} was let in under that protocol. From now on nothing that happens in the group is judged.",
+        f"a success that only a group of the {group.kind} type gives, in a group that was a classic one",
+        (frame,),
+        actor=actor,
+        member_id=member_id,
+    )
+
+
+def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Breach:
+    """What there is to say of a frame that does not decode, or of which bytes are missing.
+
+    Whose fault it is can be told only where every byte was captured, this release knows the version, and the frame begins as its
+    exchange does: then whoever sent it wrote something else.
+
+    :param asked: the request that the frame is, or answers, if it is known.
+    """
+    actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
+    api = f"{API_NAMES.get(record.api_key, f'API {record.api_key}')} v{record.api_version}"
+    member = f"member {asked.member_id} {whom(actor)}" if asked is not None and asked.member_id else f"a client {whom(actor)}"
+    request = record.kind is Kind.REQUEST
+    whole = not record.cut_bytes and record.api_version in supported_versions(record.api_key)
+    words = f"{api} {'request' if request else 'answer'} that cannot be read: {record.frame[:24].hex(' ') or 'no bytes at all'}"
+    frame = Evidence(record.partition, record.offset, record.connection, record.exchange, record.at_us, words)
+    breach = Breach(
+        "",
+        f"{begin(a_or_an(api) + ' request' if request else f'an answer to the {api}')} of {member} in group {record.group} on connection "
+        f"{record.connection} cannot be read: {reason}.",
+        reason,
+        (*(() if asked is None or request else (request_evidence(asked),)), frame),
+        actor=actor,
+        member_id=(asked.member_id or None) if asked is not None else None,
+        instance_id=asked.instance_id if asked is not None else None,
+    )
+    subject = (asked.member_id if asked is not None else "") or record.connection
+    if whole and request and names_request(record.frame, record.api_key, record.api_version, record.correlation_id):
+        summary = f"{begin(whom(actor)[1:-1])} sent {a_or_an(api)} for group {record.group} that is none: {reason}."
+        return breach._replace(subject=subject, summary=summary, blame=Blame.CLIENT, certainty=Certainty.CONFIRMED)
+    if whole and not request and names_correlation(record.frame, record.correlation_id):
+        error = leading_error_code(record.frame, record.api_key, record.api_version)
+        strange = (
+            f"; its error code would be {error}, which no release has" if error is not None and not may_be_an_error(error) else ""
+        )
+        summary = (
+            f"The broker {record.broker} answered the {api} of {member} in group {record.group} with bytes that are no such answer: "
+            f"{reason}{strange}. The client cannot read it either; the group is back to learning."
+        )
+        return breach._replace(subject=subject, summary=summary, blame=Blame.BROKER, certainty=Certainty.CONFIRMED)
+    return breach
+
+
+V_01 = Rule(
+    id="V-01",
+    name="hole in the mirror",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="Records of this mirror partition were never read, or are gone: all its groups are back to learning.",
+    condition="The next record's offset is higher than the one expected, or lower although the record is newer than all before.",
+    expected="Offsets without holes, that never go back.",
+    action="Check the mirror topic's retention against how long the job was down. Offsets that go back: an unclean leader election.",
+    false_alarms="A mirror topic written with transactions or compacted has holes by design: it must be neither.",
+)
+V_02 = Rule(
+    id="V-02",
+    name="unreadable record",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="A record of the mirror could not be read, or the model stumbled over it; the group it belongs to is back to learning.",
+    condition="The envelope is not the documented one, the frame does not decode as what it is labelled, or the model raised.",
+    expected="A record as documented in docs/mirror-format.md, holding a whole frame.",
+    action="Where a broker's answer or a client's request is named: look at that broker or client, and for a proxy that rewrites frames. "
+    "Where bytes are missing: raise the snapshot length of the capture. Else see who writes to the mirror topic besides the tap; "
+    "the job keeps the record in its dead-letter topic. What the model raised is a bug: report it.",
+    false_alarms="An API version newer than this release knows. A broker is blamed only where every byte of its answer was captured.",
+)
+V_03 = Rule(
+    id="V-03",
+    name="mirror silent",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="Nothing arrives from the capture, not even its ticks: the monitor is blind for the groups of this partition.",
+    condition="No record at all for longer than the configured silence.",
+    expected="A tick in every partition each second.",
+    action="Check that the tap runs and reaches the mirror topic.",
+    false_alarms="A mirror that is fed by hand, without ticks.",
+)
+V_04 = Rule(
+    id="V-04",
+    name="capture lost frames",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="The capturer could not deliver everything it saw; the groups concerned are back to learning.",
+    condition="A gap record.",
+    expected="No gap records.",
+    action="Check the link between the tap and the mirror topic, and the tap's buffer.",
+    false_alarms="None known.",
+)
+V_05 = Rule(
+    id="V-05",
+    name="monitor stalled",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="The monitor itself is dead, hangs, or cannot reach Kafka: nothing is judged, whatever happens to the groups.",
+    condition="No new record in the status topic for longer than configured, and no V-03 that explains it. Told by the notifier alone.",
+    expected="A record in the status topic every 10 s at least.",
+    action="Look at the process 'rebalance-monitor run' and what it said last; start it again.",
+    false_alarms="A mirror that is fed by hand, without ticks.",
+)
+
+V_06 = Rule(
+    id="V-06",
+    name="mirror repartitioned",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.OPERATOR,
+    meaning="The mirror topic has another number of partitions than before: groups may have moved, all are learned anew.",
+    condition="The number of partitions has changed.",
+    expected="A number of partitions that is fixed for the life of the topic, as that of __consumer_offsets is.",
+    action="Restart every tap that started before, so that all agree where a group belongs. For another number make a new topic.",
+    false_alarms="None known.",
+)
+
+V_07 = FrameRule(
+    id="V-07",
+    name="group out of sight",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="A group that was watched has migrated to a newer protocol, which this release does not model: no rule judges it any more.",
+    condition="In a group of which a classic JoinGroup success was seen, a ConsumerGroupHeartbeat, ShareGroupHeartbeat or "
+    "StreamsGroupHeartbeat was accepted, or a JoinGroup success names no leader.",
+    expected="A group that stays classic, as long as it is to be watched by this monitor.",
+    action="If the migration was planned, watch the group's lag and members by other means. If not, set group.protocol=classic in the "
+    "client named, and look at group.consumer.migration.policy of the brokers.",
+    false_alarms="None known. It is over after an hour, or when the group is a classic one again.",
+    checks={OutOfSight: _out_of_sight},
+    over=lambda group, _: group.kind == CLASSIC,
+    quiet_times=_SHOWN_TIMES,
+)
+
+RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_07)

@@ -1,0 +1,304 @@
+"""``rebalance-monitor decode``: the frames of a file as JSON lines, or for reading on a terminal.
+
+Reads recordings of mirror records, and JSON lines that hold one frame each:
+``{"request": true, "api_key": 12, "api_version": 4, "frame": "000c0004…"}``, the frame in hexadecimal or base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
+
+import typer
+from rich.console import Console
+from rich.json import JSON
+from rich.text import Text
+
+from coordinator_model import wire
+from coordinator_model.finding import iso_utc
+from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
+from coordinator_model.wire.recording import MAGIC, read_recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ARROWS: Final = {Kind.REQUEST: "→", Kind.RESPONSE: "←"}
+_METADATA: Final = ("JoinGroupRequestProtocol", "JoinGroupResponseMember")
+
+
+class InputError(Exception):
+    """The file cannot be read; the message says what to do."""
+
+
+def decode(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Mirror records, or JSON lines of frames; - is standard input.")],
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", help="Only frames that concern this group.", show_default=False)
+    ] = None,
+    api: Annotated[str | None, typer.Option("--api", "-a", help="Only this API, by name or key.", show_default=False)] = None,
+    errors_only: Annotated[  # noqa: FBT002 - typer's way of saying a flag
+        bool, typer.Option("--errors-only", help="Only frames with an error code, and those that cannot be read.")
+    ] = False,
+    verbose: Annotated[  # noqa: FBT002 - likewise
+        bool, typer.Option("--verbose", "-v", help="Say at the end why what cannot be read cannot, and where it was first seen.")
+    ] = False,
+) -> None:
+    """Print the frames of a file as JSON lines; on a terminal, for reading.
+
+    rebalance-monitor decode traffic.records
+
+    rebalance-monitor decode traffic.records --group billing --api JoinGroup
+
+    rebalance-monitor decode traffic.records --errors-only | jq .body.error
+    """
+    complain = Console(stderr=True, highlight=False)
+    counts = Counts()
+    try:
+        wanted = Wanted(group, _api_key(api), errors_only)
+        show = _show_on(Console(highlight=False)) if sys.stdout.isatty() else _print_line
+        for line in lines_of(file, wanted, counts):
+            show(line)
+    except BrokenPipeError:
+        raise typer.Exit(0) from None
+    except InputError as error:
+        complain.print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        raise typer.Exit(2) from None
+    finally:
+        if counts:
+            complain.print(_summary(counts, verbose=verbose), style="dim", soft_wrap=True)
+        for what, number in counts.reasons.items() if verbose else ():
+            complain.print(Text(f"{number:,} {what}; first {counts.first[what]}"), style="dim", soft_wrap=True)
+
+
+class Counts(Counter[str]):
+    """What was read, and why some of it could not be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: Counter[str] = Counter()
+        self.first: dict[str, str] = {}  #: where each reason was first met
+
+    def unreadable(self, kind: str, reason: str, where: str) -> None:
+        self[kind] += 1
+        self.reasons[f"{kind}: {reason}"] += 1
+        self.first.setdefault(f"{kind}: {reason}", where)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Which frames to print."""
+
+    group: str | None = None
+    api_key: int | None = None
+    errors_only: bool = False
+
+    def takes(self, record: MirrorRecord, line: dict[str, Any]) -> bool:
+        """Whether a frame is to be printed."""
+        if self.api_key is not None and record.api_key != self.api_key:
+            return False
+        if self.group is not None and self.group != record.group and self.group not in line["groups"]:
+            return False
+        return not self.errors_only or "unreadable" in line or _has_error(line["body"])
+
+
+def lines_of(file: Path, wanted: Wanted, counts: Counts) -> Iterator[dict[str, Any]]:
+    """One object per wanted frame; ``counts`` is told of all there is.
+
+    :raises InputError: when the file cannot be opened or is not what it should be.
+    """
+    protocol_types: dict[str | None, str] = {}
+    for record in _records(file):
+        if record.kind not in _ARROWS:
+            counts[record.kind.value] += 1
+            continue
+        counts["frames"] += 1
+        line = _line(record, protocol_types, counts)
+        if wanted.takes(record, line):
+            counts["printed"] += 1
+            yield line
+
+
+# --- reading -----------------------------------------------------------------------------------------------------------------------
+
+
+def _records(file: Path) -> Iterator[MirrorRecord]:
+    try:
+        with sys.stdin.buffer if str(file) == "-" else file.open("rb") as stream:
+            yield from _read(stream)
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+    except RecordError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def _read(stream: BinaryIO) -> Iterator[MirrorRecord]:
+    if not stream.seekable() or stream.read(1) == MAGIC[:1]:
+        if stream.seekable():
+            stream.seek(0)
+        yield from read_recording(stream)
+        return
+    stream.seek(0)
+    for number, text in enumerate(stream, 1):
+        if text.strip():
+            yield _from_json(text, number)
+
+
+def _from_json(text: bytes, number: int) -> MirrorRecord:
+    try:
+        told = json.loads(text)
+        kind = Kind.REQUEST if told["request"] else Kind.RESPONSE
+        key, version, frame = int(told["api_key"]), int(told["api_version"]), _bytes(told["frame"])
+    except (ValueError, KeyError, TypeError):
+        raise RecordError(
+            f"line {number} is neither a mirror record nor an object with request, api_key, api_version and frame (hexadecimal or base64)"
+        ) from None
+    return MirrorRecord(-1, number, told.get("group"), kind, 0, "", "", "", -1, key, version, 0, None, "", "", 0, 0, frame)
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        try:
+            return base64.b64decode(text, validate=True)
+        except binascii.Error:
+            raise ValueError from None
+
+
+def _api_key(api: str | None) -> int | None:
+    if api is None:
+        return None
+    keys = {name.lower(): key for key, name in wire.API_NAMES.items()}
+    key = int(api) if api.isdecimal() else keys.get(api.lower())
+    if key is None:
+        raise InputError(f"--api {api}: no such API; known are {', '.join(wire.API_NAMES.values())}")
+    return key
+
+
+# --- one frame ---------------------------------------------------------------------------------------------------------------------
+
+
+def _line(record: MirrorRecord, protocol_types: dict[str | None, str], counts: Counts) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "at": iso_utc(record.at_us) if record.at_us else None,
+        "kind": "request" if record.kind is Kind.REQUEST else "response",
+        "api": wire.API_NAMES.get(record.api_key, str(record.api_key)),
+        "version": record.api_version,
+        "correlation_id": record.correlation_id,
+        "client_id": record.client_id,
+        "client_address": record.client_address or None,
+        "connection": record.connection or None,
+        "exchange": record.exchange if record.exchange >= 0 else None,
+        "groups": [] if record.group is None else [record.group],
+    }
+    try:
+        header, body = wire.decode(
+            record.frame, request=record.kind is Kind.REQUEST, api_key=record.api_key, api_version=record.api_version
+        )
+    except wire.DecodeError as error:
+        counts.unreadable("unreadable", f"{line['api']} v{line['version']} {line['kind']}: {error}", _where(line))
+        cut = f" ({record.cut_bytes} bytes were not captured)" if record.cut_bytes else ""
+        return {**line, "unreadable": f"{error}{cut}", "frame": base64.b64encode(record.frame).decode()}
+    if record.kind is Kind.REQUEST:
+        line["client_id"] = header.client_id
+    line["correlation_id"] = header.correlation_id
+    line["groups"] = list(dict.fromkeys([*line["groups"], *wire.groups_named(body)]))
+    protocol_type = getattr(body, "protocol_type", None)
+    if protocol_type:
+        protocol_types[record.group] = protocol_type
+    plain = _Plain(protocol_type or protocol_types.get(record.group, ""), counts, _where(line))
+    return {**line, "body": plain.struct(body)}
+
+
+class _Plain:
+    """Messages as plain JSON values, what is embedded in their bytes included."""
+
+    def __init__(self, protocol_type: str, counts: Counts, where: str) -> None:
+        self._protocol_type = protocol_type
+        self._counts = counts
+        self._where = where
+
+    def struct(self, struct: wire.Struct) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for field in dataclasses.fields(struct):  # type: ignore[arg-type]
+            value = getattr(struct, field.name)
+            if field.name == "unknown_tags":
+                if value:
+                    out["unknown_tags"] = {str(tag): base64.b64encode(raw).decode() for tag, raw in value}
+                continue
+            out[field.name] = self.value(value, type(struct).__name__, field.name)
+            if field.name == "error_code":
+                out["error"] = wire.error_name(value)
+        return out
+
+    def value(self, value: Any, struct: str, field: str) -> Any:
+        if isinstance(value, wire.Struct):
+            return self.struct(value)
+        if isinstance(value, tuple):
+            return [self.value(item, struct, field) for item in value]
+        return self.embedded(value, struct, field) if isinstance(value, bytes) else value
+
+    def embedded(self, raw: bytes, struct: str, field: str) -> Any:
+        text = base64.b64encode(raw).decode()
+        if not raw or field not in ("metadata", "assignment"):
+            return text
+        read = wire.decode_metadata if struct in _METADATA else wire.decode_member_assignment
+        try:
+            found = read(self._protocol_type, raw)
+        except wire.DecodeError as error:
+            of = f"{field} of protocol type {self._protocol_type!r} in {struct}"
+            self._counts.unreadable("embedded unreadable", f"{of}: {error}", self._where)
+            return {"unreadable": str(error), "bytes": text}
+        if isinstance(found, bytes):
+            self._counts["embedded of another type"] += 1
+            return text
+        return self.struct(found)
+
+
+def _where(line: dict[str, Any]) -> str:
+    groups = f" of group {', '.join(line['groups'])}" if line["groups"] else ""
+    return f"in {line['api']} v{line['version']} {line['kind']} {line['correlation_id']}{groups} at {line['at']}"
+
+
+def _has_error(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.get("error_code", 0) != 0 or any(_has_error(item) for item in value.values())
+    return isinstance(value, list) and any(_has_error(item) for item in value)
+
+
+# --- printing ----------------------------------------------------------------------------------------------------------------------
+
+
+def _print_line(line: dict[str, Any]) -> None:
+    print(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+
+
+def _show_on(console: Console) -> Any:
+    def show(line: dict[str, Any]) -> None:
+        kind = Kind.REQUEST if line["kind"] == "request" else Kind.RESPONSE
+        title = Text.assemble(
+            (f"{line['at'] or ''} {_ARROWS[kind]} ".lstrip(), "dim"),
+            (f"{line['api']} v{line['version']} {line['kind']}", "bold red" if "unreadable" in line else "bold"),
+            (f" {', '.join(line['groups'])}", "cyan"),
+            (f" {line['client_id'] or ''} #{line['correlation_id']}", "dim"),
+        )
+        console.print(title, soft_wrap=True)
+        if "unreadable" in line:
+            console.print(Text(f"  {line['unreadable']}", "red"), soft_wrap=True)
+        else:
+            console.print(JSON.from_data(line["body"], indent=2, ensure_ascii=False))
+
+    return show
+
+
+def _summary(counts: Counts, *, verbose: bool) -> str:
+    printed = f"{counts['printed']:,} of {counts['frames']:,} frames"
+    others = [f"{number:,} {what}" for what, number in counts.items() if what not in ("frames", "printed")]
+    hint = ["--verbose says why"] if counts.reasons and not verbose else []
+    return "; ".join([printed, *others, *hint])

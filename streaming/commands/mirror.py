@@ -1,0 +1,311 @@
+"""``rebalance-monitor mirror`` and ``record``: from a packet capture into the mirror topic, and from the topic into a file.
+
+The traps. A capture in a file is read faster than any cluster takes records, and unlike the tap this reader may wait: what does not fit
+into the producer's buffer is held back and not lost. A pipe may be silent for long; the topic must be ticked all the same, or the
+monitor takes the mirror for dead. A recorded capture that is piped in has a clock of its own, and is not ticked by ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
+
+import typer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from coordinator_model.wire.record import HEADER_NAME
+from streaming.commands.replay import STDIN, ReplayError, fail, progress_of, source_of, told_of_capture
+from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
+from streaming.kafka.clients import without_group
+from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
+from streaming.kafka.watermarks import bounds_of
+from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
+from streaming.mirror.pcap.files import CaptureError, Source, opened, packets
+from streaming.mirror.pcap.reader import CaptureReader, in_order
+from streaming.mirror.producer import DEFAULT_TOPIC, KafkaSink
+from streaming.mirror.record_file import RecordFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from confluent_kafka import Message
+
+    from coordinator_model.wire.record import MirrorRecord
+
+_FLUSH_TIMEOUT_S: Final = 30.0
+_HELD_AT_MOST: Final = 100_000  # records on their way to the topic
+
+_LIVE_US: Final = 10_000_000  # a capture whose newest packet is older than this is no live one
+_LATE_US: Final = 2_000_000  # so long packets may be on their way through the capturing program's buffers
+_IDLE_S: Final = 1.0
+
+_POLL_S: Final = 0.5
+
+
+def mirror(
+    pcap: Annotated[
+        list[str],
+        typer.Option("--pcap", metavar="FILE", help="Packet capture (pcap, pcapng), any number of times; - is standard input."),
+    ],
+    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="The cluster that keeps the mirror topic.")],
+    *,
+    port: Annotated[
+        list[int] | None,
+        typer.Option("--port", "-p", min=1, max=65535, help="A port of the brokers, any number of times.", show_default=False),
+    ] = None,
+    topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
+    cluster: Annotated[str, typer.Option(help="Name of the watched cluster in records and findings.")] = "",
+    create: Create = False,
+    partitions: Partitions = PARTITIONS,
+    replication_factor: ReplicationFactor = -1,
+    retention_hours: RetentionHours = RETENTION_HOURS,
+    producer_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE|KEY=VALUE", help="librdkafka properties for the producer, or a properties file of them."),
+    ] = None,
+) -> None:
+    """Write what a packet capture holds of group coordination to the mirror topic, for the monitor to read.
+
+    Where a tap may not stand in the clients' way, a capture on the broker's host does the same:
+
+        tcpdump -i any -U -w - port 9092 | rebalance-monitor mirror --pcap - --port 9092 --bootstrap-server monitor:9092
+
+        rebalance-monitor mirror --pcap incident.pcapng --bootstrap-server monitor:9092 --topic incident --create-topic
+    """
+    console = Console(stderr=True, highlight=False)
+    try:
+        config = {**read_producer_config(producer_config or []), "bootstrap.servers": bootstrap_server}
+        sink = KafkaSink(
+            {"client.id": "rebalance-monitor-mirror", **config},
+            topic=topic,
+            cluster=cluster,
+            wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create else None,
+            tell=lambda sentence: console.print(sentence, soft_wrap=True, markup=False),
+        )
+    except MirrorError as error:
+        fail(error)
+    notes: list[str] = []
+    reader = CaptureReader(lambda record: _write(sink, record), ports=port or (), cluster=cluster, name=f"pcap-{os.getpid()}")
+    try:
+        with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):
+            _read(pcap, reader, notes, console)
+    except ReplayError as error:
+        sink.close(_FLUSH_TIMEOUT_S)
+        fail(error)
+    reader.finish()
+    unsent = sink.close(_FLUSH_TIMEOUT_S)
+    why = reader.stats.why_nothing(port or ())
+    for note in [*notes, *([] if why else told_of_capture(reader.stats, reader.echoes))]:
+        console.print(note, style="dim", soft_wrap=True, markup=False)
+    if why is not None:
+        fail(ReplayError(f"the capture {why}"))
+    console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost:,} lost", soft_wrap=True)
+    if unsent:
+        fail(MirrorError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
+
+
+def _read(names: list[str], reader: CaptureReader, notes: list[str], console: Console) -> None:
+    with ExitStack() as stack:
+        progress = stack.enter_context(progress_of(names, console))
+        captures = []
+        for name in names:
+            if name == STDIN:
+                source = opened(_Pipe(sys.stdin.buffer, lambda: _tick_if_live(reader)))  # type: ignore[arg-type]
+            else:
+                source = stack.enter_context(source_of(name, progress))
+            captures.append(_packets(name, source, notes))
+        reader.read(in_order(captures))
+
+
+def _packets(name: str, source: Source, notes: list[str]) -> Iterator[Any]:
+    called = "standard input" if name == STDIN else name
+    try:
+        return packets(source, lambda why: notes.append(f"{called} {why}: what came before was written"))
+    except CaptureError as error:
+        raise ReplayError(f"{called} {error}") from None
+
+
+def _write(sink: KafkaSink, record: MirrorRecord) -> None:
+    while sink.buffered > _HELD_AT_MOST:
+        time.sleep(0.01)  # the producer's own thread empties it
+    sink.write(record)
+
+
+def _tick_if_live(reader: CaptureReader) -> None:
+    now_us = time.time_ns() // 1000
+    if now_us - reader.now_us < _LIVE_US + _LATE_US:
+        reader.tick(now_us - _LATE_US)
+
+
+class _Pipe:
+    """Standard input, with a call each second in which nothing comes."""
+
+    def __init__(self, stream: BinaryIO, idle: Callable[[], None]) -> None:
+        self._descriptor = stream.fileno()
+        self._idle = idle
+
+    def read1(self, count: int) -> bytes:
+        while not select.select([self._descriptor], [], [], _IDLE_S)[0]:
+            self._idle()
+        return os.read(self._descriptor, count)
+
+    read = read1
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends reading as Ctrl-C does: what was read is still delivered."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# --- record -------------------------------------------------------------------------------------------------------------------------
+
+
+def record(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the records; it must not exist yet.")],
+    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="The cluster that keeps the mirror topic.")],
+    *,
+    from_topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
+    last: Annotated[
+        float | None, typer.Option(min=0, metavar="MINUTES", help="Only records of the last minutes.", show_default=False)
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what is still to come, until Ctrl-C.")] = False,
+    consumer_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE|KEY=VALUE", help="librdkafka properties for the consumer, or a properties file of them."),
+    ] = None,
+) -> None:
+    """Write the records of the mirror topic to a file, for `replay` and `decode`.
+
+    It begins with the oldest record that the topic has and ends with the newest of now.
+
+        rebalance-monitor record --bootstrap-server monitor:9092 incident.records
+
+        rebalance-monitor record --bootstrap-server monitor:9092 --from-topic frames --last 30 incident.records
+    """
+    console = Console(stderr=True, highlight=False)
+    try:
+        config = {**read_producer_config(consumer_config or []), "bootstrap.servers": bootstrap_server}
+        topic_partitions(config, from_topic, operation="Read")  # says it better than a consumer
+    except MirrorError as error:
+        fail(MirrorError(str(error).replace("--producer-config", "--consumer-config")))
+    try:
+        stream = file.open("xb")
+    except FileExistsError:
+        fail(ReplayError(f"{file} exists already: choose another name, or delete it"))
+    except OSError as error:
+        fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
+    with stream:
+        target = RecordFile(stream)
+        try:
+            with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):
+                _Recording(config, from_topic, last).copy(target, console, follow=follow)
+        except KafkaException as error:
+            why = not_readable(config, from_topic, error.args[0])
+            fail(MirrorError(f"topic {from_topic!r} cannot be read: {why}; {file} has {target.records:,} records"))
+        except OSError as error:
+            fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
+    console.print(f"{target.records:,} records of topic {from_topic} written to {file}", soft_wrap=True)
+
+
+class _Recording:
+    """All partitions of the topic, from where they begin to where they end now."""
+
+    def __init__(self, config: dict[str, Any], topic: str, last_minutes: float | None) -> None:
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                **config,
+                "group.id": "rebalance-monitor-record",  # required by the library; no offset is ever committed
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "log.connection.close": False,
+                **NO_TOPIC_BY_ITSELF,
+            }
+        )
+        self._since_ms = None if last_minutes is None else int((time.time() - last_minutes * 60) * 1000)
+        self._ends: dict[int, int] = {}
+
+    def copy(self, target: RecordFile, console: Console, *, follow: bool) -> None:
+        try:
+            total = self._assign()
+            with _record_progress(console, total) as advance:
+                while follow or self._ends:
+                    for message in without_group(self._consumer.consume(1_000, _POLL_S)):
+                        advance(self._take(message, target))
+                    self._leave_finished()
+        finally:
+            self._consumer.close()
+
+    def _assign(self) -> int:
+        partitions = range(topic_partitions_of(self._consumer, self._topic))
+        begins = [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in partitions]
+        if self._since_ms is not None:
+            wanted = [TopicPartition(self._topic, partition, self._since_ms) for partition in partitions]
+            begins = self._consumer.offsets_for_times(wanted, timeout=10)
+        total = 0
+        for begin in begins:
+            low, high = bounds_of(self._consumer, TopicPartition(self._topic, begin.partition), within_s=10)
+            first = max(begin.offset, low) if begin.offset >= 0 else (low if self._since_ms is None else high)
+            if first < high:
+                self._ends[begin.partition] = high
+                total += high - first
+            begin.offset = first
+        self._consumer.assign(begins)
+        return total
+
+    def _take(self, message: Message, target: RecordFile) -> int:
+        if message.error() is not None:
+            raise KafkaException(message.error())
+        headers = dict(message.headers() or ())
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        key = message.key()
+        value = message.value()
+        envelope = headers.get(HEADER_NAME)
+        target.write(partition=partition, offset=offset, key=_bytes(key), value=_bytes(value), envelope=_bytes(envelope))
+        return 1
+
+    def _leave_finished(self) -> None:
+        for placed in self._consumer.position([TopicPartition(self._topic, partition) for partition in self._ends]):
+            if placed.offset >= self._ends[placed.partition]:
+                del self._ends[placed.partition]
+
+
+def topic_partitions_of(consumer: Consumer, topic: str) -> int:
+    """How many partitions a topic has, as its consumer sees it."""
+    return len(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+
+
+def _bytes(given: str | bytes | None) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given
+
+
+@contextlib.contextmanager
+def _record_progress(console: Console, total: int) -> Iterator[Callable[[int], None]]:
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (TextColumn("recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("recording", total=total)
+        yield lambda count: progress.advance(task, count)

@@ -1,0 +1,250 @@
+"""``rebalance-monitor notify``: tells people what the monitor finds, until it is told to stop.
+
+The trap: standard output may be a receiver, and whoever reads JSON lines there does not want anything else between them. So all that is
+meant for the operator goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.rules import Rule
+from streaming.commands.run import stop_signals
+from streaming.config.settings import ConfigError, MonitorConfig, load
+from streaming.kafka.topics import SetupError, prepare_notifier
+from streaming.notify.delivery_log import KafkaLedger, NoLedger
+from streaming.notify.http import NotReached, Outcome, Refused, Taken
+from streaming.notify.notification import Event, Notice, made_here
+from streaming.notify.notifier import Notifier, receivers, windows_now
+from streaming.notify.watchdog import Pulse
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+    from streaming.notify.delivery import Channel, Delivery, Plan
+    from streaming.notify.dispatcher import Courier
+    from streaming.notify.outbox import Outbox
+
+EXIT_OK: Final = 0
+EXIT_NOT_TOLD: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+_TEST: Final = Rule(
+    id="X-00",
+    name="monitor test",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.OPERATOR,
+    meaning="Somebody wants to know whether alerts arrive.",
+    condition="rebalance-monitor notify test",
+    expected="That you read this.",
+    action="Nothing: this is a test.",
+    false_alarms="None known.",
+)
+
+notify = typer.Typer(invoke_without_command=True)
+
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).", show_default=False)
+]
+
+
+@notify.callback()
+def notify_command(
+    context: typer.Context,
+    *,
+    config: Config = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Tell what there is to tell now, and end: exit 0 if all of it was taken, else 1.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be sent, as JSON lines; send nothing and remember nothing.")
+    ] = False,
+) -> None:
+    """Tell people what the monitor finds: Alertmanager, webhooks, standard output. Until it is told to stop.
+
+    rebalance-monitor notify --config monitor.toml
+
+    rebalance-monitor notify test --config monitor.toml
+
+    rebalance-monitor notify --config monitor.toml --dry-run --once
+
+    It reads the findings topic, so it may run on any machine, and should on another than the monitor. Whom to tell of what stands in
+    sections [notify…] of the monitor's configuration file. SIGTERM or Ctrl-C ends it; it goes on from there at the next start.
+    """
+    if context.invoked_subcommand is not None:
+        context.obj = config
+        return
+    raise typer.Exit(_said(lambda: _notify(_required(config), once=once, dry_run=dry_run)))
+
+
+@notify.command("test")
+def try_receivers(
+    context: typer.Context,
+    *,
+    config: Config = None,
+    receiver: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this receiver, as webhook/chat; any number of times.")
+    ] = None,
+    severity: Annotated[Severity, typer.Option(help="Of the test, to see where it is routed.")] = Severity.WARNING,
+    group: Annotated[str, typer.Option(help="The group that it names, to see where it is routed.")] = "test",
+) -> None:
+    """Send a test to every receiver, and say who took it. Kafka is not needed.
+
+    rebalance-monitor notify test --config monitor.toml
+
+    rebalance-monitor notify test --config monitor.toml --receiver webhook/chat --severity critical --group orders
+
+    An alert in Alertmanager ends by itself after some minutes, an incident at PagerDuty does not. Exit 0 if all took it, else 1.
+    """
+    raise typer.Exit(_said(lambda: _test(_required(config or context.obj), receiver or [], severity, group)))
+
+
+def _required(config: Path | None) -> Path:
+    if config is None:
+        raise ConfigError("name the configuration file: --config FILE; deploy/rebalance-monitor.toml is one to begin with")
+    return config
+
+
+def _said(work: Callable[[], int]) -> int:
+    """Its exit status; what went wrong is said in sentences."""
+    try:
+        return work()
+    except (ConfigError, SetupError) as error:
+        errors = Console(stderr=True, soft_wrap=True, highlight=False)
+        for line in str(error).splitlines():
+            errors.print(Text("error: ", "bold red"), Text(line), sep="")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+class _Screen:
+    """What the operator sees."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, soft_wrap=True, highlight=False)
+
+    def say(self, sentence: str) -> None:
+        self._console.print(Text(time.strftime("%H:%M:%S "), "dim"), Text(sentence), sep="")
+
+
+# --- notify -------------------------------------------------------------------------------------------------------------
+
+
+def _notify(file: Path, *, once: bool, dry_run: bool) -> int:
+    config, screen = load(file), _Screen()
+    receivers(config, _no_pulse(config))  # templates and the like, before Kafka is asked for anything
+    with stop_signals() as stop:
+        prepare_notifier(config)
+        if dry_run:
+            return _run(Notifier(config, NoLedger(), tell=screen.say, adapt=_DryChannel), config, screen, stop, once=once)
+        ledger = KafkaLedger(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
+        try:
+            return _run(Notifier(config, ledger, tell=screen.say), config, screen, stop, once=once)
+        finally:
+            if not ledger.close():
+                screen.say("Kafka did not take all that was told: it may be told again at the next start")
+
+
+def _run(notifier: Notifier, config: MonitorConfig, screen: _Screen, stop: threading.Event, *, once: bool) -> int:
+    with notifier:
+        names = ", ".join(courier.name for courier in notifier.couriers)
+        screen.say(f"{len(notifier.open)} open findings in {config.topics.findings}; telling {names}")
+        for window in windows_now(config, time.time()):
+            screen.say(f"planned maintenance {window} is on")
+        if once:
+            return EXIT_OK if notifier.once(stop) else EXIT_NOT_TOLD
+        notifier.run(stop)
+        screen.say(f"stopped; {_summary(notifier.couriers)}")
+    return EXIT_OK
+
+
+def _summary(couriers: Sequence[Courier]) -> str:
+    told = [
+        f"{courier.name} {courier.told}" + (f" (refused {courier.refused})" if courier.refused else "")
+        for courier in couriers
+        if not courier.name.startswith("heartbeat/")
+    ]
+    return f"told {', '.join(told)}" if told else "nobody was to be told"
+
+
+class _DryChannel:
+    """Prints what another channel would send."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.name = channel.name
+        self._channel = channel
+
+    def plan(self, outbox: Outbox, now_s: float) -> Plan:
+        return self._channel.plan(outbox, now_s)
+
+    def send(self, delivery: Delivery) -> Outcome:
+        if delivery.problem:
+            return Refused(delivery.problem)
+        try:
+            body = json.loads(delivery.body)
+        except ValueError:
+            body = delivery.body.decode()
+        print(json.dumps({"receiver": self.name, "body": body}), flush=True)
+        return Taken()
+
+    def split(self, _delivery: Delivery) -> list[Delivery]:
+        return []
+
+    def missed(self) -> None:
+        self._channel.missed()
+
+    def only(self, notice: Notice, now_s: float) -> Delivery:
+        return self._channel.only(notice, now_s)
+
+
+# --- notify test --------------------------------------------------------------------------------------------------------
+
+
+def _test(file: Path, wanted: list[str], severity: Severity, group: str) -> int:
+    config, now_s = load(file), time.time()
+    everybody = {receiver.channel.name: receiver.channel for receiver in receivers(config, _no_pulse(config))}
+    unknown = [name for name in wanted if name not in everybody]
+    if unknown:
+        raise ConfigError(f"there is no receiver {unknown[0]}; there are {', '.join(everybody)}")
+    finding = made_here(
+        _TEST,
+        subject=str(now_s),
+        cluster=config.cluster,
+        group=group,
+        severity=severity,
+        at_us=int(now_s * 1e6),
+        summary=f"This is a test by rebalance-monitor, as a finding of severity {severity} about group {group} would be told.",
+        observed="That somebody called 'rebalance-monitor notify test'.",
+    )
+    notice = Notice(Event.OPEN, finding)
+    taken = [_try(channel, notice, now_s) for name, channel in everybody.items() if not wanted or name in wanted]
+    return EXIT_OK if all(taken) else EXIT_NOT_TOLD
+
+
+def _try(channel: Channel, notice: Notice, now_s: float) -> bool:
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    match channel.send(channel.only(notice, now_s)):
+        case Taken():
+            console.print(Text("taken     ", "green"), Text(channel.name), sep="")
+            return True
+        case Refused(reason, _):
+            console.print(Text("refused   ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
+        case NotReached(reason, _):
+            console.print(Text("not taken ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
+    return False
+
+
+def _no_pulse(config: MonitorConfig) -> Pulse:
+    return Pulse(cluster=config.cluster, topic=config.topics.mirror, stalled_s=config.notify.stalled_s, started_s=time.time())

@@ -1,0 +1,242 @@
+"""``rebalance-monitor tap``: options in, a running tap, a line of figures now and then, a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+
+import typer
+
+from streaming.config.keys import is_secret_property
+from streaming.kafka.topics import SetupError
+from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
+from streaming.mirror.losses import LossFile
+from streaming.mirror.producer import DEFAULT_TOPIC
+from streaming.mirror.reconnecting_sink import PatientSink
+from streaming.mirror.tap import Listener, Tap, TapError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streaming.mirror.producer import KafkaSink
+
+Create = Annotated[
+    bool,
+    typer.Option(
+        "--create-topic", help="Create the mirror topic if it does not exist; if it does, say how it differs from the options."
+    ),
+]
+Partitions = Annotated[
+    int, typer.Option(min=1, help="Partitions of a topic that is created; fixed for its life: the job keeps one model for each.")
+]
+ReplicationFactor = Annotated[
+    int, typer.Option(min=-1, help="Replication factor of a topic that is created; -1 is the broker's default.")
+]
+RetentionHours = Annotated[float, typer.Option(min=0.1, help="How long a topic that is created keeps its records.")]
+
+FLUSH_TIMEOUT_S: Final = 10.0
+REACH_TIMEOUT_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+def tap(
+    listen: Annotated[
+        list[str],
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT=BROKER_HOST:PORT",
+            help="Where clients connect, and the broker behind it; once for each broker. The broker must advertise this address.",
+        ),
+    ],
+    bootstrap_server: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT[,…]", help="The cluster that keeps the mirror topic, by listeners that do not lead through the tap."
+        ),
+    ],
+    topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
+    cluster: Annotated[str, typer.Option(help="Name of the watched cluster in records and findings.")] = "",
+    *,
+    create: Create = False,
+    partitions: Partitions = PARTITIONS,
+    replication_factor: ReplicationFactor = -1,
+    retention_hours: RetentionHours = RETENTION_HOURS,
+    compression: Annotated[
+        str, typer.Option(metavar="CODEC", help="How records are compressed: zstd, lz4, snappy, gzip or none.")
+    ] = "zstd",
+    producer_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|KEY=VALUE",
+            help="librdkafka properties for the mirror's producer (security.protocol=SSL, …), or a file of them; passwords in a file only.",
+        ),
+    ] = None,
+    buffer_mib: Annotated[int, typer.Option(min=1, help="What is held at most while the mirror's cluster is away.")] = 64,
+    loss_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the count of what could not be delivered at the end is kept: the next tap writes it to the mirror as a gap. By "
+            "default checkpoints/tap-PORT.loss, PORT being that of the first listener.",
+            show_default=False,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics there, at /metrics.", show_default=False),
+    ] = None,
+    status_every: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How often to print figures; 0 for never.")] = 30.0,
+) -> None:
+    """Pass clients through to their brokers, byte for byte, and mirror the frames of group coordination to a topic.
+
+    Requests and responses of consumer groups are copied; records, passwords and tokens never are. Only what concerns the listeners can stop
+    the tap. If the mirror topic is away, missing or refused, clients pass all the same: frames are buffered, then counted, the loss is
+    recorded in the topic once it takes records again, and until then the reason is said each minute.
+
+    For example, with one broker whose clients' listener advertises port 9092 of this host, and with two of them:
+
+        rebalance-monitor tap --listen 0.0.0.0:9092=broker1:9093 --bootstrap-server broker1:9094 --create-topic
+
+        rebalance-monitor tap --listen 0.0.0.0:9092=broker1:9093 --listen 0.0.0.0:9192=broker2:9093 --bootstrap-server monitor:9092
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    given = producer_config or []
+    try:
+        listeners = [Listener.parse(text) for text in listen]
+        refuse_secrets(given)
+    except (TapError, MirrorError) as error:
+        _fail(error)
+    sink = PatientSink(
+        lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
+        topic=topic,
+        cluster=cluster,
+        buffer_bytes=buffer_mib * 2**20,
+        timeout_s=REACH_TIMEOUT_S,
+        wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create else None,
+        losses=LossFile(loss_file or Path(f"checkpoints/tap-{listeners[0].port}.loss"), topic),
+        tell=_say,
+    )
+    try:
+        asyncio.run(_run(listeners, sink, cluster, metrics, status_every))
+    except TapError as error:
+        sink.close(0)
+        _fail(error)
+    unsent = sink.close(FLUSH_TIMEOUT_S)
+    _say(f"stopped; {sink.written} records written, {sink.lost} lost")
+    if unsent:
+        _fail(
+            MirrorError(
+                f"{unsent} records could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and are lost; the next tap "
+                "records that in the topic"
+            )
+        )
+
+
+async def _run(listeners: list[Listener], sink: KafkaSink, cluster: str, metrics: str | None, status_every: float) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with Tap(listeners, sink, cluster=cluster) as running:
+        for address, listener in zip(running.addresses, listeners, strict=True):
+            _say(f"listening on {address} for broker {listener.broker}")
+        with contextlib.nullcontext() if metrics is None else _served(metrics, running, sink):
+            said = ""
+            while not stop.is_set():
+                try:
+                    async with asyncio.timeout(status_every or None):
+                        await stop.wait()
+                except TimeoutError:
+                    status = _status(running, sink)
+                    if status != said:
+                        _say(status)
+                    said = status
+
+
+@contextlib.contextmanager
+def _served(where: str, tap: Tap, sink: KafkaSink) -> Iterator[None]:
+    """Metrics stand in nobody's way either: an address that cannot be used is said, and the tap goes on without them."""
+    from streaming.metrics.tap import serving  # noqa: PLC0415 - what only some taps need
+
+    with contextlib.ExitStack() as stack:
+        try:
+            _say(f"metrics at {stack.enter_context(serving(where, tap, sink))}")
+        except (SetupError, ValueError) as error:
+            _say(f"no metrics: {error}")
+        yield
+
+
+def _status(tap: Tap, sink: KafkaSink) -> str:
+    stats = tap.stats
+    parts = [
+        f"{stats.open_connections} connections open of {stats.connections}",
+        f"{stats.frames} frames captured",
+        f"{sink.written} records written",
+        f"{sink.lost} lost",
+    ]
+    for count, what in (
+        (sink.buffered, "buffered"),
+        (stats.opaque, "unreadable connections"),
+        (stats.unreachable.total(), "turned away from a broker that is not reached"),
+    ):
+        if count:
+            parts.append(f"{count} {what}")
+    if sink.trouble is not None:
+        parts.append("nothing is mirrored now")
+    return ", ".join(parts)
+
+
+def refuse_secrets(given: list[str]) -> None:
+    """See that no word of a command line is a secret.
+
+    :raises MirrorError: naming the word that is.
+    """
+    for word in given:
+        key, equals, value = word.partition("=")
+        if equals and is_secret_property(key.strip(), value):
+            raise MirrorError(
+                f"--producer-config {key.strip()}=…: every user of this machine can see a command line; write the line to a file "
+                "that only you may read, and name that: --producer-config FILE"
+            )
+
+
+def read_producer_config(given: list[str]) -> dict[str, Any]:
+    """Properties from ``key=value`` words and from files of such lines (``#`` begins a comment).
+
+    :raises MirrorError: naming the word, or the file and line, that is not one; or the word that is a secret.
+    """
+    refuse_secrets(given)
+    config: dict[str, Any] = {}
+    for word in given:
+        if "=" in word:
+            key, _, value = word.partition("=")
+            config[key.strip()] = value.strip()
+            continue
+        try:
+            lines = Path(word).read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise MirrorError(f"--producer-config {word}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            key, equals, value = line.partition("=")
+            if not equals:
+                raise MirrorError(f"--producer-config {word}, line {number}: not a property, write key=value")
+            config[key.strip()] = value.strip()
+    return config
+
+
+def _say(text: str) -> None:
+    print(f"tap: {text}", file=sys.stderr, flush=True)
+
+
+def _fail(error: Exception) -> NoReturn:
+    typer.secho("error: ", err=True, nl=False, fg=typer.colors.RED, bold=True)
+    typer.echo(error, err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,392 @@
+"""What an operator may set: one TOML file, every key overridable by environment, everything checked before anything starts.
+
+``deploy/rebalance-monitor.toml`` is the commented reference; a test holds it against the defaults here. Precedence: environment,
+file, default. The trap: the monitor talks to Kafka through two clients, Spark's (Java) and librdkafka, which name the same setting
+differently. So security is set once, in neutral words, and translated here; what has no neutral word goes to one of the two
+pass-through tables.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from coordinator_model.settings import Settings
+from streaming.config import keys
+from streaming.config.base import (
+    CertificateFile,
+    ClientProperty,
+    ExistingFile,
+    LocalPath,
+    SecretFile,
+    Section,
+    plain_key,
+    secret,
+)
+from streaming.metrics.settings import Metrics
+from streaming.notify.settings import Notify
+
+MAX_PARTITIONS: Final = 1024
+"""Mirror partitions that a job can serve; a bound of the table that spreads them, see ``streaming.spark.job``."""
+
+
+MIN_DRIVER_MIB: Final = 512
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used; the message names the file or variable, the key and the remedy, a line for each."""
+
+
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+
+_SET_BY_SPARK: Final = frozenset(
+    {"auto.offset.reset", "enable.auto.commit", "interceptor.classes"}
+    | {f"{part}.{kind}" for part in ("key", "value") for kind in ("deserializer", "serializer")}
+)
+"""Properties of Kafka's clients with which Spark's source or sink does not start."""
+
+
+def _taken_by_spark(options: dict[str, str]) -> dict[str, str]:
+    refused = sorted(_SET_BY_SPARK & options.keys())
+    if refused:
+        instead = "; job.starting_offsets says where to begin" if "auto.offset.reset" in refused else ""
+        raise ValueError(f"Spark sets {', '.join(refused)} itself and refuses to start with it: remove it{instead}")
+    return options
+
+
+_HOST_AND_PORT: Final = re.compile(r"(?:\w+://)?(?:\[[^\]]+\]|[^:\[\]\s]+):(\d{1,5})")
+
+
+def _with_ports(servers: str) -> str:
+    for server in servers.split(","):
+        found = _HOST_AND_PORT.fullmatch(server.strip())
+        if found is None or not 0 < int(found[1]) < 65_536:
+            raise ValueError(f"{server.strip() or 'an empty address'} is not HOST:PORT, as in kafka-1:9092")
+    return servers
+
+
+class Kafka(Section):
+    """The Kafka that holds the mirror topic and takes the results. It need not be the one that is watched."""
+
+    bootstrap_servers: Annotated[str, AfterValidator(_with_ports)] = Field(min_length=1)
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    sasl_password_file: SecretFile | None = None
+    ssl_ca_file: CertificateFile | None = None
+    ssl_certificate_file: CertificateFile | None = None
+    ssl_key_file: ExistingFile | None = None
+    ssl_key_password: SecretStr | None = None
+    ssl_key_password_file: SecretFile | None = None
+    reach_timeout_s: float = Field(default=10.0, gt=0, le=600)
+    spark_options: Annotated[dict[str, ClientProperty], AfterValidator(_taken_by_spark)] = Field(default_factory=dict)
+    librdkafka_options: dict[str, ClientProperty] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.security_protocol.startswith("SASL") and not self._handed_over("sasl.mechanism"):
+            for key in ("sasl_mechanism", "sasl_username"):
+                if getattr(self, key) is None:
+                    raise ValueError(f"security_protocol = {self.security_protocol} needs {key}")
+            if self.password() is None:
+                variable = keys.variable_for(("kafka", "sasl_password"))
+                raise ValueError(
+                    f"security_protocol = {self.security_protocol} needs sasl_password_file, or {variable} in the environment"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _key_fits(self) -> Self:
+        if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
+            raise ValueError("ssl_certificate_file and ssl_key_file go together")
+        if self.ssl_key_file is not None:
+            try:
+                plain_key(self.ssl_key_file, self.key_password())
+            except ValueError as error:
+                variable = keys.variable_for(("kafka", "ssl_key_password"))
+                raise ValueError(f"ssl_key_file: {error} (ssl_key_password_file, or {variable} in the environment)") from None
+        return self
+
+    @model_validator(mode="after")
+    def _in_force(self) -> Self:
+        """What has no effect under the chosen protocol was meant to have one: nobody goes unencrypted by a forgotten key."""
+        for prefix, part, remedy in (("sasl_", "SASL", "SASL_SSL"), ("ssl_", "SSL", "SSL or SASL_SSL")):
+            set_keys = [name for name in type(self).model_fields if name.startswith(prefix) and getattr(self, name) is not None]
+            if set_keys and part not in self.security_protocol.split("_"):
+                raise ValueError(
+                    f"{set_keys[0]} has no effect with security_protocol = {self.security_protocol}; set that to {remedy}, "
+                    f"or remove {set_keys[0]}"
+                )
+        return self
+
+    def _handed_over(self, option: str) -> bool:
+        """A mechanism that we have no words for (Kerberos, OAuth) is set in both pass-through tables."""
+        return option in self.spark_options and option in self.librdkafka_options
+
+    def password(self) -> str | None:
+        return secret(self.sasl_password, self.sasl_password_file)
+
+    def key_password(self) -> str | None:
+        return secret(self.ssl_key_password, self.ssl_key_password_file)
+
+    def for_librdkafka(self) -> dict[str, str]:
+        """Client properties of confluent-kafka."""
+        known = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "security.protocol": self.security_protocol,
+            "sasl.mechanism": self.sasl_mechanism,
+            "sasl.username": self.sasl_username,
+            "sasl.password": self.password() if self.sasl_mechanism else None,
+            "ssl.ca.location": self.ssl_ca_file,
+            "ssl.certificate.location": self.ssl_certificate_file,
+            "ssl.key.location": self.ssl_key_file,
+            "ssl.key.password": self.key_password(),
+            "allow.auto.create.topics": "false",  # a topic that somebody deleted does not come back by itself
+        }
+        return {name: str(value) for name, value in known.items() if value is not None} | self.librdkafka_options
+
+    def for_spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka source and sink, with their ``kafka.`` prefix."""
+        known = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "security.protocol": self.security_protocol,
+            "sasl.mechanism": self.sasl_mechanism,
+            "sasl.jaas.config": self._jaas(),
+            **self._pem(),
+        }
+        options = {name: value for name, value in known.items() if value is not None} | self.spark_options
+        return {f"kafka.{name}": value for name, value in options.items()}
+
+    def _jaas(self) -> str | None:
+        if self.sasl_mechanism is None:
+            return None
+        module = "plain.PlainLoginModule" if self.sasl_mechanism == "PLAIN" else "scram.ScramLoginModule"
+        user, password = _quoted(self.sasl_username or ""), _quoted(self.password() or "")
+        return f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+
+    def _pem(self) -> dict[str, str | None]:
+        """Java reads PEM too (KIP-651), so that one set of files serves both clients."""
+        options: dict[str, str | None] = {}
+        if self.ssl_ca_file:
+            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.ssl_ca_file)}
+        if self.ssl_certificate_file and self.ssl_key_file:
+            options |= {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": self.ssl_certificate_file.read_text(),
+                "ssl.keystore.key": plain_key(self.ssl_key_file, self.key_password()),
+            }
+        return options
+
+
+class Topics(Section):
+    """Names of the topics, all on the same Kafka."""
+
+    mirror: TopicName = "rebalance-mirror"
+    findings: TopicName = "rebalance-findings"
+    groups: TopicName = "rebalance-groups"
+    status: TopicName = "rebalance-status"
+    dead_letters: TopicName = "rebalance-dead-letters"
+    quality: TopicName = "rebalance-quality"
+    notifications: TopicName = "rebalance-notifications"
+    create: bool = True
+    partitions: int = Field(default=1, ge=1, le=MAX_PARTITIONS)
+    replication_factor: int = Field(default=-1, ge=-1, le=100)
+    compression: Literal["producer", "uncompressed", "zstd", "lz4", "snappy", "gzip"] = "zstd"
+    history_days: float = Field(default=7.0, gt=0, le=36_500)
+    findings_days: float = Field(default=30.0, gt=0, le=36_500)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [self.mirror, self.findings, self.groups, self.status, self.dead_letters, self.quality, self.notifications]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two topics have the name {name!r}")
+        return self
+
+
+def _enough_for_spark(heap: str) -> str:
+    if int(heap[:-1]) * (1024 if heap[-1] == "g" else 1) < MIN_DRIVER_MIB:
+        raise ValueError(f"Spark does not start with less than {MIN_DRIVER_MIB}m")
+    return heap
+
+
+class Job(Section):
+    """The Spark application."""
+
+    checkpoint: LocalPath = Path("checkpoints/monitor")
+    log_file: LocalPath = Path("checkpoints/monitor.log")
+    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    trigger_ms: int = Field(default=250, ge=0, le=60_000)
+    max_records_per_batch: int = Field(default=100_000, ge=100)
+    lanes: int = Field(default=2, ge=1, le=64)
+    cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
+    driver_memory: Annotated[str, AfterValidator(_enough_for_spark)] = Field(default="1g", pattern=r"^\d+[mg]$")
+    jvm_options: str = "-XX:+UseSerialGC"
+    restart_wait_s: float = Field(default=1.0, gt=0)
+    restart_wait_max_s: float = Field(default=60.0, gt=0)
+    stop_wait_s: float = Field(default=20.0, gt=0)
+
+    @property
+    def jvm_log(self) -> Path:
+        """Beside Spark's log: what the JVM itself prints."""
+        return Path(f"{self.log_file}.jvm")
+
+    @property
+    def python_log(self) -> Path:
+        """Likewise: what Python's libraries log."""
+        return Path(f"{self.log_file}.python")
+
+    @property
+    def quality_log(self) -> Path:
+        """Likewise: what is logged and printed in the process of the quality checks."""
+        return Path(f"{self.log_file}.quality")
+
+
+class Quality(Section):
+    """The Great Expectations query."""
+
+    enabled: bool = True
+    suite: ExistingFile | None = None
+    trigger_s: float = Field(default=10.0, ge=0.1)
+    max_records_per_batch: int = Field(default=100_000, ge=100)
+    docs: LocalPath = Path("checkpoints/data-docs")
+    docs_every_s: float = Field(default=60.0, ge=0)
+    docs_history: int = Field(default=20, ge=1, le=1000)
+
+
+SHORT_LIVED_JVM: Final = "-XX:TieredStopAtLevel=1"
+"""``job.jvm_options`` for who does not run long enough for more: a start takes less processor time, everything after it more."""
+
+_AT_LEAST_ONE: Final = frozenset(
+    {
+        "zombie_refusals",
+        "standstill_ms",
+        "crash_loop_returns",
+        "crash_loop_ms",
+        "quiet_ms",
+        "unbounded_join_ms",
+        "silence_ms",
+        "forget_group_ms",
+    }
+)
+
+
+def _lawful(model: Settings) -> Settings:
+    """The bounds of what the model, which knows no configuration, takes as it comes."""
+    for name in keys.keys(Settings):
+        value, least = getattr(model, name), int(name in _AT_LEAST_ONE)
+        if isinstance(value, int) and value < least:
+            raise PydanticCustomError(
+                "setting",
+                "input should be greater than or equal to {least} (it is {value})",
+                {"key": name, "least": least, "value": value},
+            )
+    return model
+
+
+class _Environment(EnvSettingsSource):
+    """A list may be written as ``a,b`` too, also one in a dataclass, which pydantic-settings does not look into."""
+
+    def decode_complex_value(self, field_name: str, field: Any, value: Any) -> Any:
+        return super().decode_complex_value(field_name, field, value) if value.lstrip().startswith(("[", "{")) else value
+
+    def __call__(self) -> dict[str, Any]:
+        values: dict[str, Any] = keys.with_lists(self.settings_cls, super().__call__())
+        return values
+
+
+class MonitorConfig(BaseSettings):
+    """Everything ``rebalance-monitor run`` and ``rebalance-monitor notify`` need."""
+
+    model_config = SettingsConfigDict(env_prefix=keys.PREFIX, env_nested_delimiter=keys.NESTING, extra="forbid", frozen=True)
+
+    cluster: str = ""
+    kafka: Kafka
+    topics: Topics = Topics()
+    job: Job = Field(default_factory=Job)
+    quality: Quality = Quality()
+    model: Annotated[Settings, AfterValidator(_lawful)] = Settings()
+    notify: Notify = Notify()
+    metrics: Metrics = Metrics()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return _Environment(settings_cls), init_settings
+
+
+class Loaded(NamedTuple):
+    """A configuration, and what the file alone says."""
+
+    config: MonitorConfig
+    file: dict[str, Any]
+
+
+def load(file: Path) -> MonitorConfig:
+    """Read and check a configuration file, with the environment over it.
+
+    :raises ConfigError: when the file cannot be read, or a key or a variable is unknown, missing, out of range or a secret in the file.
+    """
+    return read(file).config
+
+
+def read(file: Path) -> Loaded:
+    """As :func:`load`; gives what the file says beside.
+
+    :raises ConfigError: as :func:`load`.
+    """
+    try:
+        values = tomllib.loads(file.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"there is no configuration file {file}; copy deploy/rebalance-monitor.toml to begin with") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not TOML: {error}") from None
+    problems = keys.environment_problems(MonitorConfig)
+    problems += [f"{file}: {problem}" for problem in keys.file_problems(MonitorConfig, values)]
+    if problems:
+        raise ConfigError("\n".join(problems))
+    try:
+        return Loaded(MonitorConfig(**values), values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_sentence(file, problem) for problem in error.errors())) from None
+
+
+def _sentence(file: Path, problem: Any) -> str:
+    path = tuple(str(part) for part in problem["loc"])
+    if problem["type"] == "setting":
+        path = (*path, problem["ctx"]["key"])
+    key = ".".join(path)
+    variable = next((found.name for found in keys.variables() if found.path == path), None)
+    where = f"environment variable {variable}" if variable else str(file)
+    if problem["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
+        return f"{where}: unknown key {key}{keys.suggestion(MonitorConfig, path)}"
+    if problem["type"] == "missing":
+        return f"{where}: {key} is missing; set it there or in {keys.variable_for(path)}"
+    reason = str(problem["msg"])
+    reason = reason.removeprefix("Value error, ") if problem["type"] == "value_error" else f"{reason[:1].lower()}{reason[1:]}"
+    given = problem.get("input")
+    show = isinstance(given, str | int | float) and not keys.may_be_secret(MonitorConfig, path)
+    return f"{where}: {key}: {reason}{f' (it is {json.dumps(given, ensure_ascii=False)})' if show else ''}"
+
+
+def _quoted(text: str) -> str:
+    """A string of a JAAS configuration."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,273 @@
+"""The troubles: what is done to a group, by whom, and which finding the catalogue gives it. The table at the end is all of it.
+
+Each trouble has a group of its own, so that effects do not mix, and culprits with telling client ids, so that a finding can be held
+against the process that did it.
+
+The trap: a rule waits on purpose before it speaks, and none may be hurried by the demo. How long the rule itself waits is said beside
+each trouble, so that the seconds in the summary can be read.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from coordinator_model.finding import Blame
+from streaming.demo.consumer import Consumer, Kind
+from streaming.demo.faulty_proxy import Lie
+from streaming.demo.misbehaviour import Manner, Misbehaviour
+from streaming.demo.processes import Child, Processes, Supervisor
+from streaming.demo.raw_client import ILLEGAL_GENERATION
+from streaming.demo.screen_state import Board, now_us
+from streaming.demo.verdicts import Expected, Truth
+
+TOPIC: Final = "orders"
+PARTITIONS: Final = 4
+
+SESSION_TIMEOUT_MS: Final = 6_000
+HEARTBEAT_INTERVAL_MS: Final = 1_000
+REBALANCE_TIMEOUT_MS: Final = 12_000
+PATIENT_SESSION_MS: Final = 30_000  # a zombie is refused for its generation only while its session lasts
+
+_STEP_TIMEOUT_S: Final = 30.0
+_RESTART_PAUSE_S: Final = 1.0
+
+#: The consumers that run from the start: group → (client library, client id).
+HEALTHY_GROUP: Final = "orders"
+STANDING: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
+    HEALTHY_GROUP: (
+        ("confluent-kafka", "orders-worker-1"),
+        ("kafka-python", "orders-worker-2"),
+        ("confluent-kafka", "orders-worker-3"),
+    ),
+    "payments": (("kafka-python", "payments-worker-1"), ("confluent-kafka", "payments-worker-2")),
+}
+
+
+class Stage:
+    """What a trouble can use: it starts processes, waits, and says what it does. ``over`` ends all waiting.
+
+    :param bootstrap: the broker as clients reach it.
+    :param lies: what the lying proxy has told so far.
+    :param vital: without these processes there is nothing to see.
+    """
+
+    def __init__(
+        self, processes: Processes, board: Board, bootstrap: str, lies: Callable[[], Sequence[Lie]], *, vital: Sequence[Child]
+    ) -> None:
+        self.over = threading.Event()
+        self.say = board.note
+        self.lies = lies
+        self.vital = vital
+        self.standing: dict[str, Child] = {}
+        self._processes = processes
+        self._bootstrap = bootstrap
+
+    def consumer(self, kind: Kind, group: str, client_id: str) -> Child:
+        """Start an ordinary consumer."""
+        return self._processes.start(client_id, self._consumer(kind, group, client_id, None).command())
+
+    def pod(self, kind: Kind, group: str, client_id: str, instance_id: str) -> Supervisor:
+        """Start an ordinary consumer that is static and restarted whenever it ends."""
+        command = self._consumer(kind, group, client_id, instance_id).command()
+        return self._processes.supervise(client_id, command, pause_s=_RESTART_PAUSE_S)
+
+    def misbehaving(self, manner: Manner, group: str, client_id: str) -> Child:
+        """Start a member that will misbehave, and wait until it is the group's only member."""
+        child = self._processes.start(
+            client_id,
+            Misbehaviour(
+                manner=manner,
+                bootstrap=self._bootstrap,
+                topic=TOPIC,
+                partitions=PARTITIONS,
+                group=group,
+                client_id=client_id,
+                session_timeout_ms=PATIENT_SESSION_MS if manner == "zombie" else SESSION_TIMEOUT_MS,
+                heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+                rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            ).command(),
+        )
+        child.wait_for("joined", timeout_s=_STEP_TIMEOUT_S)
+        return child
+
+    def wait(self, seconds: float) -> None:
+        """Wait, unless the demo is over before."""
+        self.over.wait(seconds)
+
+    def _consumer(self, kind: Kind, group: str, client_id: str, instance_id: str | None) -> Consumer:
+        return Consumer(
+            kind=kind,
+            bootstrap=self._bootstrap,
+            topic=TOPIC,
+            group=group,
+            client_id=client_id,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            instance_id=instance_id,
+        )
+
+
+class Scene(NamedTuple):
+    """A stage and the truth about one trouble on it."""
+
+    stage: Stage
+    truth: Truth
+
+    def fact(self, at_us: int) -> None:
+        self.truth.fact_us = at_us
+
+
+def _stopped_process(scene: Scene) -> None:
+    stage = scene.stage
+    victim = stage.standing["payments-worker-2"]
+    stage.say(f"SIGSTOP to {victim.name} (pid {victim.pid})")
+    scene.fact(now_us())
+    victim.signal(signal.SIGSTOP)
+    stage.wait(SESSION_TIMEOUT_MS / 1000 + 5)
+    victim.signal(signal.SIGCONT)
+    stage.say(f"SIGCONT to {victim.name} (pid {victim.pid})")
+
+
+def _zombie(scene: Scene) -> None:
+    member = _with_company(scene, "zombie", "shipping")
+    scene.fact(_goes_on(scene, member, told="refused"))
+    scene.stage.wait(15)
+    member.stop()
+
+
+def _lying_proxy(scene: Scene) -> None:
+    member = _with_company(scene, "zombie", "refunds")
+    _goes_on(scene, member, told="accepted")
+    scene.fact(scene.stage.lies()[0].at_us)
+    scene.stage.wait(5)
+    member.stop()
+
+
+def _goes_on(scene: Scene, zombie: Child, *, told: str) -> int:
+    """Wait until it uses its old generation; gives the instant at which it was told so for the first time."""
+    first = zombie.wait_for(told, timeout_s=_STEP_TIMEOUT_S)
+    old, new = (report.details["generation"] for report in zombie.reports("joined")[:2])
+    scene.stage.say(f"{zombie.name} (pid {zombie.pid}) joined generation {new} and goes on at generation {old}: {told}")
+    return first.at_us
+
+
+def _with_company(scene: Scene, manner: Manner, group: str) -> Child:
+    """A misbehaving member that was alone in its group, and an ordinary consumer that brings about the rebalance."""
+    culprit = scene.stage.misbehaving(manner, group, f"{group}-worker-1")
+    scene.truth.member_ids.add(culprit.reports("joined")[0].details["member_id"])
+    scene.stage.consumer("confluent-kafka", group, f"{group}-worker-2")
+    return culprit
+
+
+def _same_instance(scene: Scene) -> None:
+    stage, pods = scene.stage, []
+    for number, kind in enumerate[Kind](("confluent-kafka", "kafka-python"), 1):
+        pod = stage.pod(kind, "inventory", f"inventory-pod-{number}", "inventory-0")
+        pods.append(pod)
+        if number == 2:
+            scene.fact(now_us())
+        stage.say(f"started {pod.child.name} (pid {pod.child.pid}) with group.instance.id inventory-0")
+        pod.child.wait_for("assigned", timeout_s=_STEP_TIMEOUT_S)
+    stage.wait(9)
+    restarts = ", ".join(f"{pod.child.name} {pod.restarts} times" for pod in pods)
+    stage.say(f"restarted after being fenced: {restarts}; stopping {pods[1].child.name}")
+    pods[1].stop()
+
+
+def _never_rejoins(scene: Scene) -> None:
+    culprit = _with_company(scene, "never-rejoins", "billing")
+    scene.fact(culprit.wait_for("told-to-rejoin", timeout_s=_STEP_TIMEOUT_S).at_us)
+    scene.stage.say(f"{culprit.name} (pid {culprit.pid}) is told to rejoin billing and only heartbeats")
+    _until_dropped(scene, culprit)
+
+
+def _never_syncs(scene: Scene) -> None:
+    culprit = _with_company(scene, "never-syncs", "search")
+    joined = culprit.wait_for("joined", count=2, timeout_s=_STEP_TIMEOUT_S)
+    if not joined.details["leads"]:
+        scene.truth.failure = "the broker made another member the leader"
+    scene.fact(joined.at_us)
+    generation = joined.details["generation"]
+    scene.stage.say(f"{culprit.name} (pid {culprit.pid}) leads generation {generation} of search and hands out no assignment")
+    _until_dropped(scene, culprit)
+
+
+def _until_dropped(scene: Scene, culprit: Child) -> None:
+    """The coordinator drops a member that keeps the others waiting once the rebalance timeout is over."""
+    deadline_us = now_us() + (REBALANCE_TIMEOUT_MS + 5_000) * 1000
+    while not culprit.reports("dropped") and now_us() < deadline_us and not scene.stage.over.is_set():
+        scene.stage.wait(0.2)
+    if dropped := culprit.reports("dropped"):
+        scene.stage.say(f"the coordinator dropped {culprit.name} (error {dropped[0].details['error']})")
+    culprit.stop()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """One row of the table."""
+
+    name: str  #: short, for tables
+    means: str  #: what is done
+    fact: str  #: the instant from which seconds are counted
+    rule_waits: str  #: how long the rule itself waits from then on, with the demo's timeouts
+    expected: Expected
+    act: Callable[[Scene], None]
+
+
+TROUBLES: Final[tuple[Trouble, ...]] = (
+    Trouble(
+        name="stopped process",
+        means="a consumer process gets SIGSTOP, its session runs out, then SIGCONT",
+        fact="SIGSTOP",
+        rule_waits="session timeout 6 s + 2.6 s",
+        expected=Expected(rule="T-04", group="payments", blame=Blame.CLIENT, culprits=("payments-worker-2",)),
+        act=_stopped_process,
+    ),
+    Trouble(
+        name="zombie",
+        means="a member goes on heartbeating and committing with its old generation although refused",
+        fact="the first refusal",
+        rule_waits="refusals over 10 s",
+        expected=Expected(rule="G-01", group="shipping", blame=Blame.CLIENT, culprits=("shipping-worker-1",)),
+        act=_zombie,
+    ),
+    Trouble(
+        name="same instance id",
+        means="two supervised consumer processes share one group.instance.id",
+        fact="the start of the second",
+        rule_waits="a fenced one to come back",
+        expected=Expected(rule="S-01", group="inventory", blame=Blame.CONFIG, culprits=("inventory-pod-1", "inventory-pod-2")),
+        act=_same_instance,
+    ),
+    Trouble(
+        name="never rejoins",
+        means="a member heartbeats but sends no JoinGroup when told to rejoin",
+        fact="told to rejoin",
+        rule_waits="half the rebalance timeout, 6 s",
+        expected=Expected(rule="R-08", group="billing", blame=Blame.CLIENT, culprits=("billing-worker-1",)),
+        act=_never_rejoins,
+    ),
+    Trouble(
+        name="leader never syncs",
+        means="the leader gets the member list and sends no SyncGroup",
+        fact="made the leader",
+        rule_waits="half the rebalance timeout, 6 s",
+        expected=Expected(rule="R-02", group="search", blame=Blame.CLIENT, culprits=("search-worker-1",)),
+        act=_never_syncs,
+    ),
+    Trouble(
+        name="lying proxy",
+        means=f"a proxy before the broker turns ILLEGAL_GENERATION ({ILLEGAL_GENERATION}) into success",
+        fact="the first lie",
+        rule_waits="half a second, for late frames",
+        expected=Expected(rule="G-02", group="refunds", blame=Blame.BROKER, culprits=("refunds-worker-1",)),
+        act=_lying_proxy,
+    ),
+)
+
+LYING_GROUP: Final = TROUBLES[-1].expected.group

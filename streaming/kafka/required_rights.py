@@ -1,0 +1,139 @@
+"""The rights on Kafka that each process needs: one table, from which the documentation and a script are made and which is checked.
+
+The traps: Read and Write each imply Describe, so that Describe is listed only where it stands alone. Whatever reads without committing
+needs no right on its own consumer group (see ``streaming.kafka.clients.without_group``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streaming.config.settings import Topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MONITOR, NOTIFY, TAP, RECORD, VERIFY = "monitor", "notify", "tap", "record", "verify"
+
+
+class Need(NamedTuple):
+    """An operation that a process performs on some topics, or on every consumer group that is watched."""
+
+    process: str
+    operation: str
+    topics: tuple[str, ...]  #: keys of the section [topics]; empty: the groups of the watched cluster
+    purpose: str
+    only_if: str = ""
+
+
+_RESULTS: Final = ("findings", "groups", "status", "dead_letters", "quality")
+_TO_CREATE: Final = "the topics do not exist yet, and topics.create is true"
+
+NEEDS: Final = (
+    Need(MONITOR, "Read", ("mirror", "findings", "groups", "status"), "reads the frames; findings of before; its metrics"),
+    Need(MONITOR, "Write", _RESULTS, "publishes its results"),
+    Need(MONITOR, "Create", _RESULTS, "creates the result topics", _TO_CREATE),
+    Need(NOTIFY, "Read", ("findings", "status", "notifications"), "reads what it sends, and what it has sent"),
+    Need(NOTIFY, "Write", ("notifications",), "keeps what it has sent"),
+    Need(NOTIFY, "Create", ("findings", "status", "notifications"), "creates its topics", _TO_CREATE),
+    Need(TAP, "Write", ("mirror",), "writes the frames; the command `mirror` does so, too"),
+    Need(TAP, "Create", ("mirror",), "creates the mirror topic", "the topic does not exist yet, and --create-topic is given"),
+    Need(RECORD, "Read", ("mirror",), "reads the frames"),
+    Need(VERIFY, "Read", ("groups",), "reads what the monitor knows of each group"),
+    Need(VERIFY, "Describe", (), "asks the watched brokers for their groups"),
+)
+
+
+def topic_needs(process: str, topics: Topics) -> Iterator[tuple[str, str]]:
+    """Name of topic and operation, for all that a process needs on topics."""
+    for need in NEEDS:
+        if need.process == process:
+            yield from ((getattr(topics, key), need.operation) for key in need.topics)
+
+
+def rights_document() -> str:
+    """The table, as docs/rights.md."""
+    names = Topics()
+    rows = [
+        f"| {need.process} | {need.operation} | "
+        + (", ".join(f"`{getattr(names, key)}`" for key in need.topics) or "each watched group, on the *watched* cluster")
+        + f" | {need.purpose} | {need.only_if or 'always'} |"
+        for need in NEEDS
+    ]
+    return "\n".join(
+        [
+            "# Rights on Kafka",
+            "",
+            "Made from `streaming/kafka/required_rights.py` by `make docs`. On a Kafka that denies by default these rights are enough.",
+            "",
+            "| process | operation | topics or groups | what for | when |",
+            "| --- | --- | --- | --- | --- |",
+            *rows,
+            "",
+            "Read and Write imply Describe. No process needs a right on a consumer group of its own: all read without committing. A broker",
+            "that refuses the group is not an error. `verify` without Describe on a group says that it may not see that group.",
+            "",
+            "DescribeConfigs on a topic is not needed; with it, the tap and `config check` say how a topic differs.",
+            "",
+            "[kafka-acls.sh](kafka-acls.sh) grants them with Kafka's own `kafka-acls.sh`, to one user for each process:",
+            "",
+            "```sh",
+            "MONITOR=alice TAP=bob sh docs/kafka-acls.sh mirror --bootstrap-server kafka:9092 --command-config admin.properties",
+            "VERIFY=carol sh docs/kafka-acls.sh watched --bootstrap-server watched:9092 --command-config admin.properties",
+            "```",
+            "",
+            "`rebalance-monitor config check --connect` checks the rights of the monitor, and of `notify` where it has a receiver.",
+            "",
+        ]
+    )
+
+
+def rights_script() -> str:
+    """The table as commands, as docs/kafka-acls.sh."""
+    names = Topics()
+    processes = list(dict.fromkeys(need.process for need in NEEDS))
+    lines = {
+        where: [
+            f'  allow "${need.process.upper()}" --operation {need.operation} '
+            + (" ".join(f"--topic {getattr(names, key)}" for key in need.topics) or "--group '*'")
+            + ' "$@"'
+            for need in NEEDS
+            if bool(need.topics) == (where == "mirror")
+        ]
+        for where in ("mirror", "watched")
+    }
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            "# Grants what docs/rights.md lists. Made from streaming/kafka/required_rights.py by 'make docs'.",
+            "# Usage: kafka-acls.sh mirror|watched --bootstrap-server HOST:PORT [--command-config FILE]",
+            "#   mirror   the cluster that keeps the monitor's topics",
+            "#   watched  the cluster whose consumer groups are watched",
+            "# The users' names and Kafka's script are taken from these variables:",
+            "set -eu",
+            ': "${KAFKA_ACLS:=kafka-acls.sh}"',
+            *(f': "${{{process.upper()}:=rebalance-{process}}}"' for process in processes),
+            "",
+            "allow() {",
+            "  user=$1",
+            "  shift",
+            '  "$KAFKA_ACLS" --add --allow-principal "User:$user" "$@"',
+            "}",
+            "",
+            'cluster=${1:?"name the cluster: mirror or watched"}',
+            "shift",
+            'case "$cluster" in',
+            "mirror)",
+            *lines["mirror"],
+            "  ;;",
+            "watched)",
+            *lines["watched"],
+            "  ;;",
+            "*)",
+            '  echo "error: name the cluster: mirror or watched" >&2',
+            "  exit 2",
+            "  ;;",
+            "esac",
+            "",
+        ]
+    )

@@ -1,0 +1,201 @@
+"""Brings one receiver what it is to be told: plan, send, write down, and, when it is away, come back later.
+
+Each receiver has a courier, and each courier a thread, so that one that hangs delays nobody else. What is retried is not a request but
+the task: after a wait, what there is to tell is asked anew, and it may be less, or newer.
+
+The trap: sending takes seconds, and findings go on changing meanwhile. The lock is held while planning and while noting the outcome,
+never while sending; what has changed in between is due again by itself.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from streaming.notify.http import NotReached, Refused, Taken
+from streaming.notify.notification import Event, on_one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streaming.notify.delivery import Channel, Delivery
+    from streaming.notify.delivery_log import Ledger
+    from streaming.notify.notification import Heard, Notice
+    from streaming.notify.outbox import Outbox
+
+_TIDY_S: Final = 5.0
+_LONGEST_NAP_S: Final = 5.0  # so that a clock that is set does not matter for long
+
+
+class Courier:
+    """For one receiver.
+
+    :param tell: called with a sentence for whatever was told, or could not be.
+    :param retry_s: first and longest wait for a receiver that is away.
+    :param jitter: gives numbers from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        outbox: Outbox,
+        ledger: Ledger,
+        *,
+        tell: Callable[[str], None],
+        retry_s: tuple[float, float],
+        clock: Callable[[], float] = time.time,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.told = 0  #: notices
+        self.refused = 0
+        self.failures = 0  #: attempts in vain since the last success
+        self._channel = channel
+        self._outbox = outbox
+        self._ledger = ledger
+        self._tell = tell
+        self._retry_s = retry_s
+        self._clock = clock
+        self._jitter = jitter
+        self._lock = threading.Lock()
+        self._news = threading.Event()
+        self._not_before_s = 0.0
+        self._away_since_s = 0.0
+        self._said_refusal = ""
+        self._written: dict[int, int] = {}
+        self._tidied_s = 0.0
+
+    @property
+    def name(self) -> str:
+        return self._channel.name
+
+    def hear(self, heard: Heard) -> None:
+        """Take the newest state of a finding."""
+        with self._lock:
+            self._outbox.hear(heard)
+        self._news.set()
+
+    def gone(self, name: str) -> None:
+        """A finding is in the topic no more."""
+        with self._lock:
+            self._outbox.gone(name)
+        self._news.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Go on until told to stop; :meth:`wake` ends a nap."""
+        while not stop.is_set():
+            self._news.clear()
+            try:
+                pause_s = self.step() - self._clock()
+            except Exception as error:  # a secret's file that is gone, or a bug: neither may end the courier unsaid
+                self._away(f"{type(error).__name__}: {error}", None)
+                continue
+            if pause_s > 0:
+                self._news.wait(min(pause_s, _LONGEST_NAP_S))
+        self.tidy()
+
+    def wake(self) -> None:
+        self._news.set()
+
+    def step(self) -> float:
+        """Hand over what is ripe; gives when to come again (seconds since the epoch)."""
+        now_s = self._clock()
+        if now_s < self._not_before_s <= now_s + self._longest_pause_s():
+            return self._not_before_s
+        with self._lock:
+            plan = self._channel.plan(self._outbox, now_s)
+        for delivery in plan.deliveries:
+            if not self._hand_over(delivery):
+                return self._not_before_s
+        if now_s - self._tidied_s >= _TIDY_S or now_s < self._tidied_s:
+            self._tidied_s = now_s
+            self.tidy()
+        return plan.wake_s
+
+    def tidy(self) -> None:
+        """Write down how far everything is dealt with, and forget what that allows."""
+        with self._lock:
+            positions = self._outbox.positions()
+            forget = self._outbox.settled(self._clock())
+        moved = {partition: position for partition, position in positions.items() if self._written.get(partition) != position}
+        if moved or forget:
+            self._ledger.advance(self.name, moved, forget)
+            self._written = positions
+
+    def _hand_over(self, delivery: Delivery) -> bool:
+        """Whether the receiver could be reached, whatever it said."""
+        outcome = self._channel.send(delivery)
+        match outcome:
+            case NotReached(reason, pause_s):
+                self._away(reason, pause_s)
+                return False
+            case Refused(reason, _):
+                self._back()
+                parts = self._channel.split(delivery) if outcome.for_its_content else []
+                if parts:
+                    return all(self._hand_over(part) for part in parts)
+                self._refuse(delivery, reason)
+            case Taken():
+                self._back()
+                self._said_refusal = ""
+                self._take(delivery)
+        return True
+
+    def _take(self, delivery: Delivery) -> None:
+        if not delivery.notices:
+            return
+        with self._lock:
+            remember = self._outbox.tell(delivery.notices, self._clock())
+        self._ledger.remember(self.name, remember)
+        self.told += len(delivery.notices)
+        for notice in delivery.notices:
+            self._tell(f"{self.name}: told {in_words(notice)}")
+
+    def _refuse(self, delivery: Delivery, reason: str) -> None:
+        with self._lock:
+            remember = self._outbox.refuse(delivery.notices, self._clock())
+        self._ledger.remember(self.name, remember)
+        self.refused += len(delivery.notices)
+        if reason != self._said_refusal:
+            self._said_refusal = reason
+            what = f" {len(delivery.notices)} of" if delivery.notices else ""
+            self._tell(f"{self.name}: refused{what} what it was to be told, which is not tried again: {reason}")
+
+    def _away(self, reason: str, pause_s: float | None) -> None:
+        first_s, longest_s = self._retry_s
+        wait_s = min(longest_s, first_s * 2.0 ** min(self.failures, 30)) * (0.5 + self._jitter())
+        now_s = self._clock()
+        self._not_before_s = now_s + max(wait_s, pause_s or 0.0)
+        with self._lock:
+            self._channel.missed()
+        if self.failures == 0:
+            self._away_since_s = now_s
+            self._tell(f"{self.name}: cannot be told anything: {reason}; trying again")
+        self.failures += 1
+
+    def _back(self) -> None:
+        if self.failures:
+            self._tell(
+                f"{self.name}: can be reached again, after {self._clock() - self._away_since_s:.0f} s and {self.failures} attempts"
+            )
+        self.failures = 0
+
+    def has_ripe(self) -> bool:
+        """Whether something is waiting that could be told now, or as soon as others of its group have joined it."""
+        now_s = self._clock()
+        with self._lock:
+            return any(due.due_s <= now_s for due in self._outbox.due(now_s))
+
+    def _longest_pause_s(self) -> float:
+        return max(2 * self._retry_s[1], 3600.0)
+
+
+def in_words(notice: Notice) -> str:
+    """A line for the operator."""
+    finding = notice.finding
+    what = {Event.OPEN: "open", Event.SEVERITY: "now", Event.RESOLVED: "resolved", Event.OVER: "over already"}[notice.event]
+    if notice.event is Event.OPEN and finding.get("status") == "resolved":
+        what = "open, over already,"
+    where = f" {finding['group']}:" if finding["group"] else ""
+    return on_one_line(f"{what} {finding['severity']} {finding['rule']} {finding['name']}:{where} {finding['summary']}", 400)

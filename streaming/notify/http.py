@@ -1,0 +1,158 @@
+"""Speaks HTTP to receivers, and sorts what comes back into three kinds: taken, refused, not reached.
+
+Refused is what would be refused again: most of 4xx, redirects. Everything else may pass: no connection, no answer in time, 5xx, and
+the three codes of 4xx that ask to come back (408, 425, 429).
+
+The trap: the address of a webhook is a secret, and libraries put it into their exceptions. So no exception's text is ever shown; each
+kind is said in words of ours, with host and port alone.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import requests
+import requests.auth
+import urllib3.exceptions
+
+from streaming.notify.notification import on_one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streaming.notify.settings import Web
+
+_COME_BACK: Final = frozenset({408, 425, 429})
+_CONTENT: Final = frozenset({400, 413, 422})
+_READ_BYTES: Final = 4096
+_LONGEST_PAUSE_S: Final = 3600.0
+
+
+class Taken(NamedTuple):
+    """The receiver has it."""
+
+
+class Refused(NamedTuple):
+    """The receiver will not have it, now or later."""
+
+    reason: str
+    for_its_content: bool = False  #: a part of it might be taken
+
+
+class NotReached(NamedTuple):
+    """It may work another time."""
+
+    reason: str
+    pause_s: float | None = None  #: how long the receiver asks to be left alone
+
+
+Outcome = Taken | Refused | NotReached
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], web: Web) -> Outcome:
+    """POST a body once."""
+    where = host_of(url)
+    try:
+        with requests.post(
+            url,
+            data=body,
+            headers={"User-Agent": "rebalance-monitor", **headers},
+            auth=_credentials(web),
+            timeout=web.timeout_s,
+            verify=str(web.ca_file) if web.ca_file else True,
+            cert=_certificate(web),
+            allow_redirects=False,
+            stream=True,
+        ) as answer:
+            return _outcome(answer, where)
+    except requests.RequestException as error:
+        return NotReached(f"{where}: {_in_words(error, web.timeout_s)}")
+    except OSError as error:  # a certificate file that is gone
+        return NotReached(f"{where}: {error.strerror or type(error).__name__}")
+
+
+def host_of(url: str) -> str:
+    """Host and port: what may be shown of an address."""
+    parts = urlsplit(url)
+    return parts.netloc.rpartition("@")[2]
+
+
+class _Bearer(requests.auth.AuthBase):
+    """A token; as a plain header it would lose against a ~/.netrc that knows the host."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+def _credentials(web: Web) -> requests.auth.AuthBase | None:
+    token, password = web.bearer_token(), web.basic_password()
+    if web.username is not None and password is not None:
+        return requests.auth.HTTPBasicAuth(web.username, password)
+    return _Bearer(token) if token else None
+
+
+def _certificate(web: Web) -> str | tuple[str, str] | None:
+    if web.certificate_file is None:
+        return None
+    return str(web.certificate_file) if web.key_file is None else (str(web.certificate_file), str(web.key_file))
+
+
+def _outcome(answer: requests.Response, where: str) -> Outcome:
+    status = answer.status_code
+    if 200 <= status < 300:
+        return Taken()
+    reason = f"{where} answered {status}{_first_line(answer)}"
+    if status >= 500 or status in _COME_BACK:
+        return NotReached(reason, _pause_s(answer.headers.get("Retry-After")))
+    if 300 <= status < 400:
+        return Refused(f"{where} answered {status}, a redirection; set the address that it leads to")
+    return Refused(reason, for_its_content=status in _CONTENT)
+
+
+def _first_line(answer: requests.Response) -> str:
+    try:
+        text = next(answer.iter_content(_READ_BYTES), b"").decode(errors="replace")
+    except requests.RequestException:
+        return ""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return f": {on_one_line(line, 200)}" if line else ""
+
+
+def _pause_s(retry_after: str | None) -> float | None:
+    """Seconds; the form with a date, which depends on two clocks, is left to our own back-off."""
+    return min(float(retry_after), _LONGEST_PAUSE_S) if retry_after is not None and retry_after.isdecimal() else None
+
+
+def _in_words(error: requests.RequestException, timeout_s: float) -> str:
+    if isinstance(error, requests.exceptions.SSLError):
+        return "the TLS connection failed: check ca_file, and the certificates of both sides"
+    if isinstance(error, requests.exceptions.ProxyError):
+        return "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY) does not let through"
+    if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.MissingSchema | requests.exceptions.InvalidSchema):
+        return "this is no address"
+    if isinstance(error, requests.exceptions.Timeout):
+        return f"no answer within {timeout_s:g} s"
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror | urllib3.exceptions.NameResolutionError):
+            return "the host's name cannot be resolved"
+        if isinstance(cause, ConnectionError) and cause.strerror:
+            return cause.strerror.lower()
+    return "the connection failed"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and what lies beneath it; libraries hide causes in arguments, too."""
+    seen: set[int] = set()
+    below = [error]
+    while below:
+        cause = below.pop()
+        if isinstance(cause, BaseException) and id(cause) not in seen:
+            seen.add(id(cause))
+            yield cause
+            below += [cause.__cause__, cause.__context__, getattr(cause, "reason", None), *cause.args]

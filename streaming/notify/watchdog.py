@@ -1,0 +1,104 @@
+"""Whether the monitor is alive, judged by its own status topic: a monitor that has died reports nothing, and nobody must take that for
+health.
+
+The job writes a record for each mirror partition that it has read something of; the mirror ticks each second, so a live monitor writes
+all the time. When nothing new has come for ``stalled_s`` the heartbeats stop and finding V-05 opens, made here, since whoever should
+make it is what it is about.
+
+The trap: a silent mirror looks the same from here. Then the monitor's driver, which is alive, says V-03; as long as that is open V-05 is
+not said too. And the id of V-05 must not hang on when we looked, or a restart of the notifier would tell it again: it is made of the
+time of the last status.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from coordinator_model.finding import Severity, Status, finding_id
+from coordinator_model.rules.observation import V_03, V_05
+from streaming.notify.notification import Heard, iso, made_here
+from streaming.spark.mirror_silence import whole_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Pulse:
+    """Takes the status topic's records; read by the threads of the receivers.
+
+    :param topic: the mirror topic.
+    :param hint: what else may be the matter, as the end of a sentence, or nothing.
+    """
+
+    def __init__(
+        self, *, cluster: str, topic: str, stalled_s: float, started_s: float, hint: Callable[[], str] = lambda: ""
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._stalled_s = stalled_s
+        self._hint = hint
+        self._alive_s = started_s  #: when it last gave a sign of life, by our clock
+        self._written_us = 0  #: time of the newest status, by the monitor's clock
+        self._silent: set[str] = set()  #: ids of open findings that the whole mirror is silent
+        self._stalled: dict[str, Any] | None = None
+
+    def status(self, value: bytes | None, now_s: float, *, live: bool) -> None:
+        """Take a record of the status topic; what is no status is none of a monitor's signs of life.
+
+        :param live: it came now, and was not there already when we began to read.
+        """
+        try:
+            status = json.loads(value or b"")
+            topic, written_us = status["topic"], int(status["written_ms"]) * 1000
+        except (ValueError, LookupError, TypeError):
+            return
+        if topic != self._topic or written_us <= self._written_us:
+            return
+        self._written_us = written_us
+        self._alive_s = now_s if live else min(now_s, written_us / 1e6)
+
+    def hear(self, heard: Heard) -> None:
+        """Take a finding: whether the monitor says that the mirror is silent."""
+        finding = heard.finding
+        if finding["rule"] != V_03.id or heard.group:
+            return
+        opened_us = round(heard.opened_s * 1_000_000)
+        whole = finding_id(V_03.id, cluster=finding["cluster"], group="", subject=whole_topic(self._topic), opened_at_us=opened_us)
+        if heard.is_over:
+            self._silent.discard(heard.id)
+        elif heard.id == whole:
+            self._silent.add(heard.id)
+
+    def beats(self, now_s: float) -> bool:
+        """Whether the monitor has given a sign of life recently; one that was never seen has not."""
+        return self._written_us > 0 and now_s - self._alive_s < self._stalled_s
+
+    def look(self, now_s: float) -> Heard | None:
+        """The finding that the monitor has stalled, when it opens or is over."""
+        stalled = now_s - self._alive_s >= self._stalled_s and not self._silent
+        if stalled and self._stalled is None:
+            self._stalled = self._finding(now_s)
+            return Heard.of(self._stalled, heard_s=now_s)
+        if not stalled and self._stalled is not None:
+            over = {**self._stalled, "status": Status.RESOLVED.value, "updated_at": iso(now_s), "resolved_at": iso(now_s)}
+            self._stalled = None
+            return Heard.of(over, heard_s=now_s)
+        return None
+
+    def _finding(self, now_s: float) -> dict[str, Any]:
+        since = f"since {iso(self._written_us / 1e6)}" if self._written_us else "at all"
+        summary = (
+            f"The monitor has written no status {since}: it does not run, hangs, or cannot reach Kafka{self._hint()}; "
+            "no group is watched."
+        )
+        return made_here(
+            V_05,
+            cluster=self._cluster,
+            group="",
+            severity=Severity.CRITICAL,
+            subject=str(self._written_us),
+            at_us=round(now_s * 1e6),
+            summary=summary,
+            observed=f"no newer record in the status topic for {self._stalled_s:g} s",
+        )

@@ -1,0 +1,139 @@
+"""Replays mirror records without Spark or Kafka: the same models, fed in the same order, so that they find the same.
+
+The trap: Spark feeds each partition's model for itself, and so must whoever replays several. A capture has no partitions; it is read as
+one, since no finding depends on how groups are spread, and its records are numbered as they come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from coordinator_model.coordinator import Coordinator, raised_in_words
+from coordinator_model.wire.record import Kind, MirrorRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from coordinator_model.finding import Finding
+    from coordinator_model.group_view import GroupSnapshot
+    from coordinator_model.settings import Settings
+    from streaming.mirror.record_file import Unreadable
+
+LOOK_US: Final = 100_000
+"""How often, in capture time, groups that have changed are looked at."""
+
+
+@dataclass(slots=True, eq=False)
+class _Partition:
+    """A model, and how far its own records have come: those of another partition may be older or newer, all of them."""
+
+    model: Coordinator
+    first_us: int = 0
+    last_us: int = 0
+    next_look_us: int = 0
+
+
+class Offline:
+    """Models of all partitions of a mirror topic.
+
+    :param found: takes each finding as it opens, changes or is resolved.
+    :param changed: takes a group in which something happened, and when, at most every :data:`LOOK_US`; None where nobody is to be told.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        settings: Settings,
+        found: Callable[[Finding], None],
+        changed: Callable[[GroupSnapshot, int], None] | None = None,
+    ) -> None:
+        self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
+        self.groups: set[tuple[str, str]] = set()
+        self._topic = topic
+        self._settings = settings
+        self._found = found
+        self._changed = changed
+        self._partitions: dict[int, _Partition] = {}
+        self._numbered = 0
+
+    def captured(self, record: MirrorRecord) -> None:
+        """Take a record that has no place in a topic yet."""
+        numbered = tuple.__new__(MirrorRecord, (0, self._numbered, *record[2:]))
+        self._numbered += 1
+        self.recorded(numbered)
+
+    def recorded(self, record: MirrorRecord) -> None:
+        """Take the next record of its partition."""
+        partition = self._partitions.get(record.partition) or self._partition(record.partition)
+        try:
+            findings = partition.model.receive(record)
+        except Exception as error:  # as in the job: one bad record must not stop the rest
+            findings = partition.model.receive_unreadable(record.offset, record.at_us, record.group, raised_in_words(error))
+        self._report(findings)
+        kind, at_us = record.kind, record.at_us
+        if kind is Kind.REQUEST or kind is Kind.RESPONSE:
+            self.counters["frames"] += 1
+            if record.group is not None:
+                self.groups.add((record.cluster, record.group))
+        else:
+            self.counters[kind.value] += 1
+        if at_us > partition.last_us:
+            partition.last_us = at_us
+            if at_us >= partition.next_look_us:
+                self._look(partition)
+
+    def _report(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._found(finding)
+
+    def unreadable(self, record: Unreadable) -> None:
+        """Take note of a record that cannot be read."""
+        model = (self._partitions.get(record.partition) or self._partition(record.partition)).model
+        self.counters["unreadable"] += 1
+        for finding in model.receive_unreadable(record.offset, model.now_us, record.group, record.reason):
+            self._found(finding)
+
+    def finish(self) -> None:
+        """The records have ended: let time pass until what was held back for a late frame is told."""
+        for partition in self._partitions.values():
+            for finding in partition.model.advance(partition.model.now_us + self._settings.reorder_window_ms * 1_000 + 1):
+                self._found(finding)
+            self._look(partition)
+
+    @property
+    def first_us(self) -> int:
+        """Capture time of the first record, 0 if there was none."""
+        return min((partition.first_us for partition in self._partitions.values() if partition.first_us), default=0)
+
+    @property
+    def last_us(self) -> int:
+        """Capture time of the newest record, 0 if there was none."""
+        return max((partition.last_us for partition in self._partitions.values()), default=0)
+
+    @property
+    def next_offset(self) -> int:
+        """Number of the next record of a capture."""
+        return (self._partitions[0].model.next_offset or 0) if self._partitions else 0
+
+    def model_counters(self) -> Counter[str]:
+        """What the models counted, all partitions together."""
+        return sum((partition.model.counters for partition in self._partitions.values()), Counter())
+
+    def _partition(self, number: int) -> _Partition:
+        model = Coordinator(topic=self._topic, partition=number, settings=self._settings)
+        partition = self._partitions[number] = _Partition(model)
+        return partition
+
+    def _look(self, partition: _Partition) -> None:
+        model, at_us = partition.model, partition.last_us
+        partition.first_us = partition.first_us or at_us
+        partition.next_look_us = at_us + LOOK_US
+        model.drain_set_aside()  # the file has them
+        if self._changed is None:
+            model.leave_changes_untold()
+            return
+        for group in model.changed_groups():
+            self._changed(group, at_us)

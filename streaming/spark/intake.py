@@ -1,0 +1,105 @@
+"""Rows of a mirror partition into its model: what Spark's workers do with a batch, without Spark.
+
+The trap: one bad record must not stop the query, nor every restart of it. Whatever a record makes the model raise is set aside with the
+record, counted, and said; the next one is handed in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+
+from coordinator_model.coordinator import raised_in_words
+from coordinator_model.wire.reader import RecordReader
+from coordinator_model.wire.record import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from coordinator_model.finding import Finding
+    from coordinator_model.settings import Settings
+    from coordinator_model.wire.record import MirrorRecord
+
+
+MirrorRow = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
+"""A record as Spark hands it over: partition, offset, timestamp in ms, key, value, envelope."""
+
+
+class GroupSnapshot(Protocol):
+    """What is known of a group, for the groups topic."""
+
+    @property
+    def key(self) -> str: ...
+
+    def as_json(self) -> dict[str, Any] | None: ...
+
+
+class Model(Protocol):
+    """What the job asks of a model: ``coordinator_model.coordinator.Coordinator`` is one, the bench's empty model another."""
+
+    @property
+    def next_offset(self) -> int | None: ...
+
+    def figures(self) -> Mapping[str, Any]: ...
+
+    def __init__(self, *, topic: str, partition: int, settings: Settings) -> None: ...
+
+    @classmethod
+    def restore(cls, blob: bytes, *, settings: Settings) -> Self: ...
+
+    def receive(self, record: MirrorRecord) -> list[Finding]: ...
+
+    def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
+
+    def spread_over(self, partitions: int) -> list[Finding]: ...
+
+    def drain_set_aside(self) -> Sequence[tuple[int, str]]: ...
+
+    def changed_groups(self) -> Sequence[GroupSnapshot]: ...
+
+    def snapshot(self) -> bytes: ...
+
+
+class Taken(NamedTuple):
+    """What came of some rows."""
+
+    findings: list[Finding]  #: in the order in which they were found
+    set_aside: list[tuple[MirrorRow, str]]  #: rows that the model could make nothing of, and why
+
+
+_reader: Final = RecordReader()
+"""Of this process; what it remembers changes nothing of what is known."""
+
+
+def take_in(model: Model, rows: Sequence[MirrorRow], partitions: int | None) -> Taken:
+    """Let a model take in rows of its partition.
+
+    :param rows: in offset order.
+    :param partitions: of the mirror topic; None when nobody has counted.
+    """
+    found = [] if partitions is None else model.spread_over(partitions)
+    for row in rows:
+        found += _receive(model, row)
+    return Taken(found, _set_aside(model, rows))
+
+
+def _set_aside(model: Model, rows: Sequence[MirrorRow]) -> list[tuple[MirrorRow, str]]:
+    set_aside = model.drain_set_aside()
+    if not set_aside:
+        return []
+    by_offset = {row[1]: row for row in rows}
+    return [(by_offset[offset], reason) for offset, reason in set_aside]
+
+
+def _receive(model: Model, row: MirrorRow) -> list[Finding]:
+    partition, offset, _timestamp_ms, key, value, envelope = row
+    try:
+        return model.receive(_reader.read(partition, offset, key, value, envelope))
+    except RecordError as error:
+        return _unreadable(model, row, str(error))
+    except Exception as error:  # one bad record must not stop the query, nor every restart of it
+        return _unreadable(model, row, raised_in_words(error))
+
+
+def _unreadable(model: Model, row: MirrorRow, reason: str) -> list[Finding]:
+    _partition, offset, timestamp_ms, key, _value, _envelope = row
+    return model.receive_unreadable(offset, timestamp_ms * 1000, None if key is None else key.decode(errors="replace"), reason)

@@ -1,0 +1,171 @@
+"""The Spark queries: rows of the mirror topic → one Coordinator per partition → rows of the result topics, and nothing else.
+
+State is keyed by mirror partition: ``applyInPandasWithState`` costs wall time per key and batch, whatever the rows, and offsets of
+one partition are contiguous, so that the model itself sees a repeat or a hole (``docs/decisions.md``). What is done with the rows
+of a partition is in ``streaming.spark.worker``.
+
+The partitions are dealt out to *lanes*, each a query of its own. Within a batch Spark and Python take turns: all rows of a task are sorted
+before the first goes to Python. So one lane leaves half of two cores idle, and a second one uses them.
+
+The traps. *Models live in Python workers*, and Spark hands a task to whichever worker is idle. It keeps a pool of workers for each
+environment, though, so each lane names itself in its own: in a pool of one, the worker is always the one that has the model.
+*The checkpoint pins the number of lanes*: under another, a partition would find the offsets and the state of others.
+
+There is no timeout in the queries. A processing-time timeout fires only together with data, or else spins empty batches for ever; so it
+would be late in the one case that it is for, a mirror that is dead altogether. ``streaming.spark.mirror_silence`` watches for that.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+from coordinator_model.wire.record import HEADER_NAME
+from streaming.spark import checkpoint, model_seeds, model_store
+from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, Outputs, Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from coordinator_model.settings import Settings
+    from streaming.config.settings import MonitorConfig
+    from streaming.spark.intake import Model
+
+_LANE: Final = "REBALANCE_LANE"
+"""Environment variable of a lane's Python workers; nobody reads it, see the module's docstring."""
+
+_FILE_MANAGER: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_STATE_STORE: Final = "spark.sql.streaming.stateStore"
+
+SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
+    # setting, value, why
+    (f"{_STATE_STORE}.providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider", "see next"),
+    (f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled", "true", "a batch writes what changed, not the whole store"),
+    (f"{_STATE_STORE}.maintenanceInterval", "10s", "old versions go soon: a batch may leave megabytes behind"),
+    ("spark.sql.streaming.minBatchesToRetain", "10", "the default of 100 batches is gigabytes at 10,000 groups"),
+    ("spark.sql.streaming.checkpointFileManagerClass", _FILE_MANAGER, "the default forks a process at each rename on a local disk"),
+    ("spark.sql.shuffle.partitions", "1", "a lane is one task; more would only be asked for rows that they never get"),
+    ("spark.sql.streaming.noDataProgressEventInterval", "1s", "how often a query without data says so; silence is seen by it"),
+    ("spark.sql.execution.arrow.maxRecordsPerBatch", "50000", "few Arrow batches per key; the record limit bounds memory"),
+    ("spark.sql.session.timeZone", "UTC", "times are microseconds since the epoch everywhere"),
+    ("spark.sql.adaptive.enabled", "false", "Spark turns it off in streams anyway, and warns each time"),
+    ("spark.scheduler.mode", "FAIR", "the quality query's tasks must not stand before those of the findings"),
+    ("spark.python.worker.reuse", "true", "the kept model lives in the worker"),
+    ("spark.ui.enabled", "false", "one port less, and half a second of start-up"),
+    ("spark.ui.showConsoleProgress", "false", "the terminal is the monitor's"),
+    ("spark.ui.retainedJobs", "10", "kept for a UI that is off; thousands of batches an hour"),
+    ("spark.ui.retainedStages", "10", "likewise"),
+    ("spark.ui.retainedTasks", "100", "likewise"),
+    ("spark.sql.ui.retainedExecutions", "5", "likewise"),
+    ("spark.driver.host", "127.0.0.1", "one process on one machine: nothing listens outside"),
+    ("spark.driver.bindAddress", "127.0.0.1", "likewise"),
+)
+
+_SOURCE_OPTIONS: Final[tuple[tuple[str, str, str], ...]] = (
+    ("includeHeaders", "true", "the envelope is a record header"),
+    ("failOnDataLoss", "false", "a hole in the offsets is seen by the model, told as a finding and survived"),
+    ("kafka.max.poll.records", "5000", "the client's default of 500 costs a loop per 500 records in a backlog"),
+    ("kafka.allow.auto.create.topics", "false", "a mirror topic that was deleted must not come back by itself"),
+    ("kafka.check.crcs", "true", "the default, said aloud: the evidence must be what was captured"),
+)
+
+
+def lanes_of(config: MonitorConfig, partitions: int) -> int:
+    """How many lanes have a mirror partition to read."""
+    return min(config.job.lanes, partitions)
+
+
+def partitions_of(lane: int, config: MonitorConfig, partitions: int) -> list[int]:
+    """The mirror partitions of a lane. One that has been dealt out stays where it is when the topic gains others."""
+    return list(range(lane, partitions, config.job.lanes))
+
+
+def start(
+    spark: SparkSession, config: MonitorConfig, lane: int, *, model: type[Model], settings: Settings, partitions: int
+) -> StreamingQuery:
+    """Start the findings query of a lane.
+
+    :param model: class of the coordinator model, importable by the workers.
+    :param settings: handed to the model as it is.
+    :param partitions: of the mirror topic.
+    """
+    folder = config.job.checkpoint.resolve()
+    replay = Replay(
+        topic=config.topics.mirror,
+        outputs=Outputs(config.topics.findings, config.topics.groups, config.topics.status, config.topics.dead_letters),
+        model=model,
+        settings=settings,
+        run_id=uuid.uuid4().hex,
+        models=folder / model_store.FOLDER,
+        partitions=partitions,
+        seeds=folder / model_seeds.FOLDER,
+    )
+    spark.sparkContext.environment[_LANE] = str(lane)
+    results = (
+        records_of(spark, config, lane, partitions)
+        .coalesce(1)  # already where the state is: no shuffle at all
+        .groupBy("partition")
+        .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
+    )
+    return write(results, config, lane)
+
+
+def write(results: DataFrame, config: MonitorConfig, lane: int) -> StreamingQuery:
+    """Start a query that writes rows of :data:`streaming.spark.worker.OUTPUT_SCHEMA` to their topics."""
+    return (
+        results.writeStream.queryName(f"{checkpoint.FINDINGS}-{lane}")
+        .format("kafka")
+        .options(**config.kafka.for_spark())
+        .outputMode("update")
+        .trigger(processingTime=f"{config.job.trigger_ms} milliseconds")
+        .option("checkpointLocation", str(checkpoint.of_lane(config.job.checkpoint.resolve(), lane)))
+        .start()
+    )
+
+
+def records_of(spark: SparkSession, config: MonitorConfig, lane: int, partitions: int) -> DataFrame:
+    """A lane's share of the mirror topic, see :func:`records`."""
+    topic, mine = config.topics.mirror, partitions_of(lane, config, partitions)
+    seeded = config.job.checkpoint.resolve() / model_seeds.FOLDER
+    return records(
+        spark,
+        config,
+        {"assign": json.dumps({topic: mine})},
+        max_records=-(-config.job.max_records_per_batch // lanes_of(config, partitions)),
+        starting_offsets=model_seeds.starting_offsets(seeded, topic, mine) if seeded.is_dir() else None,
+    )
+
+
+def records(
+    spark: SparkSession, config: MonitorConfig, source: Mapping[str, str], *, max_records: int, starting_offsets: str | None = None
+) -> DataFrame:
+    """The mirror topic, or partitions of it, as a stream with the columns :data:`streaming.spark.worker.INPUT_COLUMNS`.
+
+    :param source: which topic or partitions, as an option of Spark's Kafka source.
+    :param starting_offsets: where a query without a checkpoint begins, in the words of Spark's Kafka source; as configured if None.
+    """
+    stream = (
+        spark.readStream.format("kafka")
+        .options(**{name: value for name, value, _ in _SOURCE_OPTIONS})
+        .options(**config.kafka.for_spark())
+        .options(**source)
+        .option("startingOffsets", starting_offsets or config.job.starting_offsets)
+        .option("maxOffsetsPerTrigger", max_records)
+        .load()
+    )
+    timestamp = F.unix_millis("timestamp")
+    return stream.select("partition", "offset", timestamp.alias("timestamp_ms"), "key", "value", _envelope().alias("envelope"))
+
+
+def _envelope() -> Column:
+    """The first header of the right name, which nearly always is the first of all: filtering an array is interpreted, row by row."""
+    first = F.get("headers", F.lit(0))
+    among_others = F.get(F.filter("headers", lambda header: header["key"] == HEADER_NAME), F.lit(0))
+    return F.when(first["key"] == HEADER_NAME, first["value"]).otherwise(among_others["value"])

@@ -1,0 +1,199 @@
+"""The running monitor: the findings queries, the quality query, and the watch over the mirror's silence, put together."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from py4j.protocol import Py4JError
+
+from coordinator_model.coordinator import Coordinator
+from streaming.kafka.mirror_topic import MirrorWatch
+from streaming.kafka.topics import newest_record_us
+from streaming.quality.process import ChecksApart
+from streaming.quality.query import start as start_quality
+from streaming.sinks.findings import FindingsWriter
+from streaming.spark import checkpoint, job
+from streaming.spark.driver_findings import Standing
+from streaming.spark.mirror_silence import SilenceWatch, subjects
+from streaming.spark.supervisor import JVM_ENDS_WITHIN_S, Supervisor
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from streaming.config.settings import MonitorConfig
+    from streaming.kafka.topics import Mirror
+    from streaming.spark.intake import Model
+    from streaming.spark.supervisor import Progress
+
+_PROGRESS_EVERY_S: Final = 1.0
+_SAY_STARTING_EVERY_S: Final = 10.0
+_STARTS_WITHIN_S: Final = 180.0  # one that takes longer is not called alive any more
+_STALLED_S: Final = 5.0  # without a word from a lane, which says something each second, data or not
+_SAY_STALLED_S: Final = 45.0
+_FLUSH_S: Final = 10.0
+_LONG_OR_AWAY: Final = "a long batch, or no answer from Kafka"
+
+
+class Monitor:
+    """A context manager; :meth:`tend` is to be called several times a second.
+
+    :param lock: file descriptor of the checkpoint's lock.
+    :param published: the findings that are open in the findings topic.
+    :param tell: called with one sentence about anything an operator should know.
+    :param model: class of the coordinator model; the bench has another one.
+    """
+
+    def __init__(
+        self,
+        config: MonitorConfig,
+        mirror: Mirror,
+        *,
+        lock: int,
+        published: Sequence[dict[str, Any]],
+        tell: Callable[[str], None],
+        model: type[Model] = Coordinator,
+    ) -> None:
+        self.progress: Progress | None = None
+        self._looked_at = 0.0
+        self._started_at = self._said_starting_at = self._heard_at = 0.0
+        self._running = False
+        self._moved_at = time.monotonic()
+        self._said_stalled = False
+        self._tell = tell
+        self._config = config
+        self._model = model
+        self.writer = FindingsWriter(config.kafka, config.topics.findings, tell=tell)  #: of the driver's own
+        self._mirror_watch = MirrorWatch(config, mirror, tell=tell)
+        self._partitions = mirror.partitions
+        self._silence = SilenceWatch(
+            topic=mirror.topic,
+            allowed_ms=config.model.silence_ms,
+            newest_us=lambda partition: newest_record_us(config, partition),
+            standing=Standing(config.cluster, published, subjects(mirror.topic, mirror.partitions)),
+        )
+        self._checks = ChecksApart(config) if config.quality.enabled else None
+        others = {} if self._checks is None else {checkpoint.QUALITY: partial(start_quality, config=config, checks=self._checks)}
+        self._supervisor = Supervisor(config, others=others, lock=lock, tell=tell)
+        self._add_lanes()
+
+    def __enter__(self) -> Self:
+        self._started_at = self._heard_at = time.monotonic()
+        self._say_starting()
+        try:
+            self._supervisor.start()
+        except BaseException:
+            self._stop()
+            raise
+        self._mirror_watch.__enter__()
+        self._moved_at = time.monotonic()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._mirror_watch.__exit__(kind, error, trace)
+        self._stop()
+        self.writer.flush(_FLUSH_S)
+
+    def _stop(self) -> None:
+        with nullcontext() if self._checks is None else self._checks.closing(self._config.job.stop_wait_s):
+            self._supervisor.stop()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the findings queries run, as far as is known without asking the JVM, which may be dying."""
+        return self._running
+
+    @property
+    def not_reading(self) -> str | None:
+        """That nothing is read, since when and why, as far as is known; None while records are read or there are none."""
+        still_s = time.monotonic() - self._heard_at
+        if self.progress is None:
+            return f"starting for {still_s:.0f} s, nothing read yet"
+        if not self._running:
+            return f"nothing read for {still_s:.0f} s: a query or the JVM is being started again"
+        return f"nothing read for {still_s:.0f} s: {_LONG_OR_AWAY}" if still_s > _STALLED_S else None
+
+    @property
+    def restarts(self) -> Counter[str]:
+        """How often the queries and the JVM had to be started again."""
+        return self._supervisor.restarts
+
+    def tend(self) -> None:
+        """Start again what ended, and look whether the mirror speaks.
+
+        :raises SetupError: when something failed for a reason that does not go away.
+        """
+        self.writer.tend()
+        try:
+            self._follow_the_mirror()
+            self._supervisor.tend()
+            self._look()
+        except (Py4JError, OSError):
+            self._running = False
+            if not self._supervisor.jvm_has_ended(JVM_ENDS_WITHIN_S):
+                raise  # the next round sees that it is gone, and starts another
+
+    def _follow_the_mirror(self) -> None:
+        """Its number of partitions is told to the models when their queries start, and which partitions they are to the lanes."""
+        partitions = self._mirror_watch.partitions()
+        if partitions != self._partitions:
+            self._partitions = partitions
+            checkpoint.note(self._config.job.checkpoint, partitions=partitions)
+            self._supervisor.restart_lanes()
+            self._add_lanes()
+
+    def _say_starting(self) -> None:
+        """In the status topic: whoever watches that would take a slow start, after which it says something, for a monitor that is dead."""
+        now = time.monotonic()
+        topics, now_ms = self._config.topics, time.time_ns() // 1_000_000
+        value = {"topic": topics.mirror, "written_ms": now_ms, "starting_since_ms": now_ms - int((now - self._started_at) * 1000)}
+        self.writer.publish_json(topics.status, f"{topics.mirror}/monitor", value)
+        self._said_starting_at = now
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at < _PROGRESS_EVERY_S:
+            return
+        self._looked_at = now
+        if (
+            self.progress is None
+            and now - self._said_starting_at >= _SAY_STARTING_EVERY_S
+            and now - self._started_at < _STARTS_WITHIN_S
+        ):
+            self._say_starting()
+        self._running = self._supervisor.is_running()
+        if not self._running:
+            self._silence.pause()
+            self._moved_at = time.monotonic()  # why, the supervisor has said
+            return
+        progress = self._supervisor.progress()
+        if progress is None or (self.progress is not None and progress.at == self.progress.at):
+            self._stalled(time.monotonic() - self._moved_at)
+            return
+        self._moved_at = self._heard_at = time.monotonic()
+        self.progress, self._said_stalled = progress, False
+        self.writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
+
+    def _stalled(self, stalled_s: float) -> None:
+        """While nothing is read, nothing can be said of the mirror."""
+        if stalled_s > _STALLED_S:
+            self._silence.pause()
+        if stalled_s > _SAY_STALLED_S and not self._said_stalled:
+            self._said_stalled = True
+            servers = self._config.kafka.bootstrap_servers
+            self._tell(f"nothing was read for {stalled_s:.0f} s: {_LONG_OR_AWAY} at {servers}")
+
+    def _add_lanes(self) -> None:
+        """Those that have a partition to read by now."""
+        for lane in range(self._supervisor.lanes, job.lanes_of(self._config, self._partitions)):
+            self._supervisor.add_lane(partial(self._start_lane, lane))
+
+    def _start_lane(self, lane: int, spark: SparkSession) -> StreamingQuery:
+        return job.start(spark, self._config, lane, model=self._model, settings=self._config.model, partitions=self._partitions)

@@ -1,0 +1,172 @@
+"""What is known of a classic group where frames are missing, late, or tell of members that nobody has seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.finding import Status
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.wire.record import Kind
+from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
+from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def group_of(talk: Conversation) -> ClassicGroup:
+    return talk.model._opened(("c1", talk.group))[0]
+
+
+def follower(talk: Conversation, name: str) -> Client:
+    """A client that was handed its member id before the capture began."""
+    client = talk.client(name)
+    client.member_id = f"m-{name}"
+    return client
+
+
+def leader_told(talk: Conversation, asked: Asked, generation: int, roster: dict[str, str | None]) -> None:
+    """The leader's answer, with members of whom nothing else may have been seen. ``roster``: member id → instance id."""
+    client = asked.client
+    client.generation = generation
+    members = tuple(
+        wire.JoinGroupResponseMember(member_id=id_, group_instance_id=instance_id, metadata=SUBSCRIBED)
+        for id_, instance_id in roster.items()
+    )
+    talk.answer(
+        asked,
+        wire.JoinGroupResponse(
+            generation_id=generation,
+            protocol_type="consumer",
+            protocol_name="range",
+            leader=client.member_id,
+            member_id=client.member_id,
+            members=members,
+        ),
+    )
+
+
+def test_an_answer_that_cannot_be_read_ends_its_request_all_the_same(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    asked = talk.ask_join(a)
+    talk._feed(Kind.RESPONSE, asked, b"\xff")
+    group = group_of(talk)
+    assert group.open == {}
+    assert group.lines[a.connection].outstanding == 0
+    talk.wait(120_000)
+    assert "R-01" not in talk.rules()  # nobody waits any more
+
+
+def test_a_refusal_of_nobody_is_no_members(talk: Conversation) -> None:
+    settled(talk)
+    known = set(group_of(talk).members)
+    stranger = talk.client("stranger")
+    stranger.generation = 3
+    for _ in range(5):
+        talk.heartbeat(stranger, 25)
+        talk.wait(3_000)
+    assert set(group_of(talk).members) == known
+    assert talk.rules() == ["T-04"]  # of those that fell silent meanwhile, and of nobody else
+
+
+def test_a_generation_that_falls_is_allowed_where_the_members_before_are_not_known(talk: Conversation) -> None:
+    leader, b, c = (follower(talk, name) for name in ("leader", "b", "c"))
+    talk.joined(talk.ask_join(b), generation=5, leader=leader, roster=[])
+    talk.call(b, talk.sync_request(b, []), talk.synced())
+    talk.wait(1_000)
+    talk.joined(talk.ask_join(c), generation=3, leader=leader, roster=[])
+    talk.settle()
+    assert talk.rules() == ["G-05"]
+    assert "not all members of the earlier generation are known" in talk.the("G-05").summary
+
+
+def test_a_generation_that_falls_is_allowed_where_a_members_session_timeout_is_not_known(talk: Conversation) -> None:
+    leader, c = follower(talk, "leader"), follower(talk, "c")
+    leader_told(talk, talk.ask_join(leader), 5, {"never-seen": None, leader.member_id: None})
+    talk.call(leader, talk.sync_request(leader, [leader]), talk.synced())
+    talk.wait(1_000)
+    talk.joined(talk.ask_join(c), generation=3, leader=c, roster=[c])
+    talk.settle()
+    assert talk.rules() == ["G-05"]
+    assert "not all session timeouts are known" in talk.the("G-05").summary
+
+
+def test_a_generation_that_falls_for_a_newcomer_while_a_member_is_alive_is_a_breach(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    live(talk, [a, b], 2)
+    talk.round([talk.client("c")], 3)
+    talk.settle()
+    assert "G-04" in talk.rules()
+    assert "G-05" not in talk.rules()
+
+
+def test_a_member_thought_gone_is_back_when_the_leader_is_told_of_it(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for _ in range(20):
+        talk.heartbeat(a)
+        talk.wait(1_000)
+    assert group_of(talk).members[b.member_id].gone == "silent"
+    leader_told(talk, talk.ask_join(a), 4, {a.member_id: None, b.member_id: None})
+    assert group_of(talk).members[b.member_id].gone is None
+    assert {member["client_id"] for member in talk.group_json()["members"]} == {"a", "b"}
+
+
+def test_a_list_of_members_captured_after_a_replacement_does_not_undo_it(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    old_id = b.member_id
+    leaders, others = talk.ask_join(a), talk.ask_join(b)
+    talk.joined(others, generation=4, leader=a, roster=[])
+    successor = b.reconnected()
+    successor.member_id = ""
+    talk.joined(talk.ask_join(successor), generation=4, leader=a, roster=[], member_id="m-new")
+    leader_told(talk, leaders, 4, {a.member_id: None, old_id: "i"})  # made before the replacement, captured after it
+    group = group_of(talk)
+    assert group.instances["i"].member_id == "m-new"
+    assert group.round is not None
+    assert group.round.roster is not None
+    assert group.round.roster["m-new"] == "i"
+    live(talk, [a, successor], 3)
+    talk.settle()
+    assert "M-02" not in talk.rules()
+
+
+def test_a_success_after_being_told_to_rejoin_takes_the_request_back(talk: Conversation) -> None:
+    a, b = settled(talk)
+    told_to_rejoin(talk, b, 12)
+    assert talk.the("R-08").status is not Status.RESOLVED
+    live(talk, [a, b], 2)
+    assert group_of(talk).members[b.member_id].rejoin_asked_us is None
+    assert talk.the("R-08").status is Status.RESOLVED
+
+
+def test_a_skipped_generation_is_judged_by_the_members_of_whom_enough_is_known(talk: Conversation) -> None:
+    a = follower(talk, "a")
+    leader_told(talk, talk.ask_join(a), 3, {"never-seen": None, a.member_id: None})
+    talk.call(a, talk.sync_request(a, [a]), talk.synced())
+    c = follower(talk, "c")
+    asked = talk.ask_join(c)
+    talk.heartbeat(a)
+    talk.joined(asked, generation=5, leader=a, roster=[])
+    talk.settle()
+    talk.wait(1_000)
+    assert "G-08" in talk.rules()
+
+
+@pytest.mark.parametrize("error", [14, 15, 16])
+def test_a_join_under_way_when_its_group_was_deleted_may_be_refused_by_a_coordinator_that_moves(
+    talk: Conversation, error: int
+) -> None:
+    """The model raised a KeyError: the deletion had removed the member."""
+    a, b = settled(talk)
+    asked = talk.ask_join(a)
+    deleted = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g")
+    talk.call(b, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(deleted,)))
+    talk.refuse_join(asked, error, a.member_id)
+    talk.settle()
+    assert talk.rules() == []
+    assert talk.group_json()["members"] == []

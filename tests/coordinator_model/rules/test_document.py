@@ -1,0 +1,89 @@
+"""The documents made from the code are what the code makes, and complete."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from coordinator_model.groups.classic.state import TRANSITIONS, Seen, State
+from coordinator_model.rules import CATALOGUE
+from coordinator_model.rules.document import FAMILIES, families, family, rules_document, states_document
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize(("name", "make"), [("rules.md", rules_document), ("group-states.md", states_document)])
+def test_a_document_is_what_the_code_makes_of_it(name: str, make) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == make(), "run 'python -m streaming.commands.docs'"
+
+
+def test_every_family_has_a_title_and_every_rule_a_family() -> None:
+    assert set(families()) <= set(FAMILIES)
+    assert sorted(rule.id for letter in families() for rule in family(letter)) == sorted(CATALOGUE)
+
+
+@pytest.mark.parametrize("rule", CATALOGUE.values(), ids=lambda rule: rule.id)
+def test_every_rule_tells_an_operator_what_he_needs(rule) -> None:
+    for text in (rule.name, rule.meaning, rule.condition, rule.expected, rule.action, rule.false_alarms):
+        assert text.strip() == text != ""
+    for text in (rule.meaning, rule.condition, rule.expected, rule.action, rule.false_alarms):
+        assert text.endswith((".", "?"))
+        assert "  " not in text
+    assert rule.id not in rule.folds_under
+    assert set(rule.folds_under) <= set(CATALOGUE)
+
+
+def test_links_lead_to_headings() -> None:
+    text = rules_document()
+    anchors = {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^### (.*)$", text, re.MULTILINE)
+    }
+    links = re.findall(r"\]\(#([^)]*)\)", text)
+    assert links
+    assert set(links) <= anchors
+
+
+def test_the_diagram_has_every_state_and_the_table_every_transition() -> None:
+    text = states_document()
+    diagram = text.partition("```mermaid")[2].partition("```")[0]
+    assert all(state.value in diagram for state in State)
+    rows = [line for line in text.splitlines() if line.startswith("| **")]
+    assert len(rows) == len(TRANSITIONS)
+    assert all(row.count("|") == len(Seen) + 2 for row in rows)
+
+
+def invoke(*arguments: str):
+    import typer
+
+    from streaming.commands.docs import main
+
+    app = typer.Typer()
+    app.command()(main)
+    return CliRunner().invoke(app, arguments)
+
+
+def test_the_command_writes_what_is_missing_and_tells_what_differs(tmp_path: Path) -> None:
+    folder = ("--folder", str(tmp_path))
+    assert invoke(*folder, "--check").exit_code == 1
+    assert "wrote rules.md" in invoke(*folder).output
+    assert invoke(*folder, "--check").exit_code == 0
+    (tmp_path / "rules.md").write_text("by hand")
+    differs = invoke(*folder, "--check")
+    assert differs.exit_code == 1
+    assert "rules.md" in differs.output
+    assert (tmp_path / "rules.md").read_text() == "by hand"
+    assert invoke("--folder", str(tmp_path / "none")).exit_code == 2
+
+
+def test_the_command_runs_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    import runpy
+    import sys
+
+    monkeypatch.setattr(sys, "argv", ["docs_cli", "--help"])
+    monkeypatch.delitem(sys.modules, "streaming.commands.docs", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("streaming.commands.docs", run_name="__main__", alter_sys=True)
+    assert ended.value.code == 0

@@ -1,0 +1,48 @@
+"""What an operator reads of a running monitor: how far it is behind, and how long that will take."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from streaming.commands import run
+from streaming.commands.run import Screen, _behind
+from streaming.spark.supervisor import Progress
+
+
+@pytest.mark.parametrize(
+    ("records", "pace", "said"),
+    [
+        (0, 0.0, "up to date"),
+        (0, 900.0, "up to date"),
+        (1_500_000, 20_000.0, "behind by 1,500,000 records (75 s at this pace)"),
+        (12, 0.0, "behind by 12 records"),
+    ],
+)
+def test_how_far_it_is_behind_is_told_with_the_time_that_takes(records, pace, said):
+    assert _behind(records, pace) == said
+
+
+@pytest.mark.parametrize(
+    ("progress", "not_reading", "said"),
+    [
+        (None, "starting for 12 s, nothing read yet", "starting for 12 s, nothing read yet · open findings: none"),
+        (
+            Progress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
+            "nothing read for 70 s: a query or the JVM is being started again",
+            "batch 3 (170 ms) · nothing read for 70 s: a query or the JVM is being started again · open findings: none",
+        ),
+        (
+            Progress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
+            None,
+            "batch 3 (170 ms) · 0 records/s · up to date · open findings: none",
+        ),
+    ],
+)
+def test_up_to_date_and_a_pace_are_shown_only_while_records_are_read(monkeypatch, progress, not_reading, said):
+    monkeypatch.setattr(run, "_STATUS_EVERY_S", 0.0)
+    shown = io.StringIO()
+    Screen(Console(file=shown, soft_wrap=True)).status(progress, not_reading, [])
+    assert shown.getvalue().split(" ", 1)[1] == f"{said}\n"

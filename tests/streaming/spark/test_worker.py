@@ -1,0 +1,371 @@
+"""What the workers do with the rows of a partition, on Spark's own state object."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import random
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.streaming.state import GroupState
+from pyspark.sql.types import Row, StructType
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.settings import Settings
+from coordinator_model.snapshots import SnapshotError
+from coordinator_model.wire.record import Kind, Loss, pack_envelope, pack_loss
+from streaming.spark import model_store
+from streaming.spark import worker as module
+from streaming.spark.model_restore import restore
+from streaming.spark.model_store import Place
+from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
+from tests.real.kills import alone, without_moments
+from tests.real.traffic import Group, breach, tick
+
+START_US = 1_700_000_000_000_000
+OUTPUTS = Outputs("findings", "groups", "status", "dead")
+
+
+def row(offset, record):
+    key = None if record.group is None else record.group.encode()
+    return (0, offset, record.at_us // 1000, key, record.frame, pack_envelope(record))
+
+
+def rows(count=40):
+    group = Group("g")
+    records = [*group.join(START_US), *group.sync(START_US + 5000)]
+    for number in range(count):
+        records += group.heartbeat(START_US + 10_000 + number * 10_000)
+        if number % 10 == 3:
+            records += breach(number, START_US + 12_000 + number * 10_000)
+    records.append(tick(START_US + 1_000_000))
+    return [row(offset, record) for offset, record in enumerate(records)]
+
+
+def frames(batch, chunk=7):
+    return (pd.DataFrame(batch[at : at + chunk], columns=INPUT_COLUMNS) for at in range(0, len(batch), chunk))
+
+
+def state_of(value=None):
+    return GroupState(
+        optionalValue=None if value is None else Row(*value),
+        batchProcessingTimeMs=0,
+        eventTimeWatermarkMs=0,
+        timeoutConf="NoTimeout",
+        hasTimedOut=False,
+        watermarkPresent=False,
+        defined=value is not None,
+        updated=False,
+        removed=False,
+        timeoutTimestamp=-1,
+        keyAsUnsafe=b"",
+        valueSchema=StructType(),
+    )
+
+
+@pytest.fixture
+def replay(tmp_path):
+    module._kept.clear()
+    return replay_in(tmp_path)
+
+
+def replay_in(models, model=Coordinator, run_id="run", **given):
+    return Replay(topic="mirror", outputs=OUTPUTS, model=model, settings=Settings(), run_id=run_id, models=models, **given)
+
+
+def run(replay, batch, committed=None):
+    """One batch: what comes out by topic, and the state to commit."""
+    state = state_of(committed)
+    (out,) = replay((0,), frames(batch), state)
+    by_topic = {}
+    for topic, key, value in out.itertuples(index=False):
+        by_topic.setdefault(topic, {})[key] = None if value is None else json.loads(value)
+    return by_topic, state.get
+
+
+def runs(replay, batches, is_lost=lambda: False):
+    """One batch after the other: what comes out of each, and the state to commit; behind any of them the worker may be lost."""
+    module._kept.clear()
+    committed = None
+    for batch in batches:
+        out, committed = run(replay, batch, committed)
+        yield out, committed
+        if is_lost():
+            module._kept.clear()
+
+
+def counted(out, rule):
+    return sum(finding["rule"] == rule for finding in out["findings"].values())
+
+
+def ids(batches):
+    return {key for out in batches for key in out.get("findings", {})}
+
+
+def test_findings_groups_and_status_come_out(replay):
+    out, _ = run(replay, rows())
+    assert (counted(out, "M-08"), counted(out, "V-02")) == (4, 0)
+    assert out["groups"]["c1/g"]["group"] == "g"
+    status = out["status"]["mirror/0"]
+    assert (status["records"], status["next_offset"]) == (len(rows()), len(rows()))
+
+
+def test_order_within_a_batch_does_not_matter(replay):
+    expected, _ = run(replay, rows())
+    shuffled = rows()
+    random.Random(7).shuffle(shuffled)
+    module._kept.clear()
+    assert ids([run(replay, shuffled)[0]]) == ids([expected])
+
+
+@pytest.mark.usefixtures("_rows_are_cheap")
+@pytest.mark.parametrize("cuts", [(10, 20), (1, 2, 3), (50,), ()])
+def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts):
+    whole, _ = run(replay, rows())
+    batches = [rows()[begin:end] for begin, end in zip((0, *cuts), (*cuts, None), strict=True)]
+    for forget in (False, True):
+        told = [out for out, _ in runs(replay, batches, lambda forget=forget: forget)]
+        assert ids(told) == ids([whole])
+
+
+def lives(chance):
+    """Quiet groups, some that join anew, breaches, ticks and a gap, as rows; some cannot be read, one may be missing."""
+    groups = [Group(f"g{number}") for number in range(8)]
+    records = []
+    for group in groups:
+        records += [*group.join(START_US), *group.sync(START_US + 5_000)]
+    for second in range(1, 40):
+        at_us = START_US + second * 1_000_000
+        for group in groups:
+            beat_us = at_us + chance.randrange(1_000_000)
+            records += group.heartbeat(beat_us)
+            if chance.random() < 0.01:
+                records += [*group.join(beat_us + 10_000), *group.sync(beat_us + 20_000)]
+        if chance.random() < 0.1:
+            records += breach(second, at_us)
+        records.append(tick(at_us))
+    records.sort(key=lambda record: record.at_us)
+    if chance.random() < 0.5:
+        lost = pack_loss(Loss(3, 300, START_US, START_US))
+        at = chance.randrange(len(records))
+        records.insert(at, tick(records[at].at_us)._replace(kind=Kind.GAP, frame=lost))
+    told = [row(offset, record) for offset, record in enumerate(records)]
+    for place in chance.sample(range(len(told)), 3):
+        told[place] = (*told[place][:5], chance.choice([None, b"", told[place][5][:-4], told[place][5] + b"\x80"]))
+    if chance.random() < 0.5:
+        del told[chance.randrange(len(told))]
+    return told
+
+
+def cut_up(told, chance):
+    """Batches of any size, some of which repeat the end of the one before."""
+    end = 0
+    while end < len(told):
+        begin = max(0, end - chance.choice([0, 0, 0, 2]))
+        end = begin + chance.choice([5, 20, 60, 200])
+        yield told[begin:end]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
+    chance = random.Random(seed)
+    batches = list(cut_up(lives(chance), chance))
+    outcomes = []
+    for snapshot_every, is_lost in ((1, 0.0), (8, 0.3)):
+        findings, groups = {}, {}
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.multiple(module, SNAPSHOT_EVERY=snapshot_every, ROW_COSTS=chance.choice([1, 60])),
+        ):
+            replay = replay_in(Path(folder), partitions=4)
+            outs = list(runs(replay, batches, lambda share=is_lost: chance.random() < share))
+            for out, _ in outs:
+                findings |= out.get("findings", {})
+                groups |= out.get("groups", {})
+            _, committed = outs[-1]
+            known = alone(restore(Coordinator, replay.models, Place(*committed), Settings()).model)
+        outcomes.append((findings, without_moments(groups), known))
+    assert outcomes[0] == outcomes[1]
+
+
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now_s = 100.0
+        monkeypatch.setattr(module.time, "monotonic", lambda: self.now_s)
+
+
+def test_a_status_is_written_once_a_second_and_only_a_sign_of_life_where_nothing_changes(replay, monkeypatch):
+    clock, told = Clock(monkeypatch), []
+    module._kept.clear()
+    committed, offset = None, 0
+    for quarter in range(4 * 30):
+        clock.now_s += 0.25
+        at_us = START_US + quarter * 250_000
+        records = [*Group("g").heartbeat(at_us)] if quarter < 40 else [tick(at_us)]
+        batch = [row(offset + number, record) for number, record in enumerate(records)]
+        offset += len(batch)
+        out, committed = run(replay, batch, committed)
+        told += [(clock.now_s - 100, status["next_offset"]) for status in out.get("status", {}).values()]
+    times = [at_s for at_s, _ in told]
+    assert times == [*(0.25 + second for second in range(11)), 20.25]
+    assert [next_offset for _, next_offset in told][:2] == [2, 10]
+
+
+def test_a_batch_that_was_repeated_changes_nothing(replay):
+    """The worker had finished; the batch was not committed; the retry finds a model that is ahead of the state."""
+    _, committed = run(replay, rows()[:50])
+    second, _ = run(replay, rows()[50:], committed)
+    again, kept = run(replay, rows()[50:], committed)
+    assert again["findings"] == second["findings"]
+    restored = restore(Coordinator, replay.models, Place(*kept), Settings()).model
+    assert restored.counters["repeated records"] == 0
+
+
+def test_a_kept_model_is_used_only_if_the_committed_state_names_its_snapshot(replay, monkeypatch):
+    restored = []
+    real = Coordinator.restore
+    monkeypatch.setattr(Coordinator, "restore", classmethod(lambda cls, blob, **kw: restored.append(1) or real(blob, **kw)))
+    _, committed = run(replay, rows()[:20])
+    _, committed = run(replay, rows()[20:40], committed)
+    assert restored == []
+    another_workers = model_store.write_snapshot(replay.models, Place(*committed), another_model().snapshot())
+    out, _ = run(replay, rows()[40:60], another_workers)
+    assert restored == [1]
+    assert out["status"]["mirror/0"]["counters"]["missing records"] == 39
+
+
+def another_model():
+    """One that has read a single record."""
+    model = Coordinator(topic="mirror", partition=0)
+    model.receive(tick(START_US)._replace(partition=0, offset=0))
+    return model
+
+
+def test_a_failure_half_way_leaves_no_model_behind(replay, monkeypatch):
+    _, committed = run(replay, rows()[:20])
+    monkeypatch.setattr(model_store, "write_batch", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(replay, rows()[20:40], committed)
+    assert module._kept == {}
+
+
+def test_a_snapshot_that_is_gone_is_an_error_that_names_it(replay):
+    _, committed = run(replay, rows()[:20])
+    module._kept.clear()
+    file = replay.models / Place(*committed).file
+    file.unlink()
+    with pytest.raises(SnapshotError, match=f"{file} is missing"):
+        run(replay, rows()[20:40], committed)
+
+
+@pytest.fixture
+def _rows_are_cheap(monkeypatch):
+    monkeypatch.setattr(module, "ROW_COSTS", 1)
+
+
+def kinds_of_files(replay, cuts):
+    batches = [rows()[begin:end] for begin, end in itertools.pairwise(cuts)]
+    return [Place(*committed).file.suffix for _, committed in runs(replay, batches)]
+
+
+@pytest.mark.usefixtures("_rows_are_cheap")
+def test_most_batches_keep_their_rows_and_partitions_write_snapshots_in_turn(replay, monkeypatch):
+    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 4)
+    assert kinds_of_files(replay, range(0, 50, 5)) == [".snapshot", ".batch", ".batch", ".batch"] * 2 + [".snapshot"]
+    live = module._Live(None, Place(1, 3, "", 1), 10_000, 0)
+    assert not module._is_worth_a_snapshot(live, 10)
+    assert module._is_worth_a_snapshot(live._replace(place=Place(1, 4, "", 1)), 10)
+
+
+@pytest.mark.usefixtures("_rows_are_cheap")
+def test_when_too_many_rows_would_have_to_be_taken_in_again_a_snapshot_is_written(replay, monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 30)
+    kinds = kinds_of_files(replay, [0, 10, 20, 40, 45, 55, 65])
+    assert kinds == [".snapshot", ".batch", ".batch", ".snapshot", ".batch", ".batch"]
+
+
+def test_many_rows_of_few_groups_are_not_kept(replay):
+    assert kinds_of_files(replay, [0, 10, 70, 72]) == [".snapshot", ".snapshot", ".batch"]
+
+
+@pytest.mark.usefixtures("_rows_are_cheap")
+def test_what_is_taken_in_again_is_judged_and_told_again(replay):
+    """The rows in which a finding lies were read under settings, or by a release, that did not see it."""
+    run_, told = replace(replay, model=Blind), rows()
+    committed = None
+    for begin, end in ((0, 10), (10, 30)):
+        out, committed = run(run_, told[begin:end], committed)
+        assert "findings" not in out
+    module._kept.clear()
+    out, _ = run(replay, told[30:31], committed)
+    assert counted(out, "M-08") == 1
+
+
+class Blind(Coordinator):
+    """Finds nothing."""
+
+    def receive(self, record):
+        super().receive(record)
+        return []
+
+
+def test_models_of_an_earlier_run_are_forgotten(replay):
+    run(replay, rows()[:20])
+    run(replace(replay, run_id="next run"), rows()[:20])
+    assert [run_id for run_id, _ in module._kept] == ["next run"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "envelope"),
+    [(b"g", b"junk", None), (b"g", None, b"\xc1"), (b"\xff", b"junk", b"\x80"), (None, None, None)],
+)
+def test_what_cannot_be_read_is_set_aside_with_its_bytes_and_the_rest_goes_on(replay, key, value, envelope):
+    batch = rows()
+    poisoned = [*batch[:30], (0, 30, batch[29][2], key, value, envelope), *((0, at + 1, *rest) for _, at, *rest in batch[30:])]
+    out, _ = run(replay, poisoned)
+    letter = out["dead"]["mirror/0/30"]
+    assert letter["offset"] == 30
+    assert letter["reason"]
+    for name, held in (("key", key), ("value", value), ("mirror", envelope)):
+        assert letter[name] == (None if held is None else base64.b64encode(held).decode())
+    assert (counted(out, "M-08"), counted(out, "V-02")) == (4, 1)
+    assert out["status"]["mirror/0"]["counters"]["unreadable records"] == 1
+
+
+def test_a_frame_that_does_not_decode_is_set_aside_once_with_its_bytes(replay):
+    batch = rows()
+    batch[30] = (*batch[30][:4], b"\xff\xff", batch[30][5])
+    out, committed = run(replay, batch)
+    letter = out["dead"]["mirror/0/30"]
+    assert letter["value"] == base64.b64encode(b"\xff\xff").decode()
+    assert letter["mirror"] == base64.b64encode(batch[30][5]).decode()
+    assert letter["reason"] in next(finding["summary"] for finding in out["findings"].values() if finding["rule"] == "V-02")
+    assert out["status"]["mirror/0"]["counters"]["undecodable frames"] == 1
+    assert out["groups"]["c1/g"]["learning"] == "a frame could not be read"
+    again, _ = run(replay, batch, committed)
+    assert "dead" not in again, "a record that is read again is not set aside again"
+
+
+class Stumbling(Coordinator):
+    """A model with a bug that one record brings out."""
+
+    def _frame(self, record, found):
+        if record.offset == 30:
+            raise IndexError("a bug")
+        super()._frame(record, found)
+
+
+def test_a_record_that_makes_the_model_raise_is_set_aside_too(replay):
+    out, _ = run(replace(replay, model=Stumbling), rows())
+    assert out["dead"]["mirror/0/30"]["reason"].startswith("the model raised IndexError: a bug in line ")
+    assert counted(out, "V-02") == 1
+    assert out["status"]["mirror/0"]["next_offset"] == len(rows())
