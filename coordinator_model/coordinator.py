@@ -15,15 +15,15 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Self
 
-from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Tally
+from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Counters
 from coordinator_model.finding import Finding
-from coordinator_model.group_view import GroupSnapshot, overview
+from coordinator_model.group_view import GroupView, group_view
 from coordinator_model.groups.classic.admissions import admission_of
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.records import Sight
 from coordinator_model.groups.requests import MODELLED_API_KEYS
-from coordinator_model.groups.tracker import Happening
-from coordinator_model.open_findings import Ledger
+from coordinator_model.groups.tracker import Event
+from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_words
 from coordinator_model.rules.observation import unreadable
@@ -61,7 +61,7 @@ CHECK_DELAY_US: Final = 100_000
 _KIND_BY_API: Final = {68: "consumer", 76: "share", 88: "streams"}
 
 
-class SetAside(NamedTuple):
+class DeadLetter(NamedTuple):
     """A record that could not be made use of, for whoever keeps such records."""
 
     offset: int
@@ -88,7 +88,7 @@ class _Tracked:
 
     def __init__(self, shelf: _Shelf) -> None:
         self.group: ClassicGroup | None = None
-        self.ledger: Ledger | None = None
+        self.ledger: OpenFindings | None = None
         self.due_us: int | None = None
         self.shelf = shelf
         self.cold = b""  #: both parts as of the last snapshot
@@ -108,9 +108,9 @@ class Coordinator:
         # Of the record that receive() has not finished with, because it raised:
         self._in_hand: int | None = None  # its offset
         self._found: list[Finding] = []  # what was found before
-        self._set_aside: list[SetAside] = []
+        self._set_aside: list[DeadLetter] = []
         self.counters: Counter[str] = Counter()
-        self.tally = Tally()
+        self.tally = Counters()
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it told anybody
         self._sight = Sight()
         self._blind_from_us = 0  # when its newest blind time began
@@ -119,7 +119,7 @@ class Coordinator:
         self._dirty: set[GroupKey] = set()
         self._changed: dict[GroupKey, None] = {}
         self._deadlines: list[tuple[int, GroupKey]] = []
-        self._view = Ledger("", "")
+        self._view = OpenFindings("", "")
         self._view_due_us: int | None = None
 
     # ------------------------------------------------------------------------------------------------ records in
@@ -176,12 +176,12 @@ class Coordinator:
         if at_us > self.now_us:
             self._move_clock(at_us, found)
         self.counters["unreadable records"] += 1
-        self._set_aside.append(SetAside(offset, reason))
+        self._set_aside.append(DeadLetter(offset, reason))
         where = f"offset {offset} of partition {self.partition} of {self.topic}"
         self._report_view("V-02", f"The record at {where} cannot be read: {reason}.", reason, at_us, found)
         return found
 
-    def spread_over(self, partitions: int) -> list[Finding]:
+    def on_partition_count(self, partitions: int) -> list[Finding]:
         """Take in how many partitions the mirror topic has now.
 
         A group's partition hangs on their number. So when that has changed, every group may have moved, and one that has would look
@@ -221,20 +221,20 @@ class Coordinator:
             due.append(self._view_due_us)
         return min(due, default=None)
 
-    def drain_set_aside(self) -> list[SetAside]:
+    def drain_dead_letters(self) -> list[DeadLetter]:
         """The records since the last call that could not be made use of, by offset. To be called before :meth:`snapshot`."""
         drained, self._set_aside = self._set_aside, []
         return drained
 
-    def changed_groups(self) -> list[GroupSnapshot]:
+    def changed_groups(self) -> list[GroupView]:
         """The groups that something happened to since the last call; a forgotten one has no content."""
         changed = []
         for cluster, name in self._changed:
             if (cluster, name) in self._groups:
                 group, ledger = self._opened((cluster, name))
-                changed.append(overview(group, len(ledger.open), self.partition, self.now_us))
+                changed.append(group_view(group, len(ledger.open), self.partition, self.now_us))
             else:
-                changed.append(GroupSnapshot(cluster, name, None))
+                changed.append(GroupView(cluster, name, None))
         self._changed.clear()
         return changed
 
@@ -302,11 +302,11 @@ class Coordinator:
         self.partitions = content.get("partitions")  # not told by the first releases
         self.counters.update(content["counters"])
         if "tally" in content:  # else an earlier release wrote it
-            self.tally = Tally.unpack(content["tally"])
+            self.tally = Counters.unpack(content["tally"])
         self._loading.update(content["loading"])
         self._blind_from_us, self._sight.since_us = content.get("sight", (0, 0))  # earlier releases did not know
         cluster, self._view_due_us, view = content["view"]
-        self._view = Ledger(cluster, "")
+        self._view = OpenFindings(cluster, "")
         for known in view:
             self._view.open[known.rule, known.subject] = known
         self._changed = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
@@ -401,7 +401,7 @@ class Coordinator:
         group.counted = False
 
     def _judge(
-        self, group: ClassicGroup, ledger: Ledger, happenings: Iterable[Happening], at_us: int, found: list[Finding]
+        self, group: ClassicGroup, ledger: OpenFindings, happenings: Iterable[Event], at_us: int, found: list[Finding]
     ) -> None:
         """Let the rules look at what happened."""
         for happening in happenings:
@@ -437,7 +437,7 @@ class Coordinator:
     def _undecodable(self, record: MirrorRecord, outcome: str, reason: str, found: list[Finding]) -> None:
         self.counters["undecodable frames"] += 1
         self.tally.lost(record, outcome)
-        self._set_aside.append(SetAside(record.offset, reason))
+        self._set_aside.append(DeadLetter(record.offset, reason))
         assert record.group is not None
         key = (record.cluster, record.group)
         group, ledger = self._heard_of(key, record.at_us)
@@ -513,7 +513,7 @@ class Coordinator:
         self.counters["records lost by the capture"] += lost.records
         return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
 
-    def _opened(self, key: GroupKey) -> tuple[ClassicGroup, Ledger]:
+    def _opened(self, key: GroupKey) -> tuple[ClassicGroup, OpenFindings]:
         """The group and its ledger, made or unpacked as needed.
 
         :raises SnapshotError: whenever it is asked for, if the group cannot be unpacked: never half a group.
@@ -524,11 +524,11 @@ class Coordinator:
         if tracked.group is None or tracked.ledger is None:
             cluster, name = key
             group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally, sight=self._sight)
-            ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else Ledger(cluster, name)
+            ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else OpenFindings(cluster, name)
             tracked.group, tracked.ledger = group, ledger
         return tracked.group, tracked.ledger
 
-    def _heard_of(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, Ledger]:
+    def _heard_of(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, OpenFindings]:
         """The group that a frame names: how long it is known hangs on when that was last."""
         group, ledger = self._opened(key)
         group.last_record_us = at_us
@@ -670,7 +670,7 @@ class Coordinator:
         found.extend(self._report(group, ledger, CATALOGUE["V-02"], breach, self.now_us))
         self._forget_membership(key, self.now_us, "the model stumbled over it")
 
-    def _withdraw_explained(self, group: ClassicGroup, ledger: Ledger) -> None:
+    def _withdraw_explained(self, group: ClassicGroup, ledger: OpenFindings) -> None:
         """Drop held findings that a frame captured out of order has explained meanwhile."""
         for known in ledger.held(self.now_us):
             rule = CATALOGUE[known.rule]
@@ -685,7 +685,7 @@ class Coordinator:
             return rule.over is not None and rule.over(group, subject)
         return isinstance(rule, TimerRule) and (rule_id, subject) not in standing
 
-    def _report(self, group: ClassicGroup, ledger: Ledger, rule: Any, breach: Breach, at_us: int) -> Iterable[Finding]:
+    def _report(self, group: ClassicGroup, ledger: OpenFindings, rule: Any, breach: Breach, at_us: int) -> Iterable[Finding]:
         hold_us = self.settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
         member = group.members.get(breach.member_id or "")
         if member is not None:

@@ -79,7 +79,7 @@ class Durations(NamedTuple):
     counts: tuple[int, ...]  #: by bucket of :data:`BUCKETS_S`, not cumulated; the last is for whatever took longer
 
 
-class Tally:
+class Counters:
     """The counts of one partition."""
 
     __slots__ = (

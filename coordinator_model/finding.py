@@ -100,7 +100,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = field(default=())
 
     @classmethod
-    def about_nobody(
+    def for_view(
         cls,
         rule: Rule,
         *,

@@ -16,7 +16,7 @@ from coordinator_model.groups.records import Member
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSnapshot:
+class GroupView:
     """One group, as published. ``content`` is None once the group is forgotten: its record is then deleted."""
 
     cluster: str
@@ -35,7 +35,7 @@ class GroupSnapshot:
         return self.content
 
 
-def overview(group: ClassicGroup, open_findings: int, partition: int, now_us: int) -> GroupSnapshot:
+def group_view(group: ClassicGroup, open_findings: int, partition: int, now_us: int) -> GroupView:
     """What is known of the group at ``now_us``."""
     newest = group.round
     members = [member for member in group.members.values() if member.present and group.kind == CLASSIC]
@@ -66,7 +66,7 @@ def overview(group: ClassicGroup, open_findings: int, partition: int, now_us: in
     }
     shown = {member.id for member in members}
     unproven = frozenset(member.id for member in group.members.values() if member.gone is None and member.id not in shown)
-    return GroupSnapshot(group.cluster, group.name, content, unproven)
+    return GroupView(group.cluster, group.name, content, unproven)
 
 
 def _errors(group: ClassicGroup) -> dict[str, dict[str, int]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
-from coordinator_model.groups.records import NOBODY, Actor
+from coordinator_model.groups.records import NOBODY, ClientInfo
 from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule
 
 EVIDENCE_KEPT = 6
@@ -31,7 +31,7 @@ class OpenFinding:
     generation: int | None
     member_id: str | None
     instance_id: str | None
-    actor: Actor
+    actor: ClientInfo
     summary: str
     observed: str
     evidence: tuple[Evidence, ...]
@@ -47,7 +47,7 @@ class OpenFinding:
 
 
 @dataclass(slots=True)
-class Ledger:
+class OpenFindings:
     """The open findings of one group."""
 
     cluster: str
@@ -139,7 +139,7 @@ class Ledger:
 
     def _cause(self, rule: Rule, breach: Breach) -> OpenFinding | None:
         """The open finding that explains this breach, if the rule folds under it."""
-        for cause in rule.folds_under:
+        for cause in rule.suppressed_by:
             for (id_, subject), known in self.open.items():
                 whole_group = not subject or not breach.subject
                 if id_ == cause and (whole_group or subject in {breach.subject, breach.instance_id}):

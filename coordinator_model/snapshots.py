@@ -21,41 +21,41 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.assignment_checks import Flaws, Offer
-from coordinator_model.groups.classic.broker_version import Dialect
-from coordinator_model.groups.classic.group import ClassicGroup, Line
+from coordinator_model.groups.classic.assignment_checks import AssignmentErrors, Subscription
+from coordinator_model.groups.classic.broker_version import BrokerVersion
+from coordinator_model.groups.classic.group import ClassicGroup, ConnectionState
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.assignments import Assignments, Plan, Strange, Suspect
 from coordinator_model.groups.classic.trackers.coordinator_changes import (
-    Coordination,
+    CoordinatorChanges,
+    CoordinatorTerm,
+    ErrorStreak,
+    FindCoordinatorAnswer,
     LostCoordinator,
     Persisted,
-    Pointed,
-    Spell,
-    Tenure,
 )
-from coordinator_model.groups.classic.trackers.member_identity import Identity
+from coordinator_model.groups.classic.trackers.member_identity import MemberIdentity
 from coordinator_model.groups.classic.trackers.offsets import Holding, Offsets, SimpleCommit
-from coordinator_model.groups.classic.trackers.rebalance_history import Rebalance, Starter, Timeline
+from coordinator_model.groups.classic.trackers.rebalance_history import Rebalance, RebalanceHistory, Starter
 from coordinator_model.groups.classic.trackers.sessions import Left, Sessions
 from coordinator_model.groups.records import (
-    Actor,
+    AbandonedRequest,
     Ahead,
+    ClientInfo,
     CommitAsk,
-    Doubt,
     Exchange,
-    Instance,
     IssuedId,
     JoinAsk,
     LeaveAsk,
     Member,
-    Orphan,
     Refusals,
     Round,
     Skip,
+    StaticMember,
+    SuspectedRefusal,
     SyncAsk,
 )
-from coordinator_model.open_findings import Ledger, OpenFinding
+from coordinator_model.open_findings import OpenFinding, OpenFindings
 from coordinator_model.wire import API_NAMES
 
 FORMAT_VERSION: Final = 3
@@ -68,7 +68,7 @@ class SnapshotError(ValueError):
 # Ext code → type. A code is never reused.
 _TYPES: Final[dict[int, type[Any]]] = {
     1: Evidence,
-    2: Actor,
+    2: ClientInfo,
     3: JoinAsk,
     4: SyncAsk,
     5: LeaveAsk,
@@ -76,33 +76,33 @@ _TYPES: Final[dict[int, type[Any]]] = {
     7: Refusals,
     8: Member,
     9: Round,
-    10: Instance,
+    10: StaticMember,
     11: IssuedId,
     12: OpenFinding,
-    13: Identity,
-    14: Doubt,
+    13: MemberIdentity,
+    14: SuspectedRefusal,
     15: Ahead,
-    16: Dialect,
+    16: BrokerVersion,
     17: Skip,
     # One decade for each watch and the records that it keeps.
     20: Assignments,
     21: Plan,
-    22: Offer,
-    23: Flaws,
+    22: Subscription,
+    23: AssignmentErrors,
     24: Suspect,
     25: Strange,
     30: Offsets,
     31: CommitAsk,
     32: Holding,
     33: SimpleCommit,
-    40: Coordination,
-    41: Spell,
-    42: Tenure,
+    40: CoordinatorChanges,
+    41: ErrorStreak,
+    42: CoordinatorTerm,
     43: Persisted,
-    44: Pointed,
+    44: FindCoordinatorAnswer,
     45: LostCoordinator,
-    50: Timeline,
-    51: Orphan,
+    50: RebalanceHistory,
+    51: AbandonedRequest,
     52: Starter,
     53: Rebalance,
     54: Sessions,
@@ -191,7 +191,7 @@ _read_hot = attrgetter("last_frame_us", "heartbeat_us", "proven_us", "heartbeat_
 _API_KEYS: Final = {name: key for key, name in API_NAMES.items()}
 
 
-def pack_cold(group: ClassicGroup, ledger: Ledger) -> bytes:
+def pack_cold(group: ClassicGroup, ledger: OpenFindings) -> bytes:
     """What of a group and its open findings changes only when something happens."""
     return _pack(
         [
@@ -256,7 +256,7 @@ def due_of(hot: bytes) -> int | None:
     return due_us
 
 
-def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
+def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> OpenFindings:
     """Fill ``group`` from what :func:`pack_cold` and :func:`pack_hot` wrote, and give its ledger.
 
     :raises SnapshotError: when the bytes are no group, or one of a newer release; ``group`` is then of no use.
@@ -267,7 +267,7 @@ def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
         raise SnapshotError(f"group {group.name} cannot be read from the snapshot: {error}") from None
 
 
-def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
+def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> OpenFindings:
     plain, state, members, rounds, findings, connections = _unpack(cold)
     if len(plain) > len(_PLAIN):
         raise SnapshotError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
@@ -278,7 +278,7 @@ def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> Ledger:
     group.members = {member.id: member for member in members}
     _fill_hot(group, connections, hot)
     group.cold_changed = group.changed = False
-    ledger = Ledger(group.cluster, group.name)
+    ledger = OpenFindings(group.cluster, group.name)
     for known in findings:
         ledger.open[known.rule, known.subject] = known
     return ledger
@@ -295,7 +295,7 @@ def _fill_hot(group: ClassicGroup, connections: Sequence[str], hot: bytes) -> No
         member.last_frame = API_NAMES.get(last_frame, "")
     group.last_record_us = base_us
     given = iter(lines)
-    group.lines = {name: Line(next(given), base_us - next(given)) for name in connections}
+    group.lines = {name: ConnectionState(next(given), base_us - next(given)) for name in connections}
     group.open = {exchange.key: exchange for exchange in open_}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_model.groups.classic.admissions import Admission
-from coordinator_model.groups.records import Actor, Doubt, Exchange, Instance, Member, Round
+from coordinator_model.groups.records import ClientInfo, Exchange, Member, Round, StaticMember, SuspectedRefusal
 
 
 class Accepted(NamedTuple):
@@ -60,7 +60,7 @@ class Replaced(NamedTuple):
     """A group.instance.id changed hands."""
 
     exchange: Exchange
-    instance: Instance
+    instance: StaticMember
     old_member_id: str
 
 
@@ -68,7 +68,7 @@ class Returned(NamedTuple):
     """Somebody who was told FENCED_INSTANCE_ID asks for the same group.instance.id again, with an empty member id."""
 
     exchange: Exchange
-    instance: Instance
+    instance: StaticMember
 
 
 class WentOnFenced(NamedTuple):
@@ -114,7 +114,7 @@ class Contradicted(NamedTuple):
     """An answer shows that an earlier refusal was wrong: nothing had changed that would have justified it."""
 
     exchange: Exchange
-    doubt: Doubt
+    doubt: SuspectedRefusal
     shown_by: str  #: member id whose success, or whose place in the member list, shows it
 
 
@@ -175,7 +175,7 @@ class Alternated(NamedTuple):
 
     exchange: Exchange
     member: Member
-    before: Actor
+    before: ClientInfo
 
 
 class NewId(NamedTuple):

@@ -18,7 +18,7 @@ ExchangeKey = tuple[str, int]
 MAX_INT32: Final = 2**31 - 1
 
 
-class Actor(NamedTuple):
+class ClientInfo(NamedTuple):
     """The process behind a connection, as far as frames name it."""
 
     client_id: str | None
@@ -27,7 +27,7 @@ class Actor(NamedTuple):
     connection: str
 
 
-NOBODY: Final = Actor(None, "", "", "")
+NOBODY: Final = ClientInfo(None, "", "", "")
 
 REPLACEMENTS_KEPT: Final = 12  #: of an instance; likewise of those who were fenced for one
 
@@ -82,7 +82,7 @@ class Exchange:
     generation: int
     instance_id: str | None
     ask: Ask
-    actor: Actor
+    actor: ClientInfo
     broker: str
     partition: int
     offset: int
@@ -118,7 +118,7 @@ class Refusals:
         self.evidence = [*self.evidence[:2], frame]
 
 
-class Orphan(NamedTuple):
+class AbandonedRequest(NamedTuple):
     """A JoinGroup or SyncGroup that was parked when its connection ended, or a SyncGroup that was told to rejoin.
 
     The coordinator cannot see that the client hung up: the member stays parked, its session does not run until the phase ends.
@@ -129,7 +129,7 @@ class Orphan(NamedTuple):
     instance_id: str | None
     session_timeout_ms: int | None
     rebalance_timeout_ms: int | None
-    actor: Actor
+    actor: ClientInfo
     frame: Evidence
 
 
@@ -145,7 +145,7 @@ class Member:
     """One member id, from when it is first named until it is forgotten."""
 
     id: str
-    actor: Actor = NOBODY
+    actor: ClientInfo = NOBODY
     instance_id: str | None = None
     session_timeout_ms: int | None = None
     rebalance_timeout_ms: int | None = None
@@ -178,7 +178,7 @@ class Member:
     joined_before: int | None = None  #: generation of the JoinGroup success before the last, in this incarnation
     alternations: int = 0  #: times in a row that its Heartbeats changed between two hosts that were both connected
     hung_up_us: int = 0  #: when the connection that it joined or synced on last ended
-    orphan: Orphan | None = None  #: since its last request other than a heartbeat
+    orphan: AbandonedRequest | None = None  #: since its last request other than a heartbeat
     topics: bytes = b""  #: digest of the topics that its last JoinGroup subscribed to, whatever else the metadata says
     least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
     leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
@@ -208,7 +208,7 @@ class Round:
 
 
 @dataclass(slots=True)
-class Instance:
+class StaticMember:
     """Who holds a group.instance.id, and how often it changed hands."""
 
     id: str
@@ -229,10 +229,10 @@ class IssuedId:
 
     issued_us: int
     session_timeout_ms: int
-    actor: Actor
+    actor: ClientInfo
 
 
-class Doubt(NamedTuple):
+class SuspectedRefusal(NamedTuple):
     """A refusal that a later answer may show to have been wrong."""
 
     error: int
@@ -242,7 +242,7 @@ class Doubt(NamedTuple):
     by_others: bool  #: whether anybody's success at that generation would show it, not only the member's own
     joined_us: int  #: when the member joined
     res_us: int
-    actor: Actor
+    actor: ClientInfo
     frames: tuple[Evidence, ...]  #: what proved it right before, and the refusal
 
 
@@ -252,7 +252,7 @@ class Skip(NamedTuple):
     before: int
     generation: int
     at_us: int
-    actor: Actor
+    actor: ClientInfo
     frames: tuple[Evidence, ...]
 
 
@@ -262,6 +262,6 @@ class Ahead(NamedTuple):
     generation: int
     highest: int  #: the highest handed out by then
     at_us: int
-    actor: Actor
+    actor: ClientInfo
     frames: tuple[Evidence, ...]
     last_us: int = 0  #: when such a request was last refused again

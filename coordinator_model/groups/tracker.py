@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
     from coordinator_model.groups.records import Exchange
 
-Happening: TypeAlias = tuple[Any, ...]
+Event: TypeAlias = tuple[Any, ...]
 """A NamedTuple; its class is what rules are registered for."""
 
-NOTHING: tuple[Happening, ...] = ()
+NOTHING: tuple[Event, ...] = ()
 
 
-class Watch(Protocol):
+class Tracker(Protocol):
     """A dataclass with slots, whose fields go into the snapshot."""
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """A request was captured. ``body`` is the decoded message."""
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """An answer was captured; ``exchange.error`` holds the error that decided it, ``exchange.effective_us`` is final."""
 
     def lost_sight(self, group: ClassicGroup) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups.classic.group import CLASSIC, ClassicGroup
-from coordinator_model.groups.tracker import Happening
+from coordinator_model.groups.tracker import Event
 from coordinator_model.rules import (
     assignments,
     coordinators,
@@ -84,7 +84,7 @@ def _by_happening(*, classic: bool) -> dict[type[Any], tuple[FrameRule, ...]]:
 _BY_HAPPENING: Final = {classic: _by_happening(classic=classic) for classic in (False, True)}
 
 
-def rules_for(group: ClassicGroup, happening: Happening) -> tuple[FrameRule, ...]:
+def rules_for(group: ClassicGroup, happening: Event) -> tuple[FrameRule, ...]:
     """The rules that look at what happened in a group."""
     return _BY_HAPPENING[group.kind == CLASSIC].get(type(happening), ())
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Severity
-from coordinator_model.groups.classic.assignment_checks import KEPT, Flaws
+from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import (
     BLANK,
@@ -40,15 +40,15 @@ def _lives(group: ClassicGroup) -> bool:
     return any(member.gone is None for member in group.members.values())
 
 
-def _flaws(group: ClassicGroup) -> Flaws | None:
+def _flaws(group: ClassicGroup) -> AssignmentErrors | None:
     return group.assignments.flaws if _lives(group) else None
 
 
-def _leader(flaws: Flaws) -> str:
+def _leader(flaws: AssignmentErrors) -> str:
     return f"The leader {flaws.leader} {whom(flaws.actor)}"
 
 
-def _submitted(flaws: Flaws, subject: str, summary: str, observed: str) -> Breach:
+def _submitted(flaws: AssignmentErrors, subject: str, summary: str, observed: str) -> Breach:
     return Breach(
         subject,
         summary,
@@ -120,7 +120,7 @@ def _unsubscribed(group: ClassicGroup) -> Iterator[Due]:
         return
     for victim in dict.fromkeys(member_id for member_id, _ in flaws.unsubscribed):
 
-        def describe(victim: str = victim, flaws: Flaws = flaws) -> Breach:
+        def describe(victim: str = victim, flaws: AssignmentErrors = flaws) -> Breach:
             topics = _some([topic for member_id, topic in flaws.unsubscribed if member_id == victim])
             return _submitted(
                 flaws,
@@ -315,7 +315,7 @@ A_02 = TimerRule(
     action="Look at the leader's assignor.",
     false_alarms="Some clients name only members to whom they give something: with too few partitions to go round, this is not said. A "
     "leader told to skip the assignment, or one whose group is stable already, is not judged.",
-    folds_under=("A-08",),
+    suppressed_by=("A-08",),
     due=_left_out,
 )
 
@@ -379,7 +379,7 @@ A_06 = TimerRule(
     expected="The leader's entry for the member.",
     action="Upgrade the brokers if they are older than 2.5; otherwise keep the frames and the coordinator's log.",
     false_alarms="A static member that returned under a new id while the leader computed (brokers 2.3 and 2.4).",
-    folds_under=("A-08",),
+    suppressed_by=("A-08",),
     due=_emptied,
 )
 
@@ -442,7 +442,7 @@ A_10 = FrameRule(
     expected="At most one owner per partition and generation.",
     action="Restart the member that got the partition earlier.",
     false_alarms="Subscriptions before version 2 cannot tell the generation and are not compared; nor are claims from before a failover.",
-    folds_under=("A-03", "A-09"),
+    suppressed_by=("A-03", "A-09"),
     checks={RivalClaims: _rival_claims},
 )
 
@@ -459,7 +459,7 @@ A_11 = TimerRule(
     action="Force a rebalance; look at the leader's assignor and its view of the topic.",
     false_alarms="A topic that was deleted, or created anew with fewer partitions. Where the partitions left out are the topic's last ones "
     "and the assignor is a standard one, it is over after ten minutes: the leader has asked for the topic's partitions again by then.",
-    folds_under=("A-08",),
+    suppressed_by=("A-08",),
     due=_unowned,
 )
 

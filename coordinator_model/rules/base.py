@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.records import Actor, Member
+from coordinator_model.groups.records import ClientInfo, Member
 
 
 class Breach(NamedTuple):
@@ -26,7 +26,7 @@ class Breach(NamedTuple):
     summary: str
     observed: str
     evidence: tuple[Evidence, ...]
-    actor: Actor | None = None
+    actor: ClientInfo | None = None
     member_id: str | None = None
     instance_id: str | None = None
     generation: int | None = None
@@ -59,7 +59,7 @@ class Rule:
     expected: str
     action: str
     false_alarms: str
-    folds_under: tuple[
+    suppressed_by: tuple[
         str, ...
     ] = ()  #: rules whose open finding on the same subject, or on the whole group, is the cause of this one
 
@@ -100,7 +100,7 @@ def who(member: Member) -> str:
     return f"member {member.id} {whom(member.actor)}"
 
 
-def whom(actor: Actor) -> str:
+def whom(actor: ClientInfo) -> str:
     """``(client C at A, software S)``."""
     parts = [f"client {actor.client_id or 'without a client id'}"]
     if actor.address:

@@ -385,7 +385,7 @@ C_01 = TimerRule(
     expected="An answer within milliseconds; within the write timeout (5 s) where offsets are written.",
     action="Take a thread dump of that broker; look at its request handler idle ratio and its disks.",
     false_alarms="A capture that lost the answer without noticing.",
-    folds_under=("C-05", "C-13"),
+    suppressed_by=("C-05", "C-13"),
     due=_unanswered,
 )
 
@@ -404,7 +404,7 @@ C_02 = TimerRule(
     action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
     false_alarms="A superseded JoinGroup is lawfully never answered: not counted. A static member is on the list without asking, so one "
     "that asks late may wait for the next round: not counted.",
-    folds_under=("C-05", "G-12"),
+    suppressed_by=("C-05", "G-12"),
     due=_join_forgotten,
 )
 
@@ -424,7 +424,7 @@ C_03 = TimerRule(
     action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
     false_alarms="One that was repeated on another connection is lawfully never answered: not counted, nor are those of "
     "members removed.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     due=_sync_forgotten,
 )
 
@@ -441,7 +441,7 @@ C_04 = FrameRule(
     expected="One coordinator, until its broker is stopped.",
     action="Look at the leader elections of the group's __consumer_offsets partition and at the brokers' stability.",
     false_alarms="A rolling restart moves it twice or three times.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Moved: _flaps},
 )
 
@@ -492,7 +492,7 @@ C_07 = FrameRule(
     expected="Brokers with the older coordinator answer REBALANCE_IN_PROGRESS.",
     action="Restart the application if it stopped; upgrade its client.",
     false_alarms="Clients that retry by themselves.",
-    folds_under=("C-06",),
+    suppressed_by=("C-06",),
     checks={SyncWhileLoading: _sync_while_loading},
 )
 
@@ -568,7 +568,7 @@ C_12 = FrameRule(
     expected="FindCoordinator names the leader of the group's __consumer_offsets partition.",
     action="Check that metadata reaches all brokers: the controller's log, and the lag of the broker that answers FindCoordinator.",
     false_alarms="A failover gives a few of these within a second or two.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={PointedWrong: _points_wrong},
     over=lambda group, _: group.coordination.pointed is None,
 )

@@ -14,7 +14,7 @@ from typing import Final
 
 from coordinator_model import rules
 from coordinator_model.groups.classic import state
-from coordinator_model.groups.classic.state import TRANSITIONS, Seen, State
+from coordinator_model.groups.classic.state import TRANSITIONS, Observation, State
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 
 #: Letter → (title, what it is about), in the order of the catalogue.
@@ -99,7 +99,7 @@ def family(letter: str) -> list[Rule]:
 
 def covered_by(rule: Rule) -> list[str]:
     """The rules that are not told while this one's finding is open about the same member or the whole group."""
-    return [other.id for other in CATALOGUE.values() if rule.id in other.folds_under]
+    return [other.id for other in CATALOGUE.values() if rule.id in other.suppressed_by]
 
 
 # ---------------------------------------------------------------------------------------------------- rules
@@ -142,8 +142,8 @@ def _in_full(rule: Rule) -> str:
         f"- **False alarms**: {_text(rule.false_alarms)}",
         f"- **What to do**: {_text(rule.action)}",
     ]
-    if rule.folds_under:
-        causes = ", ".join(_link(id_) if id_ in CATALOGUE else id_ for id_ in rule.folds_under)
+    if rule.suppressed_by:
+        causes = ", ".join(_link(id_) if id_ in CATALOGUE else id_ for id_ in rule.suppressed_by)
         lines.append(f"- **Effect of**: {causes}")
     covered = covered_by(rule)
     if covered:
@@ -163,38 +163,40 @@ def _link(rule_id: str) -> str:
 
 def _diagram() -> str:
     """Arrows between different states; what changes nothing is left to the table."""
-    arrows: dict[tuple[State, State], list[Seen]] = {}
+    arrows: dict[tuple[State, State], list[Observation]] = {}
     for before, row in TRANSITIONS.items():
         for seen, after in row.items():
-            if after is not before and seen is not Seen.LOST_SIGHT:
+            if after is not before and seen is not Observation.LOST_SIGHT:
                 arrows.setdefault((before, after), []).append(seen)
     lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {State.UNKNOWN.value}"]
     lines += [
         f"    {before.value} --> {after.value}: {', '.join(_short(seen) for seen in signs)}"
         for (before, after), signs in arrows.items()
     ]
-    return "\n".join([*lines, "```", "", f"From every state, *{_short(Seen.LOST_SIGHT)}* leads back to {State.UNKNOWN.value}."])
+    return "\n".join(
+        [*lines, "```", "", f"From every state, *{_short(Observation.LOST_SIGHT)}* leads back to {State.UNKNOWN.value}."]
+    )
 
 
 def _signs() -> str:
     rows = ["| sign | what the wire shows |", "| --- | --- |"]
-    return "\n".join([*rows, *(f"| {_short(seen)} | {_cell(seen.value)} |" for seen in Seen)])
+    return "\n".join([*rows, *(f"| {_short(seen)} | {_cell(seen.value)} |" for seen in Observation)])
 
 
 def _table() -> str:
     rows = [
         "In this state (row), having seen that (column), the group is now there; a dot means that it stays.",
         "",
-        f"| | {' | '.join(_short(seen) for seen in Seen)} |",
-        f"| --- |{' --- |' * len(Seen)}",
+        f"| | {' | '.join(_short(seen) for seen in Observation)} |",
+        f"| --- |{' --- |' * len(Observation)}",
     ]
     for before, row in TRANSITIONS.items():
-        cells = ("·" if row[seen] is before else row[seen].value for seen in Seen)
+        cells = ("·" if row[seen] is before else row[seen].value for seen in Observation)
         rows.append(f"| **{before.value}** | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def _short(seen: Seen) -> str:
+def _short(seen: Observation) -> str:
     return seen.name.lower().replace("_", " ")
 
 

@@ -300,7 +300,7 @@ G_01 = FrameRule(
     expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",
     action="Take a thread dump of that client or restart it: look for a blocked poll loop, or a client library that ignores error 22.",
     false_alarms="A static member that missed a round stays behind until it rejoins: it is given its rebalance timeout.",
-    folds_under=("S-02", "R-11"),
+    suppressed_by=("S-02", "R-11"),
     checks={Refused: _zombie_generation},
     over=lambda group, member_id: not still_refused(group, member_id),
 )
@@ -320,7 +320,7 @@ G_02 = FrameRule(
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads. "
     "Groups with members of the new protocol have an epoch per member: not judged. A generation that nobody has synced proves "
     "nothing once all connections have ended: a coordinator that restarts does not know it.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Accepted: _stale_accepted},
     explained=loads_after_all,
 )
@@ -337,7 +337,7 @@ G_03 = FrameRule(
     expected="While g is the group's generation, no request at g is illegal.",
     action="Report it with the frames; look at the broker's log for a coordinator that loaded the group again in place.",
     false_alarms="None known: a generation that was not written is believed only while a connection lasts.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Contradicted: _valid_refused},
 )
 
@@ -354,7 +354,7 @@ G_04 = FrameRule(
     expected="Within one life of a group the generation only grows.",
     action="Look at leadership changes of the group's __consumer_offsets partition, for unclean elections and for truncation.",
     false_alarms="Deletion, expiry of an empty group and failover restart the count: reported as G-05, or not at all.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Regressed: _went_back},
 )
 
@@ -387,7 +387,7 @@ G_06 = FrameRule(
     action="Treat it as a split brain: find out which brokers act as coordinator, and whether a proxy rewrites answers.",
     false_alarms="A failover issues a generation anew that was not written: not compared. A replaced static member counts by its "
     "instance id.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={TwoRosters: _two_rosters},
 )
 
@@ -446,7 +446,7 @@ G_10 = FrameRule(
     expected="The generation of the member's last JoinGroup success.",
     action="Upgrade or replace that client library.",
     false_alarms="Requests on other connections, and commits without a generation, are not judged.",
-    folds_under=("G-01", "M-07"),
+    suppressed_by=("G-01", "M-07"),
     checks={OtherGeneration: _other_generation},
 )
 
@@ -479,7 +479,7 @@ G_12 = FrameRule(
     action="Look for a proxy that rewrites or delays answers; keep the broker's log. Restarting the member named ends the wait.",
     false_alarms="None known. A coordinator that loads the group again would bring the generation back, but ends the connections of those "
     "who wait.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={ServedInJoinPhase: _served_in_join_phase},
     over=_all_told,
 )

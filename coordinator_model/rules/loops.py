@@ -200,7 +200,7 @@ R_06 = FrameRule(
     expected="A generation lasts for hours; deployments aside.",
     action="Look at what started them and at the reasons that clients give; act on the most frequent.",
     false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
-    folds_under=("R-07", *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-07", *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _storm},
     quiet_times=5,
 )
@@ -220,7 +220,7 @@ R_07 = FrameRule(
     action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
     false_alarms="A leader that rejoins because partitions were added: a warning at most. Starters that were not seen interrupt the row. "
     "A Connect worker that rejoins for ever without leaving is not told from a cluster whose connectors change: R-06 counts that.",
-    folds_under=("R-10", "R-17", *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-10", "R-17", *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _one_member_loops},
     quiet_times=5,
 )
@@ -236,7 +236,7 @@ R_10 = FrameRule(
     expected="A member sends SyncGroup right after its JoinGroup was answered.",
     action="Read that client's log: a failing assignor, or a check of the protocol that it does not survive.",
     false_alarms="Connections that broke before the answer arrived do not count.",
-    folds_under=_BAD_PLANS,
+    suppressed_by=_BAD_PLANS,
     checks={JoinedUnsynced: _never_syncs},
     over=_synced_or_gone,
 )

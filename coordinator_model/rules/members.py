@@ -298,7 +298,7 @@ M_01 = FrameRule(
     expected="After UNKNOWN_MEMBER_ID a member forgets its id and joins anew.",
     action="Restart that client; compare its session timeout with its pauses (garbage collection, suspended host).",
     false_alarms="None known. What a client had under way when it left is refused within seconds, and too soon to count.",
-    folds_under=("S-02",),
+    suppressed_by=("S-02",),
     checks={Refused: _zombie_member},
     over=lambda group, member_id: not still_refused(group, member_id),
 )
@@ -315,7 +315,7 @@ M_02 = FrameRule(
     expected="UNKNOWN_MEMBER_ID.",
     action="Stop the named client, keep the broker's logs, and look for a proxy that rewrites answers.",
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Accepted: _unknown_accepted},
     explained=_explained_late,
 )
@@ -333,7 +333,7 @@ M_03 = FrameRule(
     action="Look in the coordinator's log for why it removed the member; look for a proxy that rewrites answers.",
     false_alarms="Brokers up to 2.2 say so while they unload a group: only versions that newer brokers speak are judged. "
     "A wrong instance id makes a member unknown: not judged.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Contradicted: _wrongly_unknown},
 )
 
@@ -363,7 +363,7 @@ M_05 = FrameRule(
     expected="After MEMBER_ID_REQUIRED the client sends JoinGroup with the id that it was given (KIP-394).",
     action="Upgrade that client.",
     false_alarms="Ids handed out within the last half second may yet be used. A process that crashes in between comes on a new connection.",
-    folds_under=("R-09",),
+    suppressed_by=("R-09",),
     checks={IdUnused: _unused},
 )
 
@@ -408,7 +408,7 @@ M_08 = FrameRule(
     expected="The member id that asked.",
     action="Look for a proxy that mixes up connections or correlation ids.",
     false_alarms="None known.",
-    folds_under=("C-11",),
+    suppressed_by=("C-11",),
     checks={Answered: _answered_for_another},
 )
 
@@ -424,7 +424,7 @@ M_09 = FrameRule(
     action="Find out why that client dies or gives up: its log, and a request timeout that is shorter than its rebalance timeout. The "
     "summary says if its JoinGroup is older than v4: only such a client is helped by an upgrade (KIP-394).",
     false_alarms="Several processes with one client id on one host that are all killed at once.",
-    folds_under=("R-09", "M-05", "M-13"),
+    suppressed_by=("R-09", "M-05", "M-13"),
     checks={NewId: _churns},
 )
 
@@ -439,7 +439,7 @@ M_10 = FrameRule(
     expected="Who leaves is a member.",
     action="In scripts use the current member id, or the instance id with an empty member id.",
     false_alarms="A LeaveGroup repeated after it was granted: not counted.",
-    folds_under=("S-02", "M-01"),
+    suppressed_by=("S-02", "M-01"),
     checks={LeaveRefused: _leave_refused},
 )
 
@@ -456,7 +456,7 @@ M_11 = FrameRule(
     action="Report it with the frames and the coordinator's log; look for a proxy that rewrites answers.",
     false_alarms="Brokers from 2.3 to 2.8 ignore an instance id that nobody holds: judged only once a version was seen that they do not "
     "have.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Mispaired: _mispaired},
 )
 
@@ -471,7 +471,7 @@ M_12 = FrameRule(
     expected="The group has room for its members.",
     action="Raise group.max.size, or run fewer consumers.",
     false_alarms="None known.",
-    folds_under=("C-10",),
+    suppressed_by=("C-10",),
     checks={OverCapacity: _over_capacity},
 )
 

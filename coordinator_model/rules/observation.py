@@ -9,7 +9,7 @@ from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import CLASSIC, ClassicGroup
 from coordinator_model.groups.events import OutOfSight
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import Actor, Exchange
+from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.rules.base import Breach, FrameRule, Rule, a_or_an, begin, whom
 from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
@@ -39,7 +39,7 @@ def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Bre
 
     :param asked: the request that the frame is, or answers, if it is known.
     """
-    actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
+    actor = ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
     api = f"{API_NAMES.get(record.api_key, f'API {record.api_key}')} v{record.api_version}"
     member = f"member {asked.member_id} {whom(actor)}" if asked is not None and asked.member_id else f"a client {whom(actor)}"
     request = record.kind is Kind.REQUEST

@@ -293,7 +293,7 @@ O_01 = FrameRule(
     false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "
     "static member "
     "that missed a round is given its rebalance timeout.",
-    folds_under=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
+    suppressed_by=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
     checks={CommitRefused: _refused_again},
     over=lambda group, member_id: member_id not in group.offsets.refused,
 )
@@ -312,7 +312,7 @@ O_02 = FrameRule(
     "restarts.",
     false_alarms="As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it "
     "wrote.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={happening: _zombie_commit for rule in _FENCING for happening in rule.checks},
 )
 
@@ -329,7 +329,7 @@ O_03 = FrameRule(
     expected="REBALANCE_IN_PROGRESS.",
     action="Keep the broker's log of that moment and report it with the frames named; look for a proxy that rewrites answers.",
     false_alarms="A leader whose SyncGroup goes over a path that is not captured.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={CommittedEarly: _committed_early},
 )
 
@@ -348,7 +348,7 @@ O_04 = TimerRule(
     action="Find the committer at the address named: give it a group id of its own, or stop the group before its offsets are "
     "reset.",
     false_alarms="Version 0 goes to ZooKeeper and is not judged; transactional commits without a member are O-08.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     due=_simple_commits,
 )
 
@@ -365,7 +365,7 @@ O_05 = FrameRule(
     false_alarms="A commit of partitions given up two rounds ago that was sent late. Topics named by id (from OffsetCommit v10 "
     "on) cannot "
     "be held against an assignment.",
-    folds_under=("O-02", "A-05", "A-06"),
+    suppressed_by=("O-02", "A-05", "A-06"),
     checks={CommittedForeign: _committed_foreign},
 )
 
@@ -382,7 +382,7 @@ O_06 = FrameRule(
     expected="One owner per partition and generation.",
     action="Look at the assignment of that generation (A-03, A-09); if it is sound, one of the two commits what it does not own.",
     false_alarms="An application that commits on behalf of other members by design.",
-    folds_under=("C-05", "A-03", "A-09"),
+    suppressed_by=("C-05", "A-03", "A-09"),
     checks={CommittedOver: _committed_over},
 )
 
@@ -402,7 +402,7 @@ O_07 = FrameRule(
     false_alarms="An application that seeks back. Commits that were under way at once on several connections, and "
     "transactional ones, "
     "are not compared; and what the member brings forward again within half a second is let pass.",
-    folds_under=("O-02", "O-06"),
+    suppressed_by=("O-02", "O-06"),
     checks={CommittedBack: _committed_back},
     explained=_brought_forward,
 )

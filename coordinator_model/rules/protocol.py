@@ -604,7 +604,7 @@ P_07 = FrameRule(
     expected="One of the codes in LEGAL_ERRORS.",
     action="Look at what is between client and broker.",
     false_alarms="Codes that this release does not know pass, if they are at most 50 above the highest that it knows.",
-    folds_under=("C-11",),
+    suppressed_by=("C-11",),
     checks={Failed: _impossible_error},
 )
 

@@ -16,7 +16,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import NotRecov
 from coordinator_model.groups.classic.trackers.sessions import held_joins
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import Exchange, IssuedId, Member, Orphan, Round
+from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member, Round
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.wire import API_NAMES
@@ -25,7 +25,7 @@ from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN
 _RETRY_US = 2_000_000  # a client that lost its connection asks again within this, on a new one
 
 
-class Patience(NamedTuple):
+class WaitLimits(NamedTuple):
     """How long a join phase may last."""
 
     us: int
@@ -33,7 +33,7 @@ class Patience(NamedTuple):
     bounded: bool  #: a timeout beyond ten minutes bounds nothing
 
 
-def _patience(group: ClassicGroup) -> Patience:
+def _patience(group: ClassicGroup) -> WaitLimits:
     timeout_ms, complete = group.rebalance_timeout_ms()
     newest, settings = group.round, group.settings
     if newest is not None:
@@ -44,9 +44,9 @@ def _patience(group: ClassicGroup) -> Patience:
             if member.gone is None or member.gone_us >= newest.proven_us or member.instance_id in held:
                 timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
     if timeout_ms > settings.unbounded_join_ms:
-        return Patience(settings.unbounded_join_ms * 1_000, known=False, bounded=False)
+        return WaitLimits(settings.unbounded_join_ms * 1_000, known=False, bounded=False)
     timeout_ms = max(timeout_ms, settings.group_initial_rebalance_delay_ms)
-    return Patience(timeout_ms * (1_000 if complete else 2_000), known=complete, bounded=True)
+    return WaitLimits(timeout_ms * (1_000 if complete else 2_000), known=complete, bounded=True)
 
 
 def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:
@@ -104,7 +104,7 @@ def _by_age(waiting: tuple[int, Exchange]) -> tuple[int, int]:
 
 
 def _join_breach(
-    group: ClassicGroup, waiting: list[Exchange], missing: list[Member], patience: Patience, severity: Severity
+    group: ClassicGroup, waiting: list[Exchange], missing: list[Member], patience: WaitLimits, severity: Severity
 ) -> Breach:
     if missing:
         names = ", ".join(who(member) for member in missing[:5])
@@ -131,7 +131,7 @@ def _join_breach(
     )
 
 
-def _source(patience: Patience) -> str:
+def _source(patience: WaitLimits) -> str:
     """Where the time comes from that a join phase may last."""
     if not patience.bounded:
         return "assumed since the members' own timeouts are longer"
@@ -276,7 +276,7 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
         if spoke or member.joined == newest.generation or member.gone is not None:
             continue
 
-        def describe(id_: str = id_, orphan: Orphan = orphan) -> Breach:
+        def describe(id_: str = id_, orphan: AbandonedRequest = orphan) -> Breach:
             timeout_us = (orphan.session_timeout_ms or 0) * 1_000
             return Breach(
                 id_,
@@ -413,7 +413,7 @@ R_01 = TimerRule(
     action="Act on the member named as missing; if none is missing, or the phase is overdue, look at the coordinator.",
     false_alarms="When not every member's rebalance timeout was seen, twice the largest known is taken and it stays a heuristic warning. "
     "A rebalance timeout beyond ten minutes counts as ten, and gives a warning only.",
-    folds_under=("C-04", "C-05", "C-13", "G-12"),
+    suppressed_by=("C-04", "C-05", "C-13", "G-12"),
     due=_join_overdue,
 )
 
@@ -461,7 +461,7 @@ R_04 = TimerRule(
     expected="The coordinator answers every waiting SyncGroup once the assignment is written.",
     action="Look at the in-sync replicas of the group's __consumer_offsets partition and at the coordinator's threads.",
     false_alarms="A broker whose offsets.commit.timeout.ms is longer than the monitor was told. A closed connection is owed no answer.",
-    folds_under=("C-04", "C-05", "C-13"),
+    suppressed_by=("C-04", "C-05", "C-13"),
     due=_sync_not_completed,
 )
 
@@ -526,7 +526,7 @@ R_11 = FrameRule(
     expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",
     action="Restart that client: look for a blocked poll loop, or a client library that ignores error 22.",
     false_alarms="None known.",
-    folds_under=("S-02",),
+    suppressed_by=("S-02",),
     checks={Refused: _left_behind},
     over=lambda group, member_id: not still_refused(group, member_id),
 )
@@ -544,7 +544,7 @@ R_13 = FrameRule(
     expected="The new coordinator loads the group within seconds and answers its members.",
     action="Look for load errors in the log of the broker that leads the group's __consumer_offsets partition.",
     false_alarms="Clients that reach the new coordinator on a path that is not captured. Not said when all members are gone.",
-    folds_under=("C-04", "C-05", "C-06", "C-12", "C-13"),
+    suppressed_by=("C-04", "C-05", "C-06", "C-12", "C-13"),
     checks={NotRecovered: _not_recovered},
     over=lambda group, _: group.settled,
 )

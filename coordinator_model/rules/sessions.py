@@ -341,7 +341,7 @@ T_01 = FrameRule(
     action="Look for pauses of that process (garbage collection, CPU limits, suspended host); raise session.timeout.ms.",
     false_alarms="A capture that stood still: then every member shows it. One pause that the session outlasts is none: a moved virtual "
     "machine or a slow start.",
-    folds_under=("T-06", "T-07"),
+    suppressed_by=("T-06", "T-07"),
     checks={ThinMargin: _thin_margin},
     quiet_times=15,
     over=lambda group, member_id: member_id not in group.members or group.members[member_id].gone is not None,
@@ -375,7 +375,7 @@ T_03 = FrameRule(
     expected="A member that heartbeats within its session timeout stays.",
     action="Look for the reason of the eviction in the coordinator's log; report it with the frames.",
     false_alarms="An operator who removes members through a path that is not captured.",
-    folds_under=("M-03",),
+    suppressed_by=("M-03",),
     checks={Evicted: _early_eviction},
     over=_gone_or_replaced,
 )
@@ -394,7 +394,7 @@ T_04 = FrameRule(
     false_alarms="A client that moved to a path that is not captured. "
     "It rests while the members have no coordinator (C-14), and where the client goes on under another id. "
     "A static member lawfully goes silent when it restarts.",
-    folds_under=("R-05",),
+    suppressed_by=("R-05",),
     checks={FellSilent: _silent_death},
     over=_heard_or_replaced,
 )
@@ -427,7 +427,7 @@ T_06 = FrameRule(
     expected="Milliseconds: neither has to wait for anybody.",
     action="Look at the load of that broker and at the in-sync replicas of the group's __consumer_offsets partition.",
     false_alarms="A slow path between capture and broker.",
-    folds_under=("C-01", "C-04", "C-05", "C-06", "C-13"),
+    suppressed_by=("C-01", "C-04", "C-05", "C-06", "C-13"),
     checks={Slow: _slow_coordinator},
 )
 

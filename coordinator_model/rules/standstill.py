@@ -13,7 +13,7 @@ from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import Actor, Exchange, JoinAsk, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, JoinAsk, Member
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, seconds, who, whom
 from coordinator_model.rules.rebalances import awaited_members, processed_since
 
@@ -38,7 +38,7 @@ class Awaited(NamedTuple):
 
     words: str
     blame: Blame
-    actor: Actor | None = None
+    actor: ClientInfo | None = None
     member_id: str | None = None
     instance_id: str | None = None
     certainty: Certainty | None = None  #: where it differs from the rule's own
@@ -186,7 +186,7 @@ R_18 = TimerRule(
     "session.timeout.ms. One that heartbeats and does not rejoin needs a thread dump of its poll loop.",
     false_alarms="Cooperative consumers that keep partitions while they wait, and groups of other types than consumers, are not judged; "
     "nor is a group whose member list is not known. Only heuristic if one that is waited for was never seen.",
-    folds_under=("C-04", "C-05", "C-13", "G-12"),
+    suppressed_by=("C-04", "C-05", "C-13", "G-12"),
     due=_stands_still,
 )
 

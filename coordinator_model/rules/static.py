@@ -21,7 +21,7 @@ from coordinator_model.groups.events import (
     WentOnFenced,
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import NOBODY, Actor, Exchange, Instance, JoinAsk, Member
+from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinAsk, Member, StaticMember
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.rules.rebalances import processed_since
 from coordinator_model.wire import API_NAMES
@@ -65,7 +65,7 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
     return _duplicate(group, exchange, instance, holder.actor, observed)
 
 
-def _duplicate(group: ClassicGroup, exchange: Exchange, instance: Instance, before: Actor, observed: str) -> Breach:
+def _duplicate(group: ClassicGroup, exchange: Exchange, instance: StaticMember, before: ClientInfo, observed: str) -> Breach:
     """Two processes, of which one held the instance ``before`` the other asked for it."""
     named = {(one.client_id, host_of(one.address)) for one in (before, exchange.actor)}
     others = {(client_id, host_of(address)) for _, _, client_id, address in instance.fenced} - named
@@ -82,7 +82,7 @@ def _duplicate(group: ClassicGroup, exchange: Exchange, instance: Instance, befo
     )
 
 
-def _process(actor: Actor) -> str:
+def _process(actor: ClientInfo) -> str:
     return f"{actor.client_id or 'no client id'} at {actor.address or 'an unknown address'}"
 
 
@@ -113,7 +113,7 @@ def _no_longer_fenced(group: ClassicGroup, member_id: str) -> bool:
     return member is None or member.fenced_us is None
 
 
-def successor_of(group: ClassicGroup, exchange: Exchange) -> Instance | None:
+def successor_of(group: ClassicGroup, exchange: Exchange) -> StaticMember | None:
     """The instance that the request names, if its member once held it and had provably been replaced before it asked."""
     instance = group.identity.taken_over(group, exchange)
     member = group.members.get(exchange.member_id)
@@ -331,7 +331,7 @@ S_02 = FrameRule(
     expected="A fenced client stops.",
     action="Stop the fenced process, and find out why it still runs; if both are meant to run, give each a group.instance.id of its own.",
     false_alarms="Requests under way when the answer was sent, and a last commit on closing: hence the time.",
-    folds_under=("S-01",),
+    suppressed_by=("S-01",),
     checks={WentOnFenced: _goes_on},
     over=_no_longer_fenced,
 )
@@ -348,7 +348,7 @@ S_03 = FrameRule(
     expected="FENCED_INSTANCE_ID.",
     action="Stop the named client. Brokers before 2.6.1 forget a replacement when the coordinator moves: upgrade them.",
     false_alarms="A replacement that is not written yet may be undone: the successor's first SyncGroup success is waited for.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Accepted: _fenced_accepted},
 )
 
@@ -440,7 +440,7 @@ S_09 = FrameRule(
     expected="Only who was replaced is fenced.",
     action="Upgrade the broker: before 2.6.1 it forgets a replacement when the coordinator moves (KAFKA-10284). Restart the client.",
     false_alarms="A replacement that could not be written is undone: not judged while one was asked for.",
-    folds_under=("C-05",),
+    suppressed_by=("C-05",),
     checks={Contradicted: _owner_fenced},
 )
 

@@ -92,19 +92,19 @@ def check(
 # --- what is in force -------------------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class SettingLine(NamedTuple):
     """A key and what it holds."""
 
     path: keys.Path
     value: str
 
 
-def lines(configuration: MonitorConfig) -> Iterator[Line]:
+def lines(configuration: MonitorConfig) -> Iterator[SettingLine]:
     """Every key that is in force, in the order of the reference file."""
     yield from _lines((), configuration)
 
 
-def _lines(path: keys.Path, value: Any) -> Iterator[Line]:
+def _lines(path: keys.Path, value: Any) -> Iterator[SettingLine]:
     if isinstance(value, BaseModel) or keys.section(type(value)) is not None:
         for name in keys.keys(type(value)):
             yield from _lines((*path, name), getattr(value, name))
@@ -113,7 +113,7 @@ def _lines(path: keys.Path, value: Any) -> Iterator[Line]:
             yield from _lines((*path, str(name)), each)
     elif value is not None:
         secret = isinstance(value, SecretStr) or keys.may_be_secret(MonitorConfig, path)
-        yield Line(path, MASK if secret else _written(value))
+        yield SettingLine(path, MASK if secret else _written(value))
 
 
 def _written(value: Any) -> str:

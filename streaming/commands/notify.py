@@ -21,17 +21,17 @@ from streaming.commands.run import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.kafka.topics import SetupError, prepare_notifier
 from streaming.notify.delivery_log import KafkaLedger, NoLedger
-from streaming.notify.http import NotReached, Outcome, Refused, Taken
-from streaming.notify.notification import Event, Notice, made_here
+from streaming.notify.http import Accepted, Outcome, Rejected, Unreachable
+from streaming.notify.notification import Event, Notification, made_here
 from streaming.notify.notifier import Notifier, receivers, windows_now
-from streaming.notify.watchdog import Pulse
+from streaming.notify.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from streaming.notify.delivery import Channel, Delivery, Plan
-    from streaming.notify.dispatcher import Courier
+    from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
+    from streaming.notify.dispatcher import Dispatcher
     from streaming.notify.outbox import Outbox
 
 EXIT_OK: Final = 0
@@ -170,7 +170,7 @@ def _run(notifier: Notifier, config: MonitorConfig, screen: _Screen, stop: threa
     return EXIT_OK
 
 
-def _summary(couriers: Sequence[Courier]) -> str:
+def _summary(couriers: Sequence[Dispatcher]) -> str:
     told = [
         f"{courier.name} {courier.told}" + (f" (refused {courier.refused})" if courier.refused else "")
         for courier in couriers
@@ -186,18 +186,18 @@ class _DryChannel:
         self.name = channel.name
         self._channel = channel
 
-    def plan(self, outbox: Outbox, now_s: float) -> Plan:
+    def plan(self, outbox: Outbox, now_s: float) -> DeliveryPlan:
         return self._channel.plan(outbox, now_s)
 
     def send(self, delivery: Delivery) -> Outcome:
         if delivery.problem:
-            return Refused(delivery.problem)
+            return Rejected(delivery.problem)
         try:
             body = json.loads(delivery.body)
         except ValueError:
             body = delivery.body.decode()
         print(json.dumps({"receiver": self.name, "body": body}), flush=True)
-        return Taken()
+        return Accepted()
 
     def split(self, _delivery: Delivery) -> list[Delivery]:
         return []
@@ -205,7 +205,7 @@ class _DryChannel:
     def missed(self) -> None:
         self._channel.missed()
 
-    def only(self, notice: Notice, now_s: float) -> Delivery:
+    def only(self, notice: Notification, now_s: float) -> Delivery:
         return self._channel.only(notice, now_s)
 
 
@@ -228,23 +228,23 @@ def _test(file: Path, wanted: list[str], severity: Severity, group: str) -> int:
         summary=f"This is a test by rebalance-monitor, as a finding of severity {severity} about group {group} would be told.",
         observed="That somebody called 'rebalance-monitor notify test'.",
     )
-    notice = Notice(Event.OPEN, finding)
+    notice = Notification(Event.OPEN, finding)
     taken = [_try(channel, notice, now_s) for name, channel in everybody.items() if not wanted or name in wanted]
     return EXIT_OK if all(taken) else EXIT_NOT_TOLD
 
 
-def _try(channel: Channel, notice: Notice, now_s: float) -> bool:
+def _try(channel: Channel, notice: Notification, now_s: float) -> bool:
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     match channel.send(channel.only(notice, now_s)):
-        case Taken():
+        case Accepted():
             console.print(Text("taken     ", "green"), Text(channel.name), sep="")
             return True
-        case Refused(reason, _):
+        case Rejected(reason, _):
             console.print(Text("refused   ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
-        case NotReached(reason, _):
+        case Unreachable(reason, _):
             console.print(Text("not taken ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
     return False
 
 
-def _no_pulse(config: MonitorConfig) -> Pulse:
-    return Pulse(cluster=config.cluster, topic=config.topics.mirror, stalled_s=config.notify.stalled_s, started_s=time.time())
+def _no_pulse(config: MonitorConfig) -> Watchdog:
+    return Watchdog(cluster=config.cluster, topic=config.topics.mirror, stalled_s=config.notify.stalled_s, started_s=time.time())

@@ -26,8 +26,8 @@ from streaming.gc_tuning import collected_seldom
 from streaming.mirror.pcap.files import CaptureError, Source, is_capture, opened, packets
 from streaming.mirror.pcap.reader import CaptureReader, CaptureStats, in_order
 from streaming.mirror.record_file import Unreadable, is_record_file, records
-from streaming.replay.engine import Offline
-from streaming.replay.report import Report, Story, print_finding, print_line
+from streaming.replay.engine import ReplayEngine
+from streaming.replay.report import GroupHistory, ReplayReport, print_finding, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -148,7 +148,7 @@ class _Session:
         self._shown = shown
         self._settings = settings
         self._complain = complain
-        self._offline: Offline | None = None
+        self._offline: ReplayEngine | None = None
         self._reader: CaptureReader | None = None
         self._names: Sequence[str] = ()
         self._ports: Sequence[int] = ()
@@ -197,8 +197,8 @@ class _Session:
             reader.next_offset = offline.next_offset  # the record in hand may not have been taken in
             raise
 
-    def _model(self, topic: str) -> Offline:
-        return Offline(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
+    def _model(self, topic: str) -> ReplayEngine:
+        return ReplayEngine(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
 
     def _read_records(self, sources: Sequence[Source]) -> None:
         from streaming.mirror.producer import DEFAULT_TOPIC  # noqa: PLC0415 - it brings the Kafka client with it
@@ -244,8 +244,8 @@ class _Text:
     def __init__(self, groups: Sequence[str], *, live: bool) -> None:
         self._console = Console(highlight=False)
         self._live = live
-        self._report = Report()
-        self._story = Story(self._line if live else self._report.line, groups)
+        self._report = ReplayReport()
+        self._story = GroupHistory(self._line if live else self._report.line, groups)
         self._severities: dict[str, Severity] = {}
         self.group = self._story.group
 
@@ -290,7 +290,7 @@ class _Json:
         return self._worst
 
 
-def _told_of_all(offline: Offline) -> Iterator[str]:
+def _told_of_all(offline: ReplayEngine) -> Iterator[str]:
     counters = offline.counters
     seconds = (offline.last_us - offline.first_us) / 1_000_000
     since = f", from {iso_utc(offline.first_us)[:19].replace('T', ' ')} UTC on" if offline.first_us else ""

@@ -96,7 +96,7 @@ def _in_full(rule: Rule) -> Table:
     table.add_row(
         "over when", "it is due no longer" if isinstance(rule, TimerRule) else "it has not recurred for a while, or sooner"
     )
-    for label, ids in (("an effect of", rule.folds_under), ("covers", covered_by(rule))):
+    for label, ids in (("an effect of", rule.suppressed_by), ("covers", covered_by(rule))):
         if ids:
             table.add_row(label, "\n".join(f"{id_} {CATALOGUE[id_].name}" if id_ in CATALOGUE else id_ for id_ in ids))
     return table

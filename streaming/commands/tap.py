@@ -17,7 +17,7 @@ from streaming.kafka.topics import SetupError
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
 from streaming.mirror.losses import LossFile
 from streaming.mirror.producer import DEFAULT_TOPIC
-from streaming.mirror.reconnecting_sink import PatientSink
+from streaming.mirror.reconnecting_sink import ReconnectingSink
 from streaming.mirror.tap import Listener, Tap, TapError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def tap(
         refuse_secrets(given)
     except (TapError, MirrorError) as error:
         _fail(error)
-    sink = PatientSink(
+    sink = ReconnectingSink(
         lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
         topic=topic,
         cluster=cluster,

@@ -48,7 +48,7 @@ class VerifyError(RuntimeError):
 
 
 @dataclass(slots=True)
-class Outcome:
+class Verification:
     """What came of a comparison, by group."""
 
     equal: list[str] = field(default_factory=list)
@@ -196,7 +196,7 @@ class GroupsReader:
 
 def _compare_until_equal(
     watched: Mapping[str, Any], reader: GroupsReader, cluster: str | None, only: list[str], wait_s: float
-) -> Outcome:
+) -> Verification:
     deadline = time.monotonic() + wait_s
     while True:
         known = _of_one_cluster(reader.read(), cluster)
@@ -228,13 +228,13 @@ def _to_compare(known: Known) -> set[str]:
     return {name for name, record in known.items() if record["state"] not in _GONE and not unknown_because(record)}
 
 
-def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Outcome:
+def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Verification:
     """Hold both sides against each other, group by group.
 
     :param only: the groups that are asked for; all when empty.
     """
     wanted = set(only)
-    outcome = Outcome()
+    outcome = Verification()
     described, alive = answers.described, _to_compare(known)
     for name in sorted((described.keys() | alive) & wanted if wanted else described.keys() | alive):
         because = unknown_because(known.get(name))
@@ -251,7 +251,7 @@ def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Outcome
     return outcome
 
 
-def _nothing_compared(outcome: Outcome, only: list[str], watched: Mapping[str, Any]) -> str:
+def _nothing_compared(outcome: Verification, only: list[str], watched: Mapping[str, Any]) -> str:
     if outcome.hidden:
         return (
             f"user {user_of(watched)} is not allowed to see any of the {len(outcome.hidden)} groups on "
@@ -263,7 +263,7 @@ def _nothing_compared(outcome: Outcome, only: list[str], watched: Mapping[str, A
     return f"the monitor does not know any of the {len(outcome.unknown)} groups yet; of {name}: {because}"
 
 
-def _show(outcome: Outcome, console: Console) -> None:
+def _show(outcome: Verification, console: Console) -> None:
     for name, found in outcome.different.items():
         console.print(Text.assemble((name, "bold red"), " differs"))
         for difference in found:

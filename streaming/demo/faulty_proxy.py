@@ -38,7 +38,7 @@ _START_TIMEOUT_S: Final = 10.0
 _PIECE: Final = 64 * 1024
 
 
-class Exchange(NamedTuple):
+class ProxiedExchange(NamedTuple):
     """A request and the broker's answer to it."""
 
     api_key: int
@@ -70,7 +70,7 @@ class Tamper:
 
     name: str
     api_keys: frozenset[int]
-    lie: Callable[[Exchange], Forge | Swallow | None]
+    lie: Callable[[ProxiedExchange], Forge | Swallow | None]
 
 
 class Lie(NamedTuple):
@@ -78,7 +78,7 @@ class Lie(NamedTuple):
 
     at_us: int
     tamper: str
-    exchange: Exchange
+    exchange: ProxiedExchange
     told: Forge | Swallow
 
 
@@ -197,7 +197,7 @@ class HostileProxy:
 def success_for(group: str, error: int) -> Tamper:
     """Turns one error code into success, in answers to the group's heartbeats and commits: a coordinator that does not fence."""
 
-    def lie(exchange: Exchange) -> Forge | None:
+    def lie(exchange: ProxiedExchange) -> Forge | None:
         if exchange.request.group_id != group:
             return None
         response = exchange.response
@@ -222,7 +222,7 @@ def success_for(group: str, error: int) -> Tamper:
     return Tamper(f"error {error} of group {group} becomes success", keys, lie)
 
 
-def _exchange(request: bytes, response: bytes) -> Exchange | None:
+def _exchange(request: bytes, response: bytes) -> ProxiedExchange | None:
     """Both frames decoded; None when one cannot be, so that it is passed on as it is."""
     try:
         header = decode_request_header(request)
@@ -233,7 +233,7 @@ def _exchange(request: bytes, response: bytes) -> Exchange | None:
         answered: Message = decode(response, request=False, api_key=key, api_version=version).body
     except DecodeError:
         return None
-    return Exchange(key, version, header.correlation_id, header.client_id, asked, answered)
+    return ProxiedExchange(key, version, header.correlation_id, header.client_id, asked, answered)
 
 
 async def _size(stream: asyncio.StreamReader) -> int:

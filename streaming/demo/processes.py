@@ -28,7 +28,7 @@ class ChildError(RuntimeError):
     """A child process ended or kept silent when it should not have; the message says which and its last words."""
 
 
-class Report(NamedTuple):
+class Progress(NamedTuple):
     """One line that a child wrote about itself."""
 
     name: str
@@ -45,12 +45,12 @@ class Child:
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, process_group: int, log: Path, on_report: Callable[[Report], None]
+        self, name: str, command: Sequence[str], *, process_group: int, log: Path, on_report: Callable[[Progress], None]
     ) -> None:
         self.name = name
         self.log = log
         self._changed = threading.Condition()
-        self._reports: list[Report] = []
+        self._reports: list[Progress] = []
         self._on_report = on_report
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
@@ -75,12 +75,12 @@ class Child:
         """Exit status, None while it runs."""
         return self._process.poll()
 
-    def reports(self, event: str) -> list[Report]:
+    def reports(self, event: str) -> list[Progress]:
         """What it has told of this event so far."""
         with self._changed:
             return [report for report in self._reports if report.event == event]
 
-    def wait_for(self, event: str, *, timeout_s: float, count: int = 1) -> Report:
+    def wait_for(self, event: str, *, timeout_s: float, count: int = 1) -> Progress:
         """The ``count``-th report of an event.
 
         :raises ChildError: when it does not come.
@@ -133,14 +133,14 @@ class Child:
         with self._changed:
             self._changed.notify_all()
 
-    def _parse(self, line: str) -> Report:
+    def _parse(self, line: str) -> Progress:
         try:
             details = json.loads(line)
-            return Report(self.name, self.pid, details.pop("at_us"), details.pop("event"), details)
+            return Progress(self.name, self.pid, details.pop("at_us"), details.pop("event"), details)
         except (ValueError, KeyError, AttributeError):  # a program that talks to people
             with self.log.open("a") as log:
                 log.write(line)
-            return Report(self.name, self.pid, time.time_ns() // 1000, "said", {"text": line.rstrip()})
+            return Progress(self.name, self.pid, time.time_ns() // 1000, "said", {"text": line.rstrip()})
 
 
 def check(children: Sequence[Child]) -> None:
@@ -153,7 +153,7 @@ def check(children: Sequence[Child]) -> None:
             raise ChildError(f"{child.name} (pid {child.pid}) ended with status {child.status}{child.last_words()}")
 
 
-class Supervisor:
+class ProcessSupervisor:
     """Restarts a child whenever it ends, as a container platform does, until it is told to stop."""
 
     def __init__(self, start: Callable[[], Child], *, pause_s: float) -> None:
@@ -198,12 +198,12 @@ class Processes:
     :param leftovers: folders to remove if this process is killed and cannot do so itself.
     """
 
-    def __init__(self, folder: Path, on_report: Callable[[Report], None], *, leftovers: Sequence[Path] = ()) -> None:
+    def __init__(self, folder: Path, on_report: Callable[[Progress], None], *, leftovers: Sequence[Path] = ()) -> None:
         self._folder = folder
         self._on_report = on_report
         self._leftovers = leftovers
         self._children: list[Child] = []
-        self._supervisors: list[Supervisor] = []
+        self._supervisors: list[ProcessSupervisor] = []
         self._leader: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
@@ -228,9 +228,9 @@ class Processes:
         self._children.append(child)
         return child
 
-    def supervise(self, name: str, command: Sequence[str], *, pause_s: float) -> Supervisor:
+    def supervise(self, name: str, command: Sequence[str], *, pause_s: float) -> ProcessSupervisor:
         """Start a child that is started again ``pause_s`` after each end."""
-        supervisor = Supervisor(lambda: self.start(name, command), pause_s=pause_s)
+        supervisor = ProcessSupervisor(lambda: self.start(name, command), pause_s=pause_s)
         self._supervisors.append(supervisor)
         return supervisor
 

@@ -19,10 +19,10 @@ from coordinator_model.finding import Blame
 from streaming.demo.consumer import Consumer, Kind
 from streaming.demo.faulty_proxy import Lie
 from streaming.demo.misbehaviour import Manner, Misbehaviour
-from streaming.demo.processes import Child, Processes, Supervisor
+from streaming.demo.processes import Child, Processes, ProcessSupervisor
 from streaming.demo.raw_client import ILLEGAL_GENERATION
-from streaming.demo.screen_state import Board, now_us
-from streaming.demo.verdicts import Expected, Truth
+from streaming.demo.screen_state import ScreenState, now_us
+from streaming.demo.verdicts import ExpectedFinding, Truth
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 4
@@ -56,7 +56,7 @@ class Stage:
     """
 
     def __init__(
-        self, processes: Processes, board: Board, bootstrap: str, lies: Callable[[], Sequence[Lie]], *, vital: Sequence[Child]
+        self, processes: Processes, board: ScreenState, bootstrap: str, lies: Callable[[], Sequence[Lie]], *, vital: Sequence[Child]
     ) -> None:
         self.over = threading.Event()
         self.say = board.note
@@ -70,7 +70,7 @@ class Stage:
         """Start an ordinary consumer."""
         return self._processes.start(client_id, self._consumer(kind, group, client_id, None).command())
 
-    def pod(self, kind: Kind, group: str, client_id: str, instance_id: str) -> Supervisor:
+    def pod(self, kind: Kind, group: str, client_id: str, instance_id: str) -> ProcessSupervisor:
         """Start an ordinary consumer that is static and restarted whenever it ends."""
         command = self._consumer(kind, group, client_id, instance_id).command()
         return self._processes.supervise(client_id, command, pause_s=_RESTART_PAUSE_S)
@@ -208,64 +208,66 @@ def _until_dropped(scene: Scene, culprit: Child) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Scenario:
     """One row of the table."""
 
     name: str  #: short, for tables
     means: str  #: what is done
     fact: str  #: the instant from which seconds are counted
     rule_waits: str  #: how long the rule itself waits from then on, with the demo's timeouts
-    expected: Expected
+    expected: ExpectedFinding
     act: Callable[[Scene], None]
 
 
-TROUBLES: Final[tuple[Trouble, ...]] = (
-    Trouble(
+TROUBLES: Final[tuple[Scenario, ...]] = (
+    Scenario(
         name="stopped process",
         means="a consumer process gets SIGSTOP, its session runs out, then SIGCONT",
         fact="SIGSTOP",
         rule_waits="session timeout 6 s + 2.6 s",
-        expected=Expected(rule="T-04", group="payments", blame=Blame.CLIENT, culprits=("payments-worker-2",)),
+        expected=ExpectedFinding(rule="T-04", group="payments", blame=Blame.CLIENT, culprits=("payments-worker-2",)),
         act=_stopped_process,
     ),
-    Trouble(
+    Scenario(
         name="zombie",
         means="a member goes on heartbeating and committing with its old generation although refused",
         fact="the first refusal",
         rule_waits="refusals over 10 s",
-        expected=Expected(rule="G-01", group="shipping", blame=Blame.CLIENT, culprits=("shipping-worker-1",)),
+        expected=ExpectedFinding(rule="G-01", group="shipping", blame=Blame.CLIENT, culprits=("shipping-worker-1",)),
         act=_zombie,
     ),
-    Trouble(
+    Scenario(
         name="same instance id",
         means="two supervised consumer processes share one group.instance.id",
         fact="the start of the second",
         rule_waits="a fenced one to come back",
-        expected=Expected(rule="S-01", group="inventory", blame=Blame.CONFIG, culprits=("inventory-pod-1", "inventory-pod-2")),
+        expected=ExpectedFinding(
+            rule="S-01", group="inventory", blame=Blame.CONFIG, culprits=("inventory-pod-1", "inventory-pod-2")
+        ),
         act=_same_instance,
     ),
-    Trouble(
+    Scenario(
         name="never rejoins",
         means="a member heartbeats but sends no JoinGroup when told to rejoin",
         fact="told to rejoin",
         rule_waits="half the rebalance timeout, 6 s",
-        expected=Expected(rule="R-08", group="billing", blame=Blame.CLIENT, culprits=("billing-worker-1",)),
+        expected=ExpectedFinding(rule="R-08", group="billing", blame=Blame.CLIENT, culprits=("billing-worker-1",)),
         act=_never_rejoins,
     ),
-    Trouble(
+    Scenario(
         name="leader never syncs",
         means="the leader gets the member list and sends no SyncGroup",
         fact="made the leader",
         rule_waits="half the rebalance timeout, 6 s",
-        expected=Expected(rule="R-02", group="search", blame=Blame.CLIENT, culprits=("search-worker-1",)),
+        expected=ExpectedFinding(rule="R-02", group="search", blame=Blame.CLIENT, culprits=("search-worker-1",)),
         act=_never_syncs,
     ),
-    Trouble(
+    Scenario(
         name="lying proxy",
         means=f"a proxy before the broker turns ILLEGAL_GENERATION ({ILLEGAL_GENERATION}) into success",
         fact="the first lie",
         rule_waits="half a second, for late frames",
-        expected=Expected(rule="G-02", group="refunds", blame=Blame.BROKER, culprits=("refunds-worker-1",)),
+        expected=ExpectedFinding(rule="G-02", group="refunds", blame=Blame.BROKER, culprits=("refunds-worker-1",)),
         act=_lying_proxy,
     ),
 )

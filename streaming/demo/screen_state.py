@@ -25,7 +25,7 @@ class Note(NamedTuple):
     text: str
 
 
-class Board:
+class ScreenState:
     """The newest of everything, under one lock.
 
     :param on_note: called with each note as it is made.
@@ -97,7 +97,7 @@ class Board:
 class Watcher:
     """Follows the findings and the groups topic into a board; a context manager, with a thread of its own."""
 
-    def __init__(self, board: Board, bootstrap: str, *, findings: str, groups: str) -> None:
+    def __init__(self, board: ScreenState, bootstrap: str, *, findings: str, groups: str) -> None:
         self._board = board
         self._findings = findings
         self._topics = (findings, groups)

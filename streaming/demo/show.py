@@ -29,10 +29,10 @@ from streaming.config.settings import SHORT_LIVED_JVM, Topics
 from streaming.demo import view
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.faulty_proxy import HostileProxy, success_for
-from streaming.demo.processes import Child, ChildError, Processes, Report, check
+from streaming.demo.processes import Child, ChildError, Processes, Progress, check
 from streaming.demo.raw_client import ILLEGAL_GENERATION, Connection, RawClientError
-from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage, Trouble
-from streaming.demo.screen_state import Board, Watcher, now_us, settled
+from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scenario, Scene, Stage
+from streaming.demo.screen_state import ScreenState, Watcher, now_us, settled
 from streaming.demo.verdicts import Truth, exit_status
 from streaming.kafka.topics import SILENT_LOGGER
 
@@ -55,7 +55,7 @@ class Spectacle(NamedTuple):
     folder: Path  #: for data, logs and checkpoint
     keep: bool
     plain: bool
-    troubles: Sequence[Trouble] = TROUBLES
+    troubles: Sequence[Scenario] = TROUBLES
 
 
 def run(spectacle: Spectacle, console: Console) -> int:
@@ -67,7 +67,7 @@ def run(spectacle: Spectacle, console: Console) -> int:
     plain = spectacle.plain or not console.is_terminal
     log = view.Log(console)
     with ExitStack() as stack:
-        board = Board(on_note=log.note, on_sighting=log.sighting) if plain else Board()
+        board = ScreenState(on_note=log.note, on_sighting=log.sighting) if plain else ScreenState()
         try:
             with _progress(console, plain=plain) as tell:
                 stage = _set_up(spectacle, board, stack, tell)
@@ -90,7 +90,7 @@ def run(spectacle: Spectacle, console: Console) -> int:
 # --- setting up ----------------------------------------------------------------------------------------------
 
 
-def _set_up(spectacle: Spectacle, board: Board, stack: ExitStack, tell: Tell) -> Stage:
+def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Tell) -> Stage:
     """Start everything, wait until the monitor knows the standing groups; ``stack`` ends it all."""
     folder, topics = spectacle.folder, Topics()
     tap_address = f"{HOST}:{free_port()}"
@@ -138,7 +138,7 @@ def _set_up(spectacle: Spectacle, board: Board, stack: ExitStack, tell: Tell) ->
     return stage
 
 
-def _take_report(board: Board, report: Report) -> None:
+def _take_report(board: ScreenState, report: Progress) -> None:
     """Ordinary life is not worth a note."""
     if report.event == "started":
         board.process_started(report.name, report.pid)
@@ -221,7 +221,7 @@ def _progress(console: Console, *, plain: bool) -> Iterator[Tell]:
 class _Play:
     """The troubles, each begun at its time in a thread of its own."""
 
-    def __init__(self, stage: Stage, board: Board, spectacle: Spectacle) -> None:
+    def __init__(self, stage: Stage, board: ScreenState, spectacle: Spectacle) -> None:
         self.stage = stage
         self.board = board
         self.troubles = spectacle.troubles
@@ -241,7 +241,7 @@ class _Play:
                 thread.start()
                 self._threads.append(thread)
 
-    def lines(self) -> list[view.Line]:
+    def lines(self) -> list[view.ScreenLine]:
         sightings = self.board.sightings()
         return [
             view.standing(
@@ -261,7 +261,7 @@ class _Play:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _act(self, trouble: Trouble) -> None:
+    def _act(self, trouble: Scenario) -> None:
         truth = self.truths[trouble.name]
         self.board.note(f"{trouble.expected.group}: {trouble.means}")
         try:
@@ -275,7 +275,7 @@ class _Play:
 def _perform(play: _Play, console: Console, *, plain: bool) -> None:
     began_us = now_us()
     restart = _RollingRestart(play.stage, play.board)
-    screen = view.Screen(console, play.board, play.lines, began_us=began_us, duration_s=play.duration_s)
+    screen = view.DemoScreen(console, play.board, play.lines, began_us=began_us, duration_s=play.duration_s)
     with contextlib.nullcontext() if plain else screen:
         try:
             while (passed_s := (now_us() - began_us) / 1e6) < play.duration_s:
@@ -291,7 +291,7 @@ def _perform(play: _Play, console: Console, *, plain: bool) -> None:
 class _RollingRestart:
     """What a deployment does to a healthy group: one worker leaves and comes back. Lawful, so nothing may be found."""
 
-    def __init__(self, stage: Stage, board: Board) -> None:
+    def __init__(self, stage: Stage, board: ScreenState) -> None:
         self._stage = stage
         self._board = board
         self._done = False

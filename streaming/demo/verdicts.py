@@ -20,7 +20,7 @@ _CLOCK_TOLERANCE_US: Final = 50_000  # the fact is noted by one process, the fra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedFinding:
     """What the catalogue says must be found."""
 
     rule: str
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
     problem: str | None  #: why it is not met
 
 
-def judge(expected: Expected, truth: Truth, sightings: Sequence[Sighting]) -> Verdict:
+def judge(expected: ExpectedFinding, truth: Truth, sightings: Sequence[Sighting]) -> Verdict:
     """Hold all published findings, oldest first, against one expectation."""
     if truth.failure is not None:
         return Verdict(False, None, None, truth.failure)
@@ -74,7 +74,7 @@ def judge(expected: Expected, truth: Truth, sightings: Sequence[Sighting]) -> Ve
     return Verdict(False, nearest[0], None, nearest[1])
 
 
-def _mismatch(finding: FindingJson, expected: Expected, truth: Truth, fact_us: int) -> str | None:
+def _mismatch(finding: FindingJson, expected: ExpectedFinding, truth: Truth, fact_us: int) -> str | None:
     """Why a finding of the right rule and group is not the expected one."""
     if micros(finding["opened_at"]) < fact_us - _CLOCK_TOLERANCE_US:
         return "opened before anything was wrong"

@@ -15,8 +15,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES, Trouble
-from streaming.demo.screen_state import Board, Note, now_us
+from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES, Scenario
+from streaming.demo.screen_state import Note, ScreenState, now_us
 from streaming.demo.verdicts import FindingJson, Sighting, Truth, Verdict, about_group, judge, micros
 
 SEVERITY_STYLES: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
@@ -28,20 +28,20 @@ _HEADINGS: Final = 6  #: lines of the live view that are neither above the findi
 _WIDE: Final = 130  #: columns from which the summary has room for everything
 
 
-class Line(NamedTuple):
+class ScreenLine(NamedTuple):
     """How a trouble stands."""
 
-    trouble: Trouble
+    trouble: Scenario
     truth: Truth
     verdict: Verdict
     began: bool
     ended: bool
 
 
-class Outcome(NamedTuple):
+class ScenarioOutcome(NamedTuple):
     """Everything that the summary says."""
 
-    lines: Sequence[Line]
+    lines: Sequence[ScreenLine]
     about_healthy: Sequence[FindingJson]
     healthy: Mapping[str, Any] | None  #: newest snapshot of the healthy group
     findings: Sequence[Sighting]  #: the newest state of each
@@ -52,10 +52,10 @@ class Outcome(NamedTuple):
 # --- live ----------------------------------------------------------------------------------------------------
 
 
-class Screen:
+class DemoScreen:
     """Redraws itself from the board while it is open."""
 
-    def __init__(self, console: Console, board: Board, lines: Any, *, began_us: int, duration_s: float) -> None:
+    def __init__(self, console: Console, board: ScreenState, lines: Any, *, began_us: int, duration_s: float) -> None:
         self._board = board
         self._lines = lines
         self._began_us = began_us
@@ -70,7 +70,7 @@ class Screen:
         self._live.stop()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines: Sequence[Line] = self._lines()
+        lines: Sequence[ScreenLine] = self._lines()
         above = (self._heading(), Text(), troubles_table(lines), Text(), groups_table(self._board, now_us()), Text())
         used = sum(len(console.render_lines(part, options, pad=False)) for part in above)
         left = options.max_height - used - _HEADINGS
@@ -94,7 +94,7 @@ class Screen:
         )
 
 
-def troubles_table(lines: Sequence[Line]) -> Table:
+def troubles_table(lines: Sequence[ScreenLine]) -> Table:
     """One row per trouble: what is expected, and whether it was found."""
     table = _table(
         "Troubles", ("trouble", {}), ("group", {}), ("by", {"ratio": 1}), ("expected", {}), ("found", {}), ("after", _RIGHT)
@@ -112,7 +112,7 @@ def troubles_table(lines: Sequence[Line]) -> Table:
     return table
 
 
-def _standing(line: Line) -> Text:
+def _standing(line: ScreenLine) -> Text:
     if line.verdict.found and line.verdict.sighting is not None:
         return Text(f"✔ {line.verdict.sighting.finding['severity']}", "green")
     if line.truth.failure is not None:
@@ -124,7 +124,7 @@ def _standing(line: Line) -> Text:
     return Text("✘ not found", "red") if line.ended else Text("under way", "yellow")
 
 
-def groups_table(board: Board, at_us: int) -> Table:
+def groups_table(board: ScreenState, at_us: int) -> Table:
     """One row per group, as the monitor publishes it."""
     names = [HEALTHY_GROUP, *(trouble.expected.group for trouble in TROUBLES)]
     table = _table(
@@ -226,7 +226,7 @@ class Log:
 # --- summary -------------------------------------------------------------------------------------------------
 
 
-def summary(outcome: Outcome, width: int) -> RenderableType:
+def summary(outcome: ScenarioOutcome, width: int) -> RenderableType:
     """What was expected, what was found, who was named, and how many seconds after the fact."""
     wide = width >= _WIDE
     table = _table(
@@ -247,7 +247,7 @@ def summary(outcome: Outcome, width: int) -> RenderableType:
     return Group(table, *legend, Text(), *_closing_lines(outcome))
 
 
-def _summary_row(line: Line, pids: Mapping[str, Sequence[int]]) -> list[RenderableType]:
+def _summary_row(line: ScreenLine, pids: Mapping[str, Sequence[int]]) -> list[RenderableType]:
     trouble, verdict = line.trouble, line.verdict
     if not verdict.found or verdict.sighting is None:
         found, named = Text("✘ no", "red"), Text(verdict.problem or "", "red")
@@ -266,7 +266,7 @@ def _summary_row(line: Line, pids: Mapping[str, Sequence[int]]) -> list[Renderab
     ]
 
 
-def _legend(line: Line) -> Text:
+def _legend(line: ScreenLine) -> Text:
     return Text(f"  {line.trouble.name}: {line.trouble.fact}; {line.trouble.rule_waits}", "dim")
 
 
@@ -275,7 +275,7 @@ def _pids(pids: Sequence[int]) -> str:
     return f" (pid {', '.join(map(str, pids))})" if pids else ""
 
 
-def _closing_lines(outcome: Outcome) -> list[Text]:
+def _closing_lines(outcome: ScenarioOutcome) -> list[Text]:
     found = sum(line.verdict.found for line in outcome.lines)
     lines = [
         _verdict_line(found == len(outcome.lines), f"{found} of {len(outcome.lines)} troubles found and their culprits named"),
@@ -295,7 +295,7 @@ def _closing_lines(outcome: Outcome) -> list[Text]:
     return lines
 
 
-def _healthy_line(outcome: Outcome) -> tuple[bool, str]:
+def _healthy_line(outcome: ScenarioOutcome) -> tuple[bool, str]:
     if outcome.healthy is None:
         return False, f"the monitor never saw the healthy group {HEALTHY_GROUP}"
     generation = outcome.healthy["generation"]
@@ -309,15 +309,15 @@ def _verdict_line(good: bool, text: str) -> Text:  # noqa: FBT001 - of two kinds
     return Text.assemble(("✔ ", "green") if good else ("✘ ", "bold red"), text)
 
 
-def standing(trouble: Trouble, truth: Truth, sightings: Sequence[Sighting], *, began: bool, ended: bool) -> Line:
+def standing(trouble: Scenario, truth: Truth, sightings: Sequence[Sighting], *, began: bool, ended: bool) -> ScreenLine:
     """How a trouble stands, given what was published so far."""
-    return Line(trouble, truth, judge(trouble.expected, truth, sightings), began, ended)
+    return ScreenLine(trouble, truth, judge(trouble.expected, truth, sightings), began, ended)
 
 
-def outcome(lines: Sequence[Line], board: Board, took_s: float) -> Outcome:
+def outcome(lines: Sequence[ScreenLine], board: ScreenState, took_s: float) -> ScenarioOutcome:
     """What there is to say at the end."""
     about_healthy = about_group(HEALTHY_GROUP, board.sightings())
-    return Outcome(lines, about_healthy, board.group(HEALTHY_GROUP), board.findings(), board.pids(), took_s)
+    return ScenarioOutcome(lines, about_healthy, board.group(HEALTHY_GROUP), board.findings(), board.pids(), took_s)
 
 
 def _word(finding: FindingJson) -> str:

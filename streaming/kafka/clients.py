@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from streaming.kafka.connection import NO_TOPIC_BY_ITSELF, SILENT_LOGGER, Trouble, explained, plain, trouble_of
+from streaming.kafka.connection import NO_TOPIC_BY_ITSELF, SILENT_LOGGER, ConnectionProblem, explained, plain, trouble_of
 from streaming.mirror.destination import not_readable
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Credentials:
     def hear(self, error: KafkaError) -> None:
         """Take an error from the client's callback."""
         trouble = trouble_of(error)
-        if trouble not in (Trouble.LOGIN, Trouble.TRUST):
+        if trouble not in (ConnectionProblem.LOGIN, ConnectionProblem.TRUST):
             return
         self._refused_at = time.monotonic()
         if self._reason is None:

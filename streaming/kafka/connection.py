@@ -33,7 +33,7 @@ _CERTAIN_AFTER_S: Final = 2.0
 """A broker that is starting may refuse for a moment what it accepts later."""
 
 
-class Trouble(enum.Enum):
+class ConnectionProblem(enum.Enum):
     """What keeps a client from its Kafka, as far as the remedies differ."""
 
     SETTING = "setting"  #: the client does not take its properties
@@ -45,7 +45,7 @@ class Trouble(enum.Enum):
 class UnreachableError(Exception):
     """Kafka cannot be reached; the message is the client's reason, without its decoration."""
 
-    def __init__(self, trouble: Trouble, reason: str) -> None:
+    def __init__(self, trouble: ConnectionProblem, reason: str) -> None:
         super().__init__(reason)
         self.trouble = trouble
 
@@ -56,7 +56,7 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
     :param properties: of librdkafka.
     :raises UnreachableError: when no broker answers in time, or one has refused for two seconds.
     """
-    heard: dict[Trouble, tuple[float, str]] = {}
+    heard: dict[ConnectionProblem, tuple[float, str]] = {}
 
     def hear(error: KafkaError) -> None:
         trouble = trouble_of(error)
@@ -71,11 +71,13 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
         except KafkaException as error:
             admin.poll(0.01)
             now, wait_s = time.monotonic(), 2 * wait_s
-            refused = next((trouble for trouble in (Trouble.LOGIN, Trouble.TRUST) if trouble in heard), None)
+            refused = next((trouble for trouble in (ConnectionProblem.LOGIN, ConnectionProblem.TRUST) if trouble in heard), None)
             if refused is not None and (now - heard[refused][0] > _CERTAIN_AFTER_S or now >= deadline):
                 raise UnreachableError(refused, explained(properties, refused, heard[refused][1])) from None
             if now >= deadline:
-                raise UnreachableError(Trouble.ABSENT, heard.get(Trouble.ABSENT, (0, error.args[0].str()))[1]) from None
+                raise UnreachableError(
+                    ConnectionProblem.ABSENT, heard.get(ConnectionProblem.ABSENT, (0, error.args[0].str()))[1]
+                ) from None
 
 
 def client(properties: Mapping[str, Any]) -> AdminClient:
@@ -86,27 +88,27 @@ def client(properties: Mapping[str, Any]) -> AdminClient:
     try:
         return AdminClient({**properties, **NO_TOPIC_BY_ITSELF}, logger=SILENT_LOGGER)
     except KafkaException as error:
-        raise UnreachableError(Trouble.SETTING, plain(error.args[0].str())) from None
+        raise UnreachableError(ConnectionProblem.SETTING, plain(error.args[0].str())) from None
     except (ValueError, TypeError) as error:
-        raise UnreachableError(Trouble.SETTING, str(error)) from None
+        raise UnreachableError(ConnectionProblem.SETTING, str(error)) from None
 
 
-def trouble_of(error: KafkaError) -> Trouble | None:
+def trouble_of(error: KafkaError) -> ConnectionProblem | None:
     """What an error from a client's callback means for its connection; None for one that means nothing."""
-    return Trouble.TRUST if "SSL routines" in error.str() else _TROUBLES.get(error.code())
+    return ConnectionProblem.TRUST if "SSL routines" in error.str() else _TROUBLES.get(error.code())
 
 
-def explained(properties: Mapping[str, Any], trouble: Trouble, reason: str) -> str:
+def explained(properties: Mapping[str, Any], trouble: ConnectionProblem, reason: str) -> str:
     """The reason with what librdkafka leaves out: which certificate is not accepted, and why."""
-    found = why_not_trusted(properties) if trouble is Trouble.TRUST else None
+    found = why_not_trusted(properties) if trouble is ConnectionProblem.TRUST else None
     return reason if found is None else f"{found}: {reason}"
 
 
 _TROUBLES: Final = {
-    KafkaError._AUTHENTICATION: Trouble.LOGIN,  # noqa: SLF001 - librdkafka's local codes are named so
-    KafkaError._SSL: Trouble.TRUST,  # noqa: SLF001
-    KafkaError._TRANSPORT: Trouble.ABSENT,  # noqa: SLF001
-    KafkaError._RESOLVE: Trouble.ABSENT,  # noqa: SLF001
+    KafkaError._AUTHENTICATION: ConnectionProblem.LOGIN,  # noqa: SLF001 - librdkafka's local codes are named so
+    KafkaError._SSL: ConnectionProblem.TRUST,  # noqa: SLF001
+    KafkaError._TRANSPORT: ConnectionProblem.ABSENT,  # noqa: SLF001
+    KafkaError._RESOLVE: ConnectionProblem.ABSENT,  # noqa: SLF001
 }
 
 _WHERE: Final = re.compile(r"^(?:\w+://)?\S+?/(?:bootstrap|\d+): ")

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from streaming.config.settings import MAX_PARTITIONS
 from streaming.kafka import connection
 from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
-from streaming.kafka.connection import Trouble, UnreachableError
+from streaming.kafka.connection import ConnectionProblem, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,16 +117,16 @@ def connect(config: MonitorConfig) -> tuple[AdminClient, dict[str, int]]:
 
 
 _UNREACHABLE: Final = {
-    Trouble.SETTING: "the settings under [kafka] are not accepted: {reason}",
-    Trouble.LOGIN: (
+    ConnectionProblem.SETTING: "the settings under [kafka] are not accepted: {reason}",
+    ConnectionProblem.LOGIN: (
         "Kafka at {servers} refuses the login ({reason}); check kafka.sasl_mechanism, kafka.sasl_username and the password "
         "(REBALANCE_MONITOR_KAFKA__SASL_PASSWORD or kafka.sasl_password_file)"
     ),
-    Trouble.TRUST: (
+    ConnectionProblem.TRUST: (
         "no trusted connection to Kafka at {servers} ({reason}); check kafka.ssl_ca_file, that kafka.bootstrap_servers has the names "
         "in the broker's certificate, and, if the broker asks for one, kafka.ssl_certificate_file"
     ),
-    Trouble.ABSENT: (
+    ConnectionProblem.ABSENT: (
         "no Kafka broker answers at {servers} ({reason}); start it, or set kafka.bootstrap_servers and the security settings "
         "under [kafka] (kafka.security_protocol is {protocol})"
     ),

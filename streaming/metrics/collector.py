@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
     from streaming.metrics.settings import Metrics
-    from streaming.metrics.state import Board, Group, View
+    from streaming.metrics.state import Group, MetricsState, View
 
 STATE_NUMBERS: Final = {
     State.UNKNOWN: 0,
@@ -64,7 +64,7 @@ class Collector:
     :param now_s: the wall clock.
     """
 
-    def __init__(self, board: Board, settings: Metrics, *, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, board: MetricsState, settings: Metrics, *, now_s: Callable[[], float] = time.time) -> None:
         self._board = board
         self._settings = settings
         self._now_s = now_s

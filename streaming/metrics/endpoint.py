@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 from streaming.metrics.collector import Collector
-from streaming.metrics.feed import Feed
+from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.server import opened
-from streaming.metrics.state import Board
+from streaming.metrics.state import MetricsState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Endpoint:
     """What the driver's loop sees of the metrics."""
 
-    def __init__(self, board: Board, url: str, feed: Feed) -> None:
+    def __init__(self, board: MetricsState, url: str, feed: MetricsFeed) -> None:
         self.url = url
         self._feed = feed
         self._board = board
@@ -63,12 +63,12 @@ def serving(
     if not settings.enabled:
         yield None
         return
-    board = Board(mirror.topic)
+    board = MetricsState(mirror.topic)
     registry = CollectorRegistry()
     registry.register(Collector(board, settings))
     remedy = "set another port, or metrics.enabled = false"
     with (
         opened(settings.listen, registry, option="metrics.listen", remedy=remedy) as url,
-        Feed(config, mirror, board, tell=tell) as feed,
+        MetricsFeed(config, mirror, board, tell=tell) as feed,
     ):
         yield Endpoint(board, url, feed)

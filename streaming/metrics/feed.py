@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from streaming.config.settings import MonitorConfig
     from streaming.kafka.topics import Mirror
-    from streaming.metrics.state import Board
+    from streaming.metrics.state import MetricsState
 
 _BATCH: Final = 5_000
 _WAIT_S: Final = 0.25
@@ -35,11 +35,11 @@ _RETRY_S: Final = 5.0
 _log: Final = logging.getLogger(__name__)
 
 
-class Feed:
+class MetricsFeed:
     """A context manager: reads from its beginning to its end."""
 
     def __init__(
-        self, config: MonitorConfig, mirror: Mirror, board: Board, *, tell: Callable[[str], None] = lambda _sentence: None
+        self, config: MonitorConfig, mirror: Mirror, board: MetricsState, *, tell: Callable[[str], None] = lambda _sentence: None
     ) -> None:
         self._config = config
         self._mirror = mirror

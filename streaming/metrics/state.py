@@ -54,7 +54,7 @@ class Group(NamedTuple):
     updated_us: int
 
 
-class OpenFinding(NamedTuple):
+class FindingLabels(NamedTuple):
     """Where an open finding counts."""
 
     cluster: str
@@ -88,7 +88,7 @@ class View:
     complete: bool = False  #: the result topics were read to their end
     groups: dict[str, Group] = field(default_factory=dict)  #: by key of the record
     status: dict[int, dict[str, Any]] = field(default_factory=dict)  #: by mirror partition, as published
-    open: dict[str, OpenFinding] = field(default_factory=dict)  #: by finding id
+    open: dict[str, FindingLabels] = field(default_factory=dict)  #: by finding id
     opened: Counter[tuple[str, str, str]] = field(default_factory=Counter)  #: (cluster, rule, severity), since the start
     unreadable: int = 0
     failures: int = 0  #: of whoever brings the records
@@ -131,7 +131,7 @@ class View:
         return max(0, end - max(read, self.read.get(partition, 0), self.begins.get(partition, 0)))
 
 
-class Board:
+class MetricsState:
     """Takes in what comes and gives a :class:`View` of it to whoever asks.
 
     :param topic: the mirror topic; the status of another is left alone.
@@ -187,7 +187,7 @@ class Board:
                 with self._lock:
                     self._now.status[status["partition"]] = status
 
-    def _take_finding(self, key: str, told: tuple[OpenFinding, bool] | None) -> None:
+    def _take_finding(self, key: str, told: tuple[FindingLabels, bool] | None) -> None:
         now = self._now
         if told is None or not told[1]:
             now.open.pop(key, None)
@@ -243,9 +243,9 @@ class Board:
                 self._now.batches.observe(batch_s)
 
 
-def _finding(content: dict[str, Any]) -> tuple[OpenFinding, bool]:
+def _finding(content: dict[str, Any]) -> tuple[FindingLabels, bool]:
     """Where it counts, and whether it is open."""
-    finding = OpenFinding(content["cluster"], content["group"], content["rule"], content["severity"])
+    finding = FindingLabels(content["cluster"], content["group"], content["rule"], content["severity"])
     return finding, Status(content["status"]) is not Status.RESOLVED
 
 

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
-from streaming.kafka.connection import Trouble, UnreachableError, reach
+from streaming.kafka.connection import ConnectionProblem, UnreachableError, reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +121,7 @@ def create_topic(
             f"cannot create topic {topic!r} on {servers_of(config)}: {_cannot_create(config, topic, error)}"
         ) from None
     except TimeoutError:
-        raise MirrorAwayError(_unreachable(config, Trouble.ABSENT, "no answer to CreateTopics in time")) from None
+        raise MirrorAwayError(_unreachable(config, ConnectionProblem.ABSENT, "no answer to CreateTopics in time")) from None
     deadline = time.monotonic() + timeout_s
     while True:  # a topic just created is not known to every broker at once
         try:
@@ -160,7 +160,7 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
     try:
         found = admin.list_topics(topic, timeout=timeout_s).topics[topic]
     except KafkaException as error:
-        raise MirrorAwayError(_unreachable(config, Trouble.ABSENT, str(error.args[0].str()))) from None
+        raise MirrorAwayError(_unreachable(config, ConnectionProblem.ABSENT, str(error.args[0].str()))) from None
     if found.error is not None and found.error.code() in REFUSED:
         raise MirrorError(
             f"user {user_of(config)} may not see topic {topic!r} on {servers_of(config)}, or it does not exist; "
@@ -200,20 +200,20 @@ def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
     try:
         admin, _ = reach({**config, "log.connection.close": False}, timeout_s)
     except UnreachableError as error:
-        if error.trouble is Trouble.SETTING:
+        if error.trouble is ConnectionProblem.SETTING:
             raise MirrorError(f"the mirror's configuration is not accepted: {error}") from None
         raise MirrorAwayError(_unreachable(config, error.trouble, str(error))) from None
     return admin
 
 
-def _unreachable(config: Mapping[str, Any], trouble: Trouble, reason: str) -> str:
+def _unreachable(config: Mapping[str, Any], trouble: ConnectionProblem, reason: str) -> str:
     where = servers_of(config)
-    if trouble is Trouble.LOGIN:
+    if trouble is ConnectionProblem.LOGIN:
         return (
             f"the mirror's cluster at {where} refuses the login of user {user_of(config)} ({reason}): "
             "check sasl.mechanism, sasl.username and sasl.password in the file of --producer-config"
         )
-    if trouble is Trouble.TRUST:
+    if trouble is ConnectionProblem.TRUST:
         return (
             f"no trusted connection to the mirror's cluster at {where} ({reason}): check ssl.ca.location, ssl.certificate.location and the "
             "host names in --bootstrap-server"

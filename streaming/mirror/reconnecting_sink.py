@@ -11,7 +11,7 @@ from __future__ import annotations
 from streaming.mirror.producer import KafkaSink
 
 
-class PatientSink(KafkaSink):
+class ReconnectingSink(KafkaSink):
     """A :class:`KafkaSink` that never raises: it looks for its cluster and topic in the background, as often as it takes."""
 
     def _begin(self) -> None:

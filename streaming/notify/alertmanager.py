@@ -20,16 +20,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streaming.notify.delivery import Delivery, Plan
+from streaming.notify.delivery import Delivery, DeliveryPlan
 from streaming.notify.http import Outcome, post
-from streaming.notify.notification import Event, Heard, Notice, alert_name, iso, link, on_one_line, who
+from streaming.notify.notification import Event, Notification, ObservedFinding, alert_name, iso, link, on_one_line, who
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streaming.notify.outbox import Outbox
     from streaming.notify.settings import Alertmanager
-    from streaming.notify.watchdog import Pulse
+    from streaming.notify.watchdog import Watchdog
 
 PATH: Final = "/api/v2/alerts"
 HEARTBEAT: Final = "RebalanceMonitorHeartbeat"
@@ -60,7 +60,7 @@ class _Ended:
 class AlertmanagerChannel:
     """One Alertmanager."""
 
-    def __init__(self, name: str, settings: Alertmanager, *, rule_url: str, cluster: str, pulse: Pulse) -> None:
+    def __init__(self, name: str, settings: Alertmanager, *, rule_url: str, cluster: str, pulse: Watchdog) -> None:
         self.name = f"alertmanager/{name}"
         self._settings = settings
         self._rule_url = rule_url
@@ -69,7 +69,7 @@ class AlertmanagerChannel:
         self._ended: dict[Labels, _Ended] = {}
         self._all_sent_s: float | None = None
 
-    def plan(self, outbox: Outbox, now_s: float) -> Plan:
+    def plan(self, outbox: Outbox, now_s: float) -> DeliveryPlan:
         """What is ripe; and everything that is open, when it is time to say it again."""
         waiting = outbox.due(now_s)
         ripe = [due.notice for due in waiting if due.due_s <= now_s]
@@ -79,8 +79,8 @@ class AlertmanagerChannel:
         if everything:
             self._all_sent_s = now_s
         elif not ripe:
-            return Plan([], min(wake_s, again_s))
-        return Plan(self._deliveries(ripe, outbox.open(), now_s, everything=everything), wake_s)
+            return DeliveryPlan([], min(wake_s, again_s))
+        return DeliveryPlan(self._deliveries(ripe, outbox.open(), now_s, everything=everything), wake_s)
 
     def missed(self) -> None:
         """Something was not delivered: everything is due again."""
@@ -95,20 +95,20 @@ class AlertmanagerChannel:
         alerts = {tuple(sorted(alert["labels"].items())): alert for alert in json.loads(delivery.body)}
         if len(alerts) == 1:
             return []
-        notices: dict[Labels, list[Notice]] = {}
+        notices: dict[Labels, list[Notification]] = {}
         for notice in delivery.notices:
             labels = self._labels(notice.finding)
             notices.setdefault(labels if labels in alerts else self._labels(notice.told or notice.finding), []).append(notice)
         return [_delivery([alert], notices.get(labels, ())) for labels, alert in alerts.items()]
 
-    def only(self, notice: Notice, now_s: float) -> Delivery:
+    def only(self, notice: Notification, now_s: float) -> Delivery:
         """An alert that is never sent again, and so ends by itself after a while."""
         return _delivery([self._alert(self._labels(notice.finding), [_Member(notice.finding, now_s, None)], now_s)], [notice])
 
     # --- findings into alerts ------------------------------------------------------------------------------------
 
     def _deliveries(
-        self, ripe: Sequence[Notice], told: Iterable[Mapping[str, Any]], now_s: float, *, everything: bool
+        self, ripe: Sequence[Notification], told: Iterable[Mapping[str, Any]], now_s: float, *, everything: bool
     ) -> list[Delivery]:
         members, touched = self._members(ripe, told)
         for labels in [labels for labels, ended in self._ended.items() if ended.until_s < now_s]:
@@ -129,7 +129,7 @@ class AlertmanagerChannel:
         return self._batches(alerts, ripe)
 
     def _members(
-        self, ripe: Iterable[Notice], told: Iterable[Mapping[str, Any]]
+        self, ripe: Iterable[Notification], told: Iterable[Mapping[str, Any]]
     ) -> tuple[dict[Labels, list[_Member]], set[Labels]]:
         """Findings by alert, as they will be once the ripe notices are told; and the alerts that change by that."""
         members: dict[Labels, dict[str, _Member]] = {}
@@ -207,10 +207,10 @@ class AlertmanagerChannel:
     def _generator(self) -> dict[str, str]:
         return {} if self._settings.generator_url is None else {"generatorURL": self._settings.generator_url}
 
-    def _batches(self, alerts: Mapping[Labels, dict[str, Any]], ripe: Sequence[Notice]) -> list[Delivery]:
+    def _batches(self, alerts: Mapping[Labels, dict[str, Any]], ripe: Sequence[Notification]) -> list[Delivery]:
         """A notice goes with the last of its alerts, so that it counts as told only when all of them are."""
         place = {labels: number // _BATCH for number, labels in enumerate(alerts)}
-        notices: dict[int, list[Notice]] = {}
+        notices: dict[int, list[Notification]] = {}
         for notice in ripe:
             concerned = [self._labels(finding) for finding in (notice.told, notice.finding) if finding is not None]
             notices.setdefault(max(place.get(labels, 0) for labels in concerned), []).append(notice)
@@ -220,14 +220,14 @@ class AlertmanagerChannel:
         ]
 
 
-def _delivery(alerts: Sequence[dict[str, Any]], notices: Iterable[Notice]) -> Delivery:
+def _delivery(alerts: Sequence[dict[str, Any]], notices: Iterable[Notification]) -> Delivery:
     return Delivery(tuple(notices), json.dumps(alerts).encode())
 
 
 def _opened_s(finding: Mapping[str, Any]) -> float:
-    return Heard.of(finding, heard_s=0.0).opened_s
+    return ObservedFinding.of(finding, heard_s=0.0).opened_s
 
 
 def _ended_s(finding: Mapping[str, Any]) -> float:
-    heard = Heard.of(finding, heard_s=0.0)
+    heard = ObservedFinding.of(finding, heard_s=0.0)
     return heard.resolved_s if heard.resolved_s is not None else heard.updated_s

@@ -8,19 +8,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streaming.notify.http import Outcome
-    from streaming.notify.notification import Notice
+    from streaming.notify.notification import Notification
     from streaming.notify.outbox import Outbox
 
 
 class Delivery(NamedTuple):
     """One request, or one line; ``notices`` count as told when it is taken."""
 
-    notices: tuple[Notice, ...]
+    notices: tuple[Notification, ...]
     body: bytes
     problem: str = ""  #: why it cannot be sent
 
 
-class Plan(NamedTuple):
+class DeliveryPlan(NamedTuple):
     """What to hand over now, in this order, and when to ask again if nothing happens until then (seconds since the epoch)."""
 
     deliveries: Sequence[Delivery]
@@ -34,7 +34,7 @@ class Channel(Protocol):
     def name(self) -> str:
         """Kind and name, ``webhook/chat``: what it is remembered by."""
 
-    def plan(self, outbox: Outbox, now_s: float) -> Plan:
+    def plan(self, outbox: Outbox, now_s: float) -> DeliveryPlan:
         """What there is to hand over. Must not block."""
 
     def send(self, delivery: Delivery) -> Outcome:
@@ -46,5 +46,5 @@ class Channel(Protocol):
     def missed(self) -> None:
         """A delivery did not reach its receiver."""
 
-    def only(self, notice: Notice, now_s: float) -> Delivery:
+    def only(self, notice: Notification, now_s: float) -> Delivery:
         """A delivery of this notice alone, for a test."""

@@ -17,7 +17,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streaming.kafka.clients import Credentials, LastingProducer, Queued
-from streaming.notify.notification import Told
+from streaming.notify.notification import Delivered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +37,7 @@ class Memory:
     def __init__(self, findings: str) -> None:
         self.unreadable = 0  #: records that are none of ours
         self._prefix = f"{findings}/"
-        self._told: dict[str, dict[str, Told]] = {}
+        self._told: dict[str, dict[str, Delivered]] = {}
         self._positions: dict[str, dict[int, int]] = {}
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
@@ -59,19 +59,19 @@ class Memory:
         elif content is None:
             self._told.get(receiver, {}).pop(what, None)
         else:
-            self._told.setdefault(receiver, {})[what] = Told.from_json(content)
+            self._told.setdefault(receiver, {})[what] = Delivered.from_json(content)
 
-    def told(self, receiver: str) -> Mapping[str, Told]:
+    def told(self, receiver: str) -> Mapping[str, Delivered]:
         return self._told.get(receiver, {})
 
     def positions(self, receiver: str) -> Mapping[int, int]:
         return self._positions.get(receiver, {})
 
 
-class Ledger(Protocol):
+class DeliveryLog(Protocol):
     """Where it is written down."""
 
-    def remember(self, receiver: str, told: Mapping[str, Told]) -> None:
+    def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None:
         """By finding id, what a receiver was told just now."""
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:
@@ -81,7 +81,7 @@ class Ledger(Protocol):
 class NoLedger:
     """For a dry run: nothing is written down."""
 
-    def remember(self, receiver: str, told: Mapping[str, Told]) -> None: ...
+    def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None: ...
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None: ...
 
@@ -96,7 +96,7 @@ class KafkaLedger:
         self._producer = LastingProducer(Credentials(kafka.for_librdkafka, "the writer of notifications", tell), {"linger.ms": 0})
         self._producer.start()
 
-    def remember(self, receiver: str, told: Mapping[str, Told]) -> None:
+    def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None:
         for name, content in told.items():
             self._write(receiver, name, content.as_json())
         if told:

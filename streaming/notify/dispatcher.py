@@ -14,22 +14,22 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from streaming.notify.http import NotReached, Refused, Taken
+from streaming.notify.http import Accepted, Rejected, Unreachable
 from streaming.notify.notification import Event, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streaming.notify.delivery import Channel, Delivery
-    from streaming.notify.delivery_log import Ledger
-    from streaming.notify.notification import Heard, Notice
+    from streaming.notify.delivery_log import DeliveryLog
+    from streaming.notify.notification import Notification, ObservedFinding
     from streaming.notify.outbox import Outbox
 
 _TIDY_S: Final = 5.0
 _LONGEST_NAP_S: Final = 5.0  # so that a clock that is set does not matter for long
 
 
-class Courier:
+class Dispatcher:
     """For one receiver.
 
     :param tell: called with a sentence for whatever was told, or could not be.
@@ -41,7 +41,7 @@ class Courier:
         self,
         channel: Channel,
         outbox: Outbox,
-        ledger: Ledger,
+        ledger: DeliveryLog,
         *,
         tell: Callable[[str], None],
         retry_s: tuple[float, float],
@@ -70,7 +70,7 @@ class Courier:
     def name(self) -> str:
         return self._channel.name
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: ObservedFinding) -> None:
         """Take the newest state of a finding."""
         with self._lock:
             self._outbox.hear(heard)
@@ -127,16 +127,16 @@ class Courier:
         """Whether the receiver could be reached, whatever it said."""
         outcome = self._channel.send(delivery)
         match outcome:
-            case NotReached(reason, pause_s):
+            case Unreachable(reason, pause_s):
                 self._away(reason, pause_s)
                 return False
-            case Refused(reason, _):
+            case Rejected(reason, _):
                 self._back()
                 parts = self._channel.split(delivery) if outcome.for_its_content else []
                 if parts:
                     return all(self._hand_over(part) for part in parts)
                 self._refuse(delivery, reason)
-            case Taken():
+            case Accepted():
                 self._back()
                 self._said_refusal = ""
                 self._take(delivery)
@@ -191,7 +191,7 @@ class Courier:
         return max(2 * self._retry_s[1], 3600.0)
 
 
-def in_words(notice: Notice) -> str:
+def in_words(notice: Notification) -> str:
     """A line for the operator."""
     finding = notice.finding
     what = {Event.OPEN: "open", Event.SEVERITY: "now", Event.RESOLVED: "resolved", Event.OVER: "over already"}[notice.event]

@@ -39,7 +39,7 @@ class Record(NamedTuple):
     written_s: float  #: seconds since the epoch; 0 when unknown
 
 
-class Feed:
+class FindingsFeed:
     """A context manager.
 
     :param trouble: called with a sentence when Kafka cannot be read, once until it can again.

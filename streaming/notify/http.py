@@ -30,25 +30,25 @@ _READ_BYTES: Final = 4096
 _LONGEST_PAUSE_S: Final = 3600.0
 
 
-class Taken(NamedTuple):
+class Accepted(NamedTuple):
     """The receiver has it."""
 
 
-class Refused(NamedTuple):
+class Rejected(NamedTuple):
     """The receiver will not have it, now or later."""
 
     reason: str
     for_its_content: bool = False  #: a part of it might be taken
 
 
-class NotReached(NamedTuple):
+class Unreachable(NamedTuple):
     """It may work another time."""
 
     reason: str
     pause_s: float | None = None  #: how long the receiver asks to be left alone
 
 
-Outcome = Taken | Refused | NotReached
+Outcome = Accepted | Rejected | Unreachable
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], web: Web) -> Outcome:
@@ -68,9 +68,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], web: Web) -> Outcome
         ) as answer:
             return _outcome(answer, where)
     except requests.RequestException as error:
-        return NotReached(f"{where}: {_in_words(error, web.timeout_s)}")
+        return Unreachable(f"{where}: {_in_words(error, web.timeout_s)}")
     except OSError as error:  # a certificate file that is gone
-        return NotReached(f"{where}: {error.strerror or type(error).__name__}")
+        return Unreachable(f"{where}: {error.strerror or type(error).__name__}")
 
 
 def host_of(url: str) -> str:
@@ -106,13 +106,13 @@ def _certificate(web: Web) -> str | tuple[str, str] | None:
 def _outcome(answer: requests.Response, where: str) -> Outcome:
     status = answer.status_code
     if 200 <= status < 300:
-        return Taken()
+        return Accepted()
     reason = f"{where} answered {status}{_first_line(answer)}"
     if status >= 500 or status in _COME_BACK:
-        return NotReached(reason, _pause_s(answer.headers.get("Retry-After")))
+        return Unreachable(reason, _pause_s(answer.headers.get("Retry-After")))
     if 300 <= status < 400:
-        return Refused(f"{where} answered {status}, a redirection; set the address that it leads to")
-    return Refused(reason, for_its_content=status in _CONTENT)
+        return Rejected(f"{where} answered {status}, a redirection; set the address that it leads to")
+    return Rejected(reason, for_its_content=status in _CONTENT)
 
 
 def _first_line(answer: requests.Response) -> str:

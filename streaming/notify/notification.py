@@ -60,7 +60,7 @@ class _Published(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ObservedFinding:
     """One state of one finding, as it stood in the topic. Times are seconds since the epoch."""
 
     finding: dict[str, Any]  #: as published
@@ -132,7 +132,7 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Notification:
     """One thing to tell of one finding."""
 
     event: Event
@@ -168,7 +168,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Delivered:
     """What a receiver was told of a finding; kept until it has been told that it is over, and a while longer."""
 
     finding: dict[str, Any]  #: without its evidence; only its id once it is over
@@ -199,7 +199,7 @@ class Told:
         :raises ValueError, LookupError, TypeError: when it is not that.
         """
         if not kept["over"]:
-            Heard.of(kept["finding"], heard_s=0.0)
+            ObservedFinding.of(kept["finding"], heard_s=0.0)
         return cls(
             finding=kept["finding"],
             first_s=float(kept["first_s"]),
@@ -217,7 +217,7 @@ def made_here(
 
     :param subject: with rule, cluster and group the identity of the finding; not its time, which hangs on when we looked.
     """
-    return Finding.about_nobody(
+    return Finding.for_view(
         rule,
         subject=subject,
         cluster=cluster,

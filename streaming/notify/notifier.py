@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from streaming.kafka.topics import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
 from streaming.notify.delivery_log import Memory
-from streaming.notify.dispatcher import Courier
-from streaming.notify.feed import Feed
-from streaming.notify.notification import Heard, UnreadableFindingError, on_one_line
+from streaming.notify.dispatcher import Dispatcher
+from streaming.notify.feed import FindingsFeed
+from streaming.notify.notification import ObservedFinding, UnreadableFindingError, on_one_line
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Wants
-from streaming.notify.watchdog import Pulse
+from streaming.notify.watchdog import Watchdog
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from streaming.config.settings import MonitorConfig
     from streaming.notify.delivery import Channel
-    from streaming.notify.delivery_log import Ledger
+    from streaming.notify.delivery_log import DeliveryLog
     from streaming.notify.feed import Record
     from streaming.notify.settings import Alertmanager, Notify, Stdout, Webhook
 
@@ -43,7 +43,7 @@ class Receiver(NamedTuple):
     policy: Policy | None
 
 
-def receivers(config: MonitorConfig, pulse: Pulse) -> list[Receiver]:
+def receivers(config: MonitorConfig, pulse: Watchdog) -> list[Receiver]:
     """Everybody who is to be told something.
 
     :raises SetupError: when there is nobody, or a template cannot be used.
@@ -85,7 +85,7 @@ class Notifier:
     def __init__(
         self,
         config: MonitorConfig,
-        ledger: Ledger,
+        ledger: DeliveryLog,
         *,
         tell: Callable[[str], None],
         adapt: Callable[[Channel], Channel] = lambda channel: channel,
@@ -98,8 +98,8 @@ class Notifier:
         self._tell = tell
         self._adapt = adapt
         self._clock = clock
-        self._feed = Feed(config.kafka, (config.topics.findings, config.topics.status), trouble=tell)
-        self._pulse = Pulse(
+        self._feed = FindingsFeed(config.kafka, (config.topics.findings, config.topics.status), trouble=tell)
+        self._pulse = Watchdog(
             cluster=config.cluster,
             topic=config.topics.mirror,
             stalled_s=config.notify.stalled_s,
@@ -107,11 +107,11 @@ class Notifier:
             hint=lambda: ", which the notifier cannot reach either" if self._feed.in_trouble else "",
         )
         self._receivers = receivers(config, self._pulse)
-        self._everybody: list[Courier] = []
-        self._readers: list[Courier] = []  #: those who want findings
+        self._everybody: list[Dispatcher] = []
+        self._readers: list[Dispatcher] = []  #: those who want findings
 
     @property
-    def couriers(self) -> Sequence[Courier]:
+    def couriers(self) -> Sequence[Dispatcher]:
         return self._everybody
 
     def __enter__(self) -> Self:
@@ -139,7 +139,7 @@ class Notifier:
             known = policy or Policy(Wants(), notify.wait_s)
             outbox = Outbox(known, memory.told(channel.name), memory.positions(channel.name))
             outbox.begin(ends)
-            courier = Courier(
+            courier = Dispatcher(
                 self._adapt(channel),
                 outbox,
                 self._ledger,
@@ -189,7 +189,7 @@ class Notifier:
     def _remembered(self) -> Memory:
         topics = self._config.topics
         memory = Memory(topics.findings)
-        with Feed(self._config.kafka, (topics.notifications,), trouble=self._tell) as feed:
+        with FindingsFeed(self._config.kafka, (topics.notifications,), trouble=self._tell) as feed:
             feed.start()
             for record in feed.history():
                 memory.take(record.key, record.value)
@@ -208,7 +208,7 @@ class Notifier:
             self._gone((record.key or b"").decode(errors="replace"))
             return
         try:
-            heard = Heard.parse(
+            heard = ObservedFinding.parse(
                 record.value, heard_s=min(now_s, record.written_s or now_s), partition=record.partition, offset=record.offset
             )
         except UnreadableFindingError as error:
@@ -231,7 +231,7 @@ class Notifier:
         if heard is not None:
             self._hear(heard)
 
-    def _hear(self, heard: Heard) -> None:
+    def _hear(self, heard: ObservedFinding) -> None:
         (self.open.discard if heard.is_over else self.open.add)(heard.id)
         self._pulse.hear(heard)
         for courier in self._readers:

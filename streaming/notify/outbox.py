@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streaming.notify.maintenance import held_until
-from streaming.notify.notification import OWN, Event, Notice, Told, without_evidence
+from streaming.notify.notification import OWN, Delivered, Event, Notification, without_evidence
 from streaming.notify.patterns import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streaming.notify.maintenance import Maintenance
-    from streaming.notify.notification import Heard
+    from streaming.notify.notification import ObservedFinding
     from streaming.notify.settings import Patience, Wants
 
 
@@ -44,7 +44,7 @@ class Policy(NamedTuple):
     keep_s: float = 0.0
     """An open finding stays told as open for at least so long. With it, what is over before it was told is told as open first."""
 
-    def passes(self, heard: Heard) -> bool:
+    def passes(self, heard: ObservedFinding) -> bool:
         """Whether the receiver wants to hear of it at all."""
         wants = self.wants
         if heard.severity.rank < wants.minimum_severity.rank or matches(heard.finding["rule"], wants.deny_rules):
@@ -52,23 +52,23 @@ class Policy(NamedTuple):
         # What concerns no group is the monitor's own sight: nobody may lose that by choosing groups.
         return not heard.group or (matches(heard.group, wants.allow_groups) and not matches(heard.group, wants.deny_groups))
 
-    def held_until(self, heard: Heard, at_s: float, now_s: float) -> float:
+    def held_until(self, heard: ObservedFinding, at_s: float, now_s: float) -> float:
         """When maintenance lets pass what happened at ``at_s``; the capture's clock may be ahead of ours."""
         return held_until(self.windows, heard.group, min(at_s, now_s), now_s)
 
 
-class Due(NamedTuple):
+class DueNotification(NamedTuple):
     """A notice, and since or from when it is due."""
 
-    notice: Notice
+    notice: Notification
     due_s: float
 
 
 @dataclass(slots=True)
 class _Entry:
-    heard: Heard | None = None  #: the newest state; None: only the ledger knows of it
+    heard: ObservedFinding | None = None  #: the newest state; None: only the ledger knows of it
     first_s: float = 0.0  #: when it was first heard of
-    told: Told | None = None
+    told: Delivered | None = None
     refused: str | None = None  #: key of the notice that the receiver did not take
 
 
@@ -79,7 +79,7 @@ class Outbox:
     :param positions: by partition of the findings topic, the offset below which everything is dealt with.
     """
 
-    def __init__(self, policy: Policy, told: Mapping[str, Told], positions: Mapping[int, int]) -> None:
+    def __init__(self, policy: Policy, told: Mapping[str, Delivered], positions: Mapping[int, int]) -> None:
         self._policy = policy
         self._positions = dict(positions)
         self._heard_to: dict[int, int] = {}  #: next offset by partition
@@ -94,7 +94,7 @@ class Outbox:
         for partition, end in ends.items():
             self._positions[partition] = min(self._positions.get(partition, end), end)
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: ObservedFinding) -> None:
         """Take the newest state of a finding."""
         if heard.partition != OWN:
             self._heard_to[heard.partition] = heard.offset + 1
@@ -119,12 +119,12 @@ class Outbox:
             entry.heard = None
             self._open_questions.add(name)
 
-    def due(self, now_s: float) -> list[Due]:
+    def due(self, now_s: float) -> list[DueNotification]:
         """What is to be told, ripe or not, the worst first; notices whose time has not come have it in ``due_s``.
 
         To be asked only when all that is in the topic has been heard: what was told, and is not in it, has vanished.
         """
-        found: list[Due] = []
+        found: list[DueNotification] = []
         for name in list(self._open_questions):
             entry = self._entries.get(name)
             due = self._judge(entry, now_s) if entry is not None else None
@@ -146,15 +146,15 @@ class Outbox:
             if told is not None and not told.is_over
         ]
 
-    def tell(self, notices: Iterable[Notice], now_s: float) -> dict[str, Told]:
+    def tell(self, notices: Iterable[Notification], now_s: float) -> dict[str, Delivered]:
         """The receiver has taken them; gives what is to be remembered of that."""
-        remember: dict[str, Told] = {}
+        remember: dict[str, Delivered] = {}
         for notice in notices:
             name = str(notice.finding["id"])
             entry = self._entries.setdefault(name, _Entry())
             before, heard = entry.told, entry.heard
             partition, offset = (OWN, 0) if heard is None else (heard.partition, heard.offset)
-            entry.told = remember[name] = Told(
+            entry.told = remember[name] = Delivered(
                 finding=without_evidence(notice.finding) if notice.is_open else {"id": name},
                 first_s=now_s if before is None else before.first_s,
                 last_s=now_s,
@@ -168,7 +168,7 @@ class Outbox:
             self._open_questions.add(name)
         return remember
 
-    def refuse(self, notices: Iterable[Notice], now_s: float) -> dict[str, Told]:
+    def refuse(self, notices: Iterable[Notification], now_s: float) -> dict[str, Delivered]:
         """The receiver will not take them: they are not offered again until there is other news of the same finding.
 
         The end of a finding has no other news to come: it counts as told. Gives what is to be remembered of that.
@@ -202,43 +202,44 @@ class Outbox:
             del self._entries[name]
         return done
 
-    def _judge(self, entry: _Entry, now_s: float) -> Due | None:
+    def _judge(self, entry: _Entry, now_s: float) -> DueNotification | None:
         due = self._new(entry.heard, entry.first_s, now_s) if entry.told is None else self._known(entry.heard, entry.told, now_s)
         return None if due is None or due.notice.key == entry.refused else due
 
-    def _new(self, heard: Heard | None, first_s: float, now_s: float) -> Due | None:
+    def _new(self, heard: ObservedFinding | None, first_s: float, now_s: float) -> DueNotification | None:
         if heard is None or not self._policy.passes(heard):
             return None
         wait_s = self._policy.patience.of(heard.severity)
         if not heard.is_over:
-            return Due(
-                Notice(Event.OPEN, heard.finding), max(first_s + wait_s, self._policy.held_until(heard, heard.opened_s, now_s))
+            return DueNotification(
+                Notification(Event.OPEN, heard.finding),
+                max(first_s + wait_s, self._policy.held_until(heard, heard.opened_s, now_s)),
             )
         if not self._is_news(heard) or heard.lasted_s < wait_s or self._ended_in_maintenance(heard):
             return None
-        return Due(Notice(Event.OPEN if self._policy.keep_s else Event.OVER, heard.finding), heard.heard_s)
+        return DueNotification(Notification(Event.OPEN if self._policy.keep_s else Event.OVER, heard.finding), heard.heard_s)
 
-    def _known(self, heard: Heard | None, told: Told, now_s: float) -> Due | None:
+    def _known(self, heard: ObservedFinding | None, told: Delivered, now_s: float) -> DueNotification | None:
         if told.is_over:
             return None
         keep_until_s = told.first_s + self._policy.keep_s
         if heard is None:
-            gone = Notice(Event.RESOLVED, told.finding, told.finding, "it was over when the notifier looked again")
-            return Due(gone, keep_until_s)
+            gone = Notification(Event.RESOLVED, told.finding, told.finding, "it was over when the notifier looked again")
+            return DueNotification(gone, keep_until_s)
         if heard.is_over:
-            return Due(Notice(Event.RESOLVED, heard.finding, told.finding), max(heard.heard_s, keep_until_s))
+            return DueNotification(Notification(Event.RESOLVED, heard.finding, told.finding), max(heard.heard_s, keep_until_s))
         if not self._policy.passes(heard):
             reason = "this receiver is told of it no longer, by its severity or the receiver's settings"
-            return Due(Notice(Event.RESOLVED, heard.finding, told.finding, reason), heard.heard_s)
+            return DueNotification(Notification(Event.RESOLVED, heard.finding, told.finding, reason), heard.heard_s)
         if heard.severity is not told.severity:
             due_s = max(heard.heard_s, self._policy.held_until(heard, heard.updated_s, now_s))
-            return Due(Notice(Event.SEVERITY, heard.finding, told.finding), due_s)
+            return DueNotification(Notification(Event.SEVERITY, heard.finding, told.finding), due_s)
         return None
 
-    def _is_news(self, heard: Heard) -> bool:
+    def _is_news(self, heard: ObservedFinding) -> bool:
         return heard.partition == OWN or heard.offset >= self._positions.get(heard.partition, 0)
 
-    def _ended_in_maintenance(self, heard: Heard) -> bool:
+    def _ended_in_maintenance(self, heard: ObservedFinding) -> bool:
         ended_s = heard.resolved_s if heard.resolved_s is not None else heard.updated_s
         return self._policy.held_until(heard, heard.opened_s, ended_s) > ended_s
 

@@ -23,7 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity
 from coordinator_model.rules.base import Rule
 from streaming.kafka.topics import SetupError
-from streaming.notify.notification import Event, Notice, on_one_line
+from streaming.notify.notification import Event, Notification, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ def shipped(name: str) -> Path:
     return SHIPPED / f"{name}.json.j2"
 
 
-def context(notices: Sequence[Notice], *, receiver: str, rule_url: str, secret: str | None) -> dict[str, Any]:
+def context(notices: Sequence[Notification], *, receiver: str, rule_url: str, secret: str | None) -> dict[str, Any]:
     """What a template knows (docs/alerting.md)."""
     clusters = {str(notice.finding["cluster"]) for notice in notices}
     groups = {str(notice.finding["group"]) for notice in notices}
@@ -107,13 +107,13 @@ def context(notices: Sequence[Notice], *, receiver: str, rule_url: str, secret: 
     }
 
 
-def message_key(receiver: str, notices: Sequence[Notice]) -> str:
+def message_key(receiver: str, notices: Sequence[Notification]) -> str:
     """Names a message: the same receiver, findings and news give the same key."""
     facts = "\x00".join([receiver, *sorted(notice.key for notice in notices)])
     return hashlib.blake2s(facts.encode(), digest_size=16).hexdigest()
 
 
-def headline(notice: Notice) -> str:
+def headline(notice: Notification) -> str:
     """A few words on what happened, and where."""
     severity, group = notice.severity.value, notice.finding["group"]
     words = {
@@ -127,7 +127,7 @@ def headline(notice: Notice) -> str:
     return f"{words[notice.event]}{where}{f' of {cluster}' if cluster else ''}"
 
 
-def _title(notices: Sequence[Notice]) -> str:
+def _title(notices: Sequence[Notification]) -> str:
     if len(notices) == 1:
         return f"{headline(notices[0])}: {notices[0].finding['name']}"
     counts = Counter("resolved" if notice.event is Event.RESOLVED else notice.severity.value for notice in notices)
@@ -164,15 +164,15 @@ def _mrkdwn(text: Any) -> str:
     return on_one_line(str(text), 10_000).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def samples() -> list[list[Notice]]:
+def samples() -> list[list[Notification]]:
     """Notices of every kind, to try templates with."""
     full, bare = _sample(hostile=False).as_json(), _sample(hostile=True).as_json()
     milder = {**full, "severity": Severity.WARNING.value}
     every = [
-        Notice(Event.OPEN, full),
-        Notice(Event.SEVERITY, full, milder),
-        Notice(Event.RESOLVED, {**bare, "status": "resolved", "resolved_at": bare["updated_at"]}, bare, "gone"),
-        Notice(Event.OVER, bare),
+        Notification(Event.OPEN, full),
+        Notification(Event.SEVERITY, full, milder),
+        Notification(Event.RESOLVED, {**bare, "status": "resolved", "resolved_at": bare["updated_at"]}, bare, "gone"),
+        Notification(Event.OVER, bare),
     ]
     return [*([notice] for notice in every), every, every * 5]
 
@@ -192,9 +192,7 @@ def _sample(*, hostile: bool) -> Finding:
         false_alarms="",
     )
     cluster = "" if hostile else "sample"
-    nobody = Finding.about_nobody(
-        rule, subject="", cluster=cluster, group=name, opened_at_us=0, at_us=0, summary=name, observed=name
-    )
+    nobody = Finding.for_view(rule, subject="", cluster=cluster, group=name, opened_at_us=0, at_us=0, summary=name, observed=name)
     somebody = replace(
         nobody,
         generation=1,

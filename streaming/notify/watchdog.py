@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_model.finding import Severity, Status, finding_id
 from coordinator_model.rules.observation import V_03, V_05
-from streaming.notify.notification import Heard, iso, made_here
+from streaming.notify.notification import ObservedFinding, iso, made_here
 from streaming.spark.mirror_silence import whole_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Pulse:
+class Watchdog:
     """Takes the status topic's records; read by the threads of the receivers.
 
     :param topic: the mirror topic.
@@ -58,7 +58,7 @@ class Pulse:
         self._written_us = written_us
         self._alive_s = now_s if live else min(now_s, written_us / 1e6)
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: ObservedFinding) -> None:
         """Take a finding: whether the monitor says that the mirror is silent."""
         finding = heard.finding
         if finding["rule"] != V_03.id or heard.group:
@@ -74,16 +74,16 @@ class Pulse:
         """Whether the monitor has given a sign of life recently; one that was never seen has not."""
         return self._written_us > 0 and now_s - self._alive_s < self._stalled_s
 
-    def look(self, now_s: float) -> Heard | None:
+    def look(self, now_s: float) -> ObservedFinding | None:
         """The finding that the monitor has stalled, when it opens or is over."""
         stalled = now_s - self._alive_s >= self._stalled_s and not self._silent
         if stalled and self._stalled is None:
             self._stalled = self._finding(now_s)
-            return Heard.of(self._stalled, heard_s=now_s)
+            return ObservedFinding.of(self._stalled, heard_s=now_s)
         if not stalled and self._stalled is not None:
             over = {**self._stalled, "status": Status.RESOLVED.value, "updated_at": iso(now_s), "resolved_at": iso(now_s)}
             self._stalled = None
-            return Heard.of(over, heard_s=now_s)
+            return ObservedFinding.of(over, heard_s=now_s)
         return None
 
     def _finding(self, now_s: float) -> dict[str, Any]:

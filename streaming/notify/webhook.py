@@ -11,36 +11,38 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from streaming.notify.delivery import Delivery, Plan
-from streaming.notify.http import Outcome, Refused, Taken, post
+from streaming.notify.delivery import Delivery, DeliveryPlan
+from streaming.notify.http import Accepted, Outcome, Rejected, post
 from streaming.notify.notification import Event, iso
 from streaming.notify.templating import MessageError, Template, context, message_key, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streaming.notify.notification import Notice
-    from streaming.notify.outbox import Due, Outbox
+    from streaming.notify.notification import Notification
+    from streaming.notify.outbox import DueNotification, Outbox
     from streaming.notify.settings import GroupBy, Heartbeat, Stdout, Webhook
-    from streaming.notify.watchdog import Pulse
+    from streaming.notify.watchdog import Watchdog
 
 _IDLE_S: Final = 60.0
 _MOST: Final = 50  # notices of one message
 
 
-def grouped(waiting: Iterable[Due], group_by: GroupBy, wait_s: float, now_s: float) -> tuple[list[list[Notice]], float]:
+def grouped(
+    waiting: Iterable[DueNotification], group_by: GroupBy, wait_s: float, now_s: float
+) -> tuple[list[list[Notification]], float]:
     """Messages that are to go now, and when to ask again.
 
     A message waits for others of its group or cluster for ``wait_s``, unless it has something critical to say.
     """
-    heaps: dict[tuple[str, ...], list[Due]] = defaultdict(list)
+    heaps: dict[tuple[str, ...], list[DueNotification]] = defaultdict(list)
     wake_s = now_s + _IDLE_S
     for due in waiting:
         if due.due_s <= now_s:
             heaps[_heap(due.notice, group_by)].append(due)
         else:
             wake_s = min(wake_s, due.due_s)
-    ready: list[list[Notice]] = []
+    ready: list[list[Notification]] = []
     for heap in heaps.values():
         goes_s = min(due.due_s for due in heap) + wait_s
         if goes_s <= now_s or any(_is_urgent(due.notice) for due in heap):
@@ -51,7 +53,7 @@ def grouped(waiting: Iterable[Due], group_by: GroupBy, wait_s: float, now_s: flo
     return ready, wake_s
 
 
-def _heap(notice: Notice, group_by: GroupBy) -> tuple[str, ...]:
+def _heap(notice: Notification, group_by: GroupBy) -> tuple[str, ...]:
     finding = notice.finding
     keys: dict[str, tuple[str, ...]] = {
         "finding": (finding["cluster"], finding["group"], finding["id"]),
@@ -61,7 +63,7 @@ def _heap(notice: Notice, group_by: GroupBy) -> tuple[str, ...]:
     return keys[group_by]
 
 
-def _is_urgent(notice: Notice) -> bool:
+def _is_urgent(notice: Notification) -> bool:
     return notice.event is not Event.RESOLVED and notice.finding["severity"] == "critical"
 
 
@@ -78,12 +80,12 @@ class _Messages:
         self._rule_url = rule_url
         self._secret = secret
 
-    def plan(self, outbox: Outbox, now_s: float) -> Plan:
+    def plan(self, outbox: Outbox, now_s: float) -> DeliveryPlan:
         """One delivery for each message."""
         messages, wake_s = grouped(outbox.due(now_s), self._group_by, self._group_wait_s, now_s)
-        return Plan([self._delivery(notices) for notices in messages], wake_s)
+        return DeliveryPlan([self._delivery(notices) for notices in messages], wake_s)
 
-    def only(self, notice: Notice, _now_s: float) -> Delivery:
+    def only(self, notice: Notification, _now_s: float) -> Delivery:
         return self._delivery([notice])
 
     def split(self, _delivery: Delivery) -> list[Delivery]:
@@ -92,7 +94,7 @@ class _Messages:
     def missed(self) -> None:
         """What was not taken is still due."""
 
-    def _delivery(self, notices: Sequence[Notice]) -> Delivery:
+    def _delivery(self, notices: Sequence[Notification]) -> Delivery:
         values = context(notices, receiver=self.name, rule_url=self._rule_url, secret=self._secret)
         try:
             return Delivery(tuple(notices), self._template.render(values))
@@ -113,7 +115,7 @@ class WebhookChannel(_Messages):
 
     def send(self, delivery: Delivery) -> Outcome:
         if delivery.problem:
-            return Refused(delivery.problem)
+            return Rejected(delivery.problem)
         key = message_key(self.name, delivery.notices)
         return post(self._settings.address(), delivery.body, {**self._headers, "Idempotency-Key": key}, self._settings)
 
@@ -130,28 +132,28 @@ class StdoutChannel(_Messages):
             self._stream.write(json.dumps(json.loads(delivery.body), separators=(",", ":")).encode() + b"\n")
             self._stream.flush()
         except (OSError, ValueError):
-            return Refused("standard output is closed")
-        return Taken()
+            return Rejected("standard output is closed")
+        return Accepted()
 
 
 class HeartbeatChannel:
     """Pings while the monitor is alive, and says nothing else."""
 
-    def __init__(self, name: str, settings: Heartbeat, *, cluster: str, pulse: Pulse) -> None:
+    def __init__(self, name: str, settings: Heartbeat, *, cluster: str, pulse: Watchdog) -> None:
         self.name = f"heartbeat/{name}"
         self._settings = settings
         self._cluster = cluster
         self._pulse = pulse
         self._pinged_s: float | None = None
 
-    def plan(self, _outbox: Outbox, now_s: float) -> Plan:
+    def plan(self, _outbox: Outbox, now_s: float) -> DeliveryPlan:
         """A ping, when it is time and the monitor is alive."""
         every_s = self._settings.every_s
         waits = self._pinged_s is not None and 0 <= now_s - self._pinged_s < every_s  # a clock set back must not silence it
         if waits or not self._pulse.beats(now_s):
-            return Plan([], now_s + 1.0)
+            return DeliveryPlan([], now_s + 1.0)
         self._pinged_s = now_s
-        return Plan([self._ping(now_s)], now_s + every_s)
+        return DeliveryPlan([self._ping(now_s)], now_s + every_s)
 
     def send(self, delivery: Delivery) -> Outcome:
         return post(self._settings.address(), delivery.body, {"Content-Type": "application/json"}, self._settings)
@@ -163,7 +165,7 @@ class HeartbeatChannel:
         """The next attempt need not wait for the next beat."""
         self._pinged_s = None
 
-    def only(self, _notice: Notice, now_s: float) -> Delivery:
+    def only(self, _notice: Notification, now_s: float) -> Delivery:
         return self._ping(now_s)
 
     def _ping(self, now_s: float) -> Delivery:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.wire import API_NAMES
-from streaming.quality.frames import Describer, Row, to_frame
+from streaming.quality.frames import Describer, FrameRow, to_frame
 from streaming.quality.suite import FAMILY, Expected, load
 from streaming.quality.validation import Outcome, Validator
 from streaming.spark.driver_findings import Standing
@@ -79,7 +79,7 @@ class Checker:
     def _subject(self, expected: Expected) -> str:
         return f"{self._mirror} {expected.subject}"
 
-    def _judge(self, outcome: Outcome, offending: list[Row], newest_us: int) -> list[Finding]:
+    def _judge(self, outcome: Outcome, offending: list[FrameRow], newest_us: int) -> list[Finding]:
         rule, subject = outcome.expected.rule, self._subject(outcome.expected)
         if outcome.success:
             known_us = self._standing.updated_at_us(rule.id, subject)
@@ -99,7 +99,7 @@ class Checker:
         ]
 
 
-def _summary(outcome: Outcome, offending: list[Row], mirror: str) -> str:
+def _summary(outcome: Outcome, offending: list[FrameRow], mirror: str) -> str:
     name = f"{outcome.expected.rule.name[:1].upper()}{outcome.expected.rule.name[1:]}"
     if outcome.problem:
         return f"{name}: could not be checked on topic {mirror}."
@@ -111,7 +111,7 @@ def _summary(outcome: Outcome, offending: list[Row], mirror: str) -> str:
     return f"{name}: record {first.offset} of partition {first.partition} of topic {mirror}{more} ({', '.join(details)})."
 
 
-def _as_json(outcome: Outcome, offending: list[Row], *, batch: int, rows: int, newest_us: int) -> dict[str, Any]:
+def _as_json(outcome: Outcome, offending: list[FrameRow], *, batch: int, rows: int, newest_us: int) -> dict[str, Any]:
     expected = outcome.expected
     shown = [column for column in (expected.column, *expected.explain) if column]
     return {
@@ -129,21 +129,21 @@ def _as_json(outcome: Outcome, offending: list[Row], *, batch: int, rows: int, n
     }
 
 
-def _shown(row: Row, columns: list[str]) -> dict[str, Any]:
+def _shown(row: FrameRow, columns: list[str]) -> dict[str, Any]:
     place = {"partition": row.partition, "offset": row.offset, "at": iso_utc(_at_us(row))}
     return place | {column: getattr(row, column) for column in columns}
 
 
-def _by_place(described: list[Row], places: set[tuple[int, int]]) -> dict[tuple[int, int], Row]:
+def _by_place(described: list[FrameRow], places: set[tuple[int, int]]) -> dict[tuple[int, int], FrameRow]:
     return {row[:2]: row for row in described if row[:2] in places} if places else {}
 
 
-def _at_us(row: Row) -> int:
+def _at_us(row: FrameRow) -> int:
     """Capture time, or the record's where there is no envelope to tell it."""
     return int(row.timestamp_ms) * 1000 if row.at_us is None else int(row.at_us)
 
 
-def _evidence(row: Row) -> Evidence:
+def _evidence(row: FrameRow) -> Evidence:
     if row.api_key is None:
         what = f"{row.kind} record" if row.kind else "record without an envelope"
     else:

@@ -44,7 +44,7 @@ class Hole(NamedTuple):
         return self.last - self.first + 1
 
 
-class Seen(NamedTuple):
+class SeenRecord(NamedTuple):
     """What the memory says of one record; None where a question does not apply."""
 
     repeated: bool  #: was in an earlier batch already
@@ -109,12 +109,12 @@ class Continuity:
         self._newest_us: dict[int, int] = {}
         self._holes: list[tuple[int, str, int]] = []  #: (due, connection, number that was ahead)
 
-    def see(self, record: MirrorRecord) -> Seen:
+    def see(self, record: MirrorRecord) -> SeenRecord:
         """Take note of a record whose envelope is whole."""
         partition = record.partition
         missing = self.see_offset(partition, record.offset)
         if missing is None:
-            return Seen(repeated=True, missing_before=None, request_seen=None, group_in_one_partition=None)
+            return SeenRecord(repeated=True, missing_before=None, request_seen=None, group_in_one_partition=None)
         if record.at_us > self._newest_us.get(partition, 0):
             self._newest_us[partition] = record.at_us
         request_seen = None
@@ -125,7 +125,7 @@ class Continuity:
         elif record.kind is Kind.CLOSE:
             self._closed(record)
         in_one = self._in_one_partition(record.group, partition, record.at_us) if record.group else None
-        return Seen(repeated=False, missing_before=missing, request_seen=request_seen, group_in_one_partition=in_one)
+        return SeenRecord(repeated=False, missing_before=missing, request_seen=request_seen, group_in_one_partition=in_one)
 
     def see_offset(self, partition: int, offset: int) -> int | None:
         """How many records are missing before this one; None when it was seen already."""

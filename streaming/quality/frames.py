@@ -63,7 +63,7 @@ Raw = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
 """partition, offset, timestamp_ms, key, value, envelope: ``streaming.spark.worker.INPUT_COLUMNS``."""
 
 
-class Row(NamedTuple):
+class FrameRow(NamedTuple):
     """What is known of one record; the fields are :data:`COLUMNS`."""
 
     partition: int
@@ -94,7 +94,7 @@ class Row(NamedTuple):
 
 
 EXAMPLES: Final = tuple(
-    Row(
+    FrameRow(
         partition=0,
         offset=offset,
         timestamp_ms=1_700_000_000_000,
@@ -137,7 +137,7 @@ class Describer:
         self._continuity = Continuity()
         self._known: dict[tuple[bool, int, int, bytes], _Read] = {}
 
-    def describe(self, rows: Iterable[Raw]) -> list[Row]:
+    def describe(self, rows: Iterable[Raw]) -> list[FrameRow]:
         """One row for each record that was not in an earlier batch, by time, so that the first offending one is the earliest."""
         described = [row for raw in sorted(rows, key=_PLACE_OF) if (row := self._describe(raw)) is not None]
         described.sort(key=_TIME_OF)
@@ -148,7 +148,7 @@ class Describer:
             described[-1] = described[-1]._replace(missing_exchanges=missing, missing_exchanges_of=which)
         return described
 
-    def _describe(self, raw: Raw) -> Row | None:
+    def _describe(self, raw: Raw) -> FrameRow | None:
         partition, offset, timestamp_ms, key, value, envelope = raw
         try:
             record = self._reader.read(partition, offset, key, value, envelope)
@@ -157,11 +157,11 @@ class Describer:
             if missing is None:
                 return None
             group = None if key is None else key.decode(errors="replace")
-            return Row(partition, offset, timestamp_ms, group, str(error), missing_offsets=missing)
+            return FrameRow(partition, offset, timestamp_ms, group, str(error), missing_offsets=missing)
         seen = self._continuity.see(record)
         if seen.repeated:
             return None
-        return Row(
+        return FrameRow(
             partition,
             offset,
             timestamp_ms,
@@ -216,7 +216,7 @@ class Describer:
         return found
 
 
-def to_frame(described: Sequence[Row], columns: Iterable[str] = COLUMNS) -> pd.DataFrame:
+def to_frame(described: Sequence[FrameRow], columns: Iterable[str] = COLUMNS) -> pd.DataFrame:
     """The rows as a frame with these columns and :data:`PLACE`."""
     values = dict(zip(COLUMNS, zip(*described, strict=True), strict=True)) if described else dict.fromkeys(COLUMNS, ())
     wanted = {*PLACE, *columns}

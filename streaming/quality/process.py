@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from streaming.config.settings import MonitorConfig
 
 
-class ChecksApart:
+class QualityProcess:
     """As :class:`streaming.quality.checker.Checker`, with another process doing the work.
 
     It is started with the first batch, and anew with the first after a failure. Only a suite of the operator's own is tried beforehand:
@@ -123,7 +123,7 @@ class _Child:
     def get_ready(self) -> None:
         """Wait until it is.
 
-        :raises RuntimeError: and the others, as :meth:`ChecksApart.check`.
+        :raises RuntimeError: and the others, as :meth:`QualityProcess.check`.
         """
         if self.is_ready:
             return

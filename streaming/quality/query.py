@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from streaming.config.settings import MonitorConfig
-    from streaming.quality.process import ChecksApart
+    from streaming.quality.process import QualityProcess
 
 POOL: Final = "quality"
 """Spark's scheduler shares cores between pools; in one pool it would be first come, first served."""
 
 
-def start(spark: SparkSession, config: MonitorConfig, checks: ChecksApart) -> StreamingQuery:
+def start(spark: SparkSession, config: MonitorConfig, checks: QualityProcess) -> StreamingQuery:
     """Start the query; it resumes from its own part of the checkpoint."""
 
     def check(frame: DataFrame, batch: int) -> None:

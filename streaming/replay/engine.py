@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from coordinator_model.finding import Finding
-    from coordinator_model.group_view import GroupSnapshot
+    from coordinator_model.group_view import GroupView
     from coordinator_model.settings import Settings
     from streaming.mirror.record_file import Unreadable
 
@@ -35,7 +35,7 @@ class _Partition:
     next_look_us: int = 0
 
 
-class Offline:
+class ReplayEngine:
     """Models of all partitions of a mirror topic.
 
     :param found: takes each finding as it opens, changes or is resolved.
@@ -48,7 +48,7 @@ class Offline:
         topic: str,
         settings: Settings,
         found: Callable[[Finding], None],
-        changed: Callable[[GroupSnapshot, int], None] | None = None,
+        changed: Callable[[GroupView, int], None] | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
         self.groups: set[tuple[str, str]] = set()
@@ -131,7 +131,7 @@ class Offline:
         model, at_us = partition.model, partition.last_us
         partition.first_us = partition.first_us or at_us
         partition.next_look_us = at_us + LOOK_US
-        model.drain_set_aside()  # the file has them
+        model.drain_dead_letters()  # the file has them
         if self._changed is None:
             model.leave_changes_untold()
             return

@@ -20,7 +20,7 @@ from coordinator_model.finding import Finding, Status, iso_utc
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from coordinator_model.group_view import GroupSnapshot
+    from coordinator_model.group_view import GroupView
 
 LINES_KEPT: Final = 500
 """Of each group."""
@@ -34,7 +34,7 @@ COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical
 _STATE_COLOURS: Final = {"Stable": "green", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow", "Dead": "red"}
 
 
-class Line(NamedTuple):
+class HistoryLine(NamedTuple):
     """One thing that happened in a group."""
 
     at: str  #: ISO 8601, UTC
@@ -42,14 +42,14 @@ class Line(NamedTuple):
     text: Text
 
 
-class Story:
+class GroupHistory:
     """Makes lines out of what the models tell.
 
     :param tell: takes each line as it is made.
     :param groups: only these groups; all if there are none.
     """
 
-    def __init__(self, tell: Callable[[Line], None], groups: Iterable[str] = ()) -> None:
+    def __init__(self, tell: Callable[[HistoryLine], None], groups: Iterable[str] = ()) -> None:
         self._tell = tell
         self._groups = frozenset(groups)
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
@@ -61,7 +61,7 @@ class Story:
         """Whether lines of this group are told; what concerns the capture itself always is."""
         return not self._groups or not group or group in self._groups
 
-    def group(self, snapshot: GroupSnapshot, at_us: int) -> None:
+    def group(self, snapshot: GroupView, at_us: int) -> None:
         """Something happened in a group."""
         if not self.wants(snapshot.group):
             return
@@ -70,7 +70,7 @@ class Story:
         if now is None:
             self._lost.pop(key, None)
             if self._known.pop(key, None) is not None:
-                self._tell(Line(iso_utc(at_us), snapshot.group, Text("forgotten: nothing was heard of it for long", "dim")))
+                self._tell(HistoryLine(iso_utc(at_us), snapshot.group, Text("forgotten: nothing was heard of it for long", "dim")))
             return
         self._known[key] = now
         moves = _Moves(before, now, snapshot.unproven, self._lost.get(key, frozenset()))
@@ -79,7 +79,7 @@ class Story:
         if words:
             moved = before is None or before["state"] != now["state"]
             at = now["state_since"] if moved and now["state_since"] else iso_utc(at_us)
-            self._tell(Line(at, snapshot.group, Text.assemble(_where(now), ", ".join(words))))
+            self._tell(HistoryLine(at, snapshot.group, Text.assemble(_where(now), ", ".join(words))))
 
     def finding(self, finding: Finding) -> None:
         """A finding opened, changed or was resolved."""
@@ -87,7 +87,7 @@ class Story:
             verb = {Status.OPEN: "", Status.UPDATE: f" ({finding.count} times by now)", Status.RESOLVED: " is over"}[finding.status]
             at_us = finding.opened_at_us if finding.status is Status.OPEN else finding.resolved_at_us or finding.updated_at_us
             text = Text.assemble(_severity(finding), f" {finding.rule} {finding.name}{verb}")
-            self._tell(Line(iso_utc(at_us), finding.group, text))
+            self._tell(HistoryLine(iso_utc(at_us), finding.group, text))
 
 
 class _Moves:
@@ -156,16 +156,16 @@ def _severity(finding: Finding) -> Text:
     return Text(finding.severity.value, COLOURS[finding.severity.value])
 
 
-class Report:
+class ReplayReport:
     """Keeps the lines group by group and the last state of each finding, and prints them in the end."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[Line]] = {}
+        self._lines: dict[str, deque[HistoryLine]] = {}
         self._left_out: dict[str, int] = {}
         self._findings: dict[str, Finding] = {}
         self._findings_left_out = 0
 
-    def line(self, line: Line) -> None:
+    def line(self, line: HistoryLine) -> None:
         """Keep a line."""
         lines = self._lines.setdefault(line.group, deque(maxlen=LINES_KEPT))
         if len(lines) == LINES_KEPT:
@@ -198,7 +198,7 @@ class Report:
             console.print(f"{self._findings_left_out:,} more findings; --format json gives them all", soft_wrap=True)
 
 
-def print_line(console: Console, line: Line) -> None:
+def print_line(console: Console, line: HistoryLine) -> None:
     """One line as it comes, for a capture that is being made."""
     console.print(Text.assemble((f"{line.at[11:23]} ", "dim"), (f"{line.group} ", "bold"), line.text), soft_wrap=True)
 

@@ -43,7 +43,7 @@ class MemberIdentity(NamedTuple):
     client_id: str | None
 
 
-class Described(NamedTuple):
+class DescribedGroup(NamedTuple):
     """What the brokers say of a group."""
 
     state: str
@@ -55,7 +55,7 @@ class Described(NamedTuple):
 class Answers(NamedTuple):
     """What the brokers say of the groups."""
 
-    described: dict[str, Described]
+    described: dict[str, DescribedGroup]
     hidden: frozenset[str]  #: those that this user may not describe
 
 
@@ -91,9 +91,11 @@ def describe_groups(client_config: Mapping[str, Any], known: Iterable[str] = ())
     return Answers(described, frozenset(hidden))
 
 
-def _described(group: Any) -> Described:
+def _described(group: Any) -> DescribedGroup:
     members = (MemberIdentity(member.member_id, member.group_instance_id, member.client_id) for member in group.members)
-    return Described(_STATES[group.state].value, _TYPES.get(group.type, "classic"), group.partition_assignor, frozenset(members))
+    return DescribedGroup(
+        _STATES[group.state].value, _TYPES.get(group.type, "classic"), group.partition_assignor, frozenset(members)
+    )
 
 
 def unknown_because(known: Mapping[str, Any] | None) -> str | None:
@@ -109,7 +111,7 @@ def unknown_because(known: Mapping[str, Any] | None) -> str | None:
     return because
 
 
-def differences(known: Mapping[str, Any], described: Described) -> list[str]:
+def differences(known: Mapping[str, Any], described: DescribedGroup) -> list[str]:
     """What the model and the brokers say differently of a group, in words."""
     found = [
         f"{what}: the monitor says {ours or 'none'}, the brokers say {theirs or 'none'}"

@@ -87,7 +87,7 @@ class Standing:
                 observed=observed,
             )
         else:
-            finding = Finding.about_nobody(
+            finding = Finding.for_view(
                 rule,
                 subject=subject,
                 cluster=self._cluster,

@@ -24,7 +24,7 @@ MirrorRow = tuple[int, int, int, bytes | None, bytes | None, bytes | None]
 """A record as Spark hands it over: partition, offset, timestamp in ms, key, value, envelope."""
 
 
-class GroupSnapshot(Protocol):
+class GroupRow(Protocol):
     """What is known of a group, for the groups topic."""
 
     @property
@@ -50,11 +50,11 @@ class Model(Protocol):
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]: ...
 
-    def spread_over(self, partitions: int) -> list[Finding]: ...
+    def on_partition_count(self, partitions: int) -> list[Finding]: ...
 
-    def drain_set_aside(self) -> Sequence[tuple[int, str]]: ...
+    def drain_dead_letters(self) -> Sequence[tuple[int, str]]: ...
 
-    def changed_groups(self) -> Sequence[GroupSnapshot]: ...
+    def changed_groups(self) -> Sequence[GroupRow]: ...
 
     def snapshot(self) -> bytes: ...
 
@@ -76,14 +76,14 @@ def take_in(model: Model, rows: Sequence[MirrorRow], partitions: int | None) -> 
     :param rows: in offset order.
     :param partitions: of the mirror topic; None when nobody has counted.
     """
-    found = [] if partitions is None else model.spread_over(partitions)
+    found = [] if partitions is None else model.on_partition_count(partitions)
     for row in rows:
         found += _receive(model, row)
     return Taken(found, _set_aside(model, rows))
 
 
 def _set_aside(model: Model, rows: Sequence[MirrorRow]) -> list[tuple[MirrorRow, str]]:
-    set_aside = model.drain_set_aside()
+    set_aside = model.drain_dead_letters()
     if not set_aside:
         return []
     by_offset = {row[1]: row for row in rows}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from coordinator_model.settings import Settings
     from streaming.spark.intake import Model
-    from streaming.spark.model_store import Place
+    from streaming.spark.model_store import SnapshotRef
 
 
 M = TypeVar("M", bound="Model")
@@ -31,7 +31,7 @@ class Restored(NamedTuple, Generic[M]):
     rows: int  #: that were taken in again
 
 
-def restore(model: type[M], folder: Path, place: Place, settings: Settings) -> Restored[M]:
+def restore(model: type[M], folder: Path, place: SnapshotRef, settings: Settings) -> Restored[M]:
     """The model that was kept at ``place``.
 
     :param folder: of all models.

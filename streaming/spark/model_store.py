@@ -37,7 +37,7 @@ KEPT: Final = 12
 """Files of a partition that stay behind the one that is committed; Spark keeps ten batches (``minBatchesToRetain``)."""
 
 
-class Place(NamedTuple):
+class SnapshotRef(NamedTuple):
     """Where a model is, as Spark's state has it."""
 
     partition: int  #: of the mirror topic
@@ -64,12 +64,12 @@ class Batch(NamedTuple):
     rows: Sequence[MirrorRow]  #: in offset order
 
 
-def nowhere(partition: int) -> Place:
+def nowhere(partition: int) -> SnapshotRef:
     """Where a model is before it was kept for the first time."""
-    return Place(partition, sequence=-1, digest="", base=-1)
+    return SnapshotRef(partition, sequence=-1, digest="", base=-1)
 
 
-def write_snapshot(folder: Path, before: Place, blob: bytes) -> Place:
+def write_snapshot(folder: Path, before: SnapshotRef, blob: bytes) -> SnapshotRef:
     """Keep a whole model.
 
     :param folder: of all models.
@@ -77,16 +77,16 @@ def write_snapshot(folder: Path, before: Place, blob: bytes) -> Place:
     :raises OSError: when it cannot be written; nothing is left that looks like it then.
     """
     sequence = before.sequence + 1
-    return _write(folder, Place(before.partition, sequence, _digest(blob), base=sequence), blob)
+    return _write(folder, SnapshotRef(before.partition, sequence, _digest(blob), base=sequence), blob)
 
 
-def write_batch(folder: Path, before: Place, rows: Sequence[MirrorRow], partitions: int | None) -> Place:
+def write_batch(folder: Path, before: SnapshotRef, rows: Sequence[MirrorRow], partitions: int | None) -> SnapshotRef:
     """Keep what a model took in since ``before``; raises as :func:`write_snapshot`."""
     blob: bytes = msgpack.packb(Batch(before.digest, partitions, rows))
     return _write(folder, before._replace(sequence=before.sequence + 1, digest=_digest(blob)), blob)
 
 
-def _write(folder: Path, place: Place, blob: bytes) -> Place:
+def _write(folder: Path, place: SnapshotRef, blob: bytes) -> SnapshotRef:
     file = folder / place.file
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(f".{os.getpid()}")
@@ -121,7 +121,7 @@ def _to_disk(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read(folder: Path, place: Place) -> tuple[bytes, list[Batch]]:
+def read(folder: Path, place: SnapshotRef) -> tuple[bytes, list[Batch]]:
     """A model: its snapshot, and what it took in since, oldest first.
 
     :raises SnapshotError: when a file is gone, or not what it was.
@@ -141,7 +141,7 @@ def _batch(file: Path, blob: bytes) -> Batch:
         raise SnapshotError(f"{file} was written by a newer release") from None
 
 
-def _content(folder: Path, place: Place) -> bytes:
+def _content(folder: Path, place: SnapshotRef) -> bytes:
     file = folder / place.file
     try:
         blob = file.read_bytes()
@@ -157,7 +157,7 @@ def partitions_in(folder: Path) -> list[int]:
     return [int(each.name) for each in folder.glob("*") if each.name.isdigit()]
 
 
-def forget(folder: Path, committed: Place) -> None:
+def forget(folder: Path, committed: SnapshotRef) -> None:
     """Delete what no batch can begin with any more, now that one has begun with ``committed``."""
     of_partition = (folder / committed.file).parent
     names = [file.name for file in of_partition.iterdir()]

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from coordinator_model.coordinator import Coordinator
 from streaming.kafka.mirror_topic import MirrorWatch
 from streaming.kafka.topics import newest_record_us
-from streaming.quality.process import ChecksApart
+from streaming.quality.process import QualityProcess
 from streaming.quality.query import start as start_quality
 from streaming.sinks.findings import FindingsWriter
 from streaming.spark import checkpoint, job
@@ -79,7 +79,7 @@ class Monitor:
             newest_us=lambda partition: newest_record_us(config, partition),
             standing=Standing(config.cluster, published, subjects(mirror.topic, mirror.partitions)),
         )
-        self._checks = ChecksApart(config) if config.quality.enabled else None
+        self._checks = QualityProcess(config) if config.quality.enabled else None
         others = {} if self._checks is None else {checkpoint.QUALITY: partial(start_quality, config=config, checks=self._checks)}
         self._supervisor = Supervisor(config, others=others, lock=lock, tell=tell)
         self._add_lanes()

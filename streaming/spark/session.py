@@ -30,7 +30,7 @@ from coordinator_model.snapshots import unpack_partition
 from streaming.kafka.topics import SetupError
 from streaming.spark import checkpoint, jvm, model_store
 from streaming.spark.job import SPARK_SETTINGS
-from streaming.spark.model_store import Place
+from streaming.spark.model_store import SnapshotRef
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -153,7 +153,7 @@ def _rows(spark: SparkSession, query: Path) -> list[Row]:
 def _blob(row: dict[str, Any], models: Path) -> bytes:
     """Of a state row; those of the first formats of checkpoints have the snapshot itself, as bytes or as base64, the third no batches."""
     if "snapshot" not in row:
-        return model_store.read(models, Place(**{"base": row["sequence"]} | row))[0]
+        return model_store.read(models, SnapshotRef(**{"base": row["sequence"]} | row))[0]
     snapshot = row["snapshot"]
     return base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)
 

@@ -23,7 +23,7 @@ from streaming.gc_tuning import keep_collections_short
 from streaming.spark import model_seeds, model_store
 from streaming.spark.intake import Taken, take_in
 from streaming.spark.model_restore import restore
-from streaming.spark.model_store import Place
+from streaming.spark.model_store import SnapshotRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
 STATE_SCHEMA: Final = "partition int, sequence long, digest string, base long"
-"""Of :class:`streaming.spark.model_store.Place`."""
+"""Of :class:`streaming.spark.model_store.SnapshotRef`."""
 OUTPUT_SCHEMA: Final = "topic string, key string, value string"
 
 
@@ -49,7 +49,7 @@ class Outputs(NamedTuple):
     dead_letters: str
 
 
-class Row(NamedTuple):
+class OutputRow(NamedTuple):
     """One row for the Kafka sink; a value of None is a tombstone."""
 
     topic: str
@@ -83,7 +83,7 @@ class _Live(NamedTuple):
     """A model in this worker's memory."""
 
     model: Model
-    place: Place  #: where it is kept
+    place: SnapshotRef  #: where it is kept
     snapshot_bytes: int  #: of the snapshot that it builds on
     rows: int  #: taken in since
     published: _Status | None = None  #: None in a new worker, which says at once how things are
@@ -118,7 +118,7 @@ class Replay:
         keep_collections_short()
         rows = in_offset_order(frames)
         partition: int = rows[0][0]
-        committed = Place(*state.get) if state.exists else None
+        committed = SnapshotRef(*state.get) if state.exists else None
         live, again = self._live(partition, committed)
         taken = take_in(live.model, rows, self.partitions)
         out = [*self._told(again), *self._told(taken), *self._groups(live.model)]
@@ -130,7 +130,7 @@ class Replay:
         if status := _status_due(live):
             _kept[self.run_id, partition] = live._replace(published=status)
             out.append(self._status(partition, live, status.figures, rows, (time.perf_counter() - started) * 1000))
-        yield pd.DataFrame(out, columns=Row._fields)
+        yield pd.DataFrame(out, columns=OutputRow._fields)
 
     def _keep(self, live: _Live, rows: list[MirrorRow]) -> _Live:
         """Write down what the model has become by these rows: them, or now and then all of it."""
@@ -141,20 +141,20 @@ class Replay:
         place = model_store.write_batch(self.models, live.place, rows, self.partitions)
         return live._replace(place=place, rows=live.rows + len(rows))
 
-    def _told(self, taken: Taken) -> Iterator[Row]:
+    def _told(self, taken: Taken) -> Iterator[OutputRow]:
         """What came of some rows."""
         for finding in taken.findings:
-            yield Row(self.outputs.findings, finding.id, _dumps(finding.as_json()))
+            yield OutputRow(self.outputs.findings, finding.id, _dumps(finding.as_json()))
         for row, reason in taken.set_aside:
             yield self._dead_letter(row, reason)
 
-    def _groups(self, model: Model) -> Iterator[Row]:
+    def _groups(self, model: Model) -> Iterator[OutputRow]:
         """What is known of the groups that changed."""
         for group in model.changed_groups():
             snapshot = group.as_json()
-            yield Row(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot))
+            yield OutputRow(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot))
 
-    def _dead_letter(self, row: MirrorRow, reason: str) -> Row:
+    def _dead_letter(self, row: MirrorRow, reason: str) -> OutputRow:
         partition, offset, timestamp_ms, key, value, envelope = row
         letter = {
             "topic": self.topic,
@@ -166,9 +166,9 @@ class Replay:
             "value": _base64(value),
             "mirror": _base64(envelope),
         }
-        return Row(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter))
+        return OutputRow(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter))
 
-    def _status(self, partition: int, live: _Live, figures: Mapping[str, Any], rows: list[MirrorRow], took_ms: float) -> Row:
+    def _status(self, partition: int, live: _Live, figures: Mapping[str, Any], rows: list[MirrorRow], took_ms: float) -> OutputRow:
         status = {
             "topic": self.topic,
             "partition": partition,
@@ -180,9 +180,9 @@ class Replay:
             "snapshot_bytes": live.snapshot_bytes,
             **figures,
         }
-        return Row(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
+        return OutputRow(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 
-    def _live(self, partition: int, committed: Place | None) -> tuple[_Live, Taken]:
+    def _live(self, partition: int, committed: SnapshotRef | None) -> tuple[_Live, Taken]:
         """The model as the committed state has it, and what came of what it had to take in again for that.
 
         A kept one is taken out: a failure from here on leaves nothing half-advanced.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
-    from streaming.spark.intake import GroupSnapshot
+    from streaming.spark.intake import GroupRow
 
 MARK: Final = "breach"
 """Client id by which the empty model knows an answer that makes a finding."""
@@ -58,14 +58,14 @@ class EmptyModel:
     def figures(self) -> Mapping[str, object]:
         return {"counters": dict(self.counters)}
 
-    def spread_over(self, partitions: int) -> list[Finding]:
+    def on_partition_count(self, partitions: int) -> list[Finding]:
         del partitions
         return []
 
-    def drain_set_aside(self) -> Sequence[tuple[int, str]]:
+    def drain_dead_letters(self) -> Sequence[tuple[int, str]]:
         return ()
 
-    def changed_groups(self) -> Sequence[GroupSnapshot]:
+    def changed_groups(self) -> Sequence[GroupRow]:
         return ()
 
 
@@ -84,7 +84,7 @@ _RULE: Final = Rule(
 
 
 def _marked(record: MirrorRecord) -> Finding:
-    finding = Finding.about_nobody(
+    finding = Finding.for_view(
         _RULE,
         subject=record.connection,
         cluster=record.cluster,

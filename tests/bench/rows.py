@@ -19,7 +19,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import unpack_record
 from streaming.spark import job
 from streaming.spark.monitor import Monitor
-from streaming.spark.worker import OUTPUT_SCHEMA, Row, in_offset_order
+from streaming.spark.worker import OUTPUT_SCHEMA, OutputRow, in_offset_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,17 +35,17 @@ class GroupReplay:
         self.topic, self.findings, self.groups, self.settings = topic, findings, groups, settings
 
     def __call__(self, _key: tuple[bytes], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        out: list[Row] = []
+        out: list[OutputRow] = []
         if state.exists:
             model = Coordinator.restore(base64.b64decode(state.get[0]), settings=self.settings)
         else:
             model = Coordinator(topic=self.topic, partition=0, settings=self.settings)
         for partition, _offset, _timestamp_ms, key, value, envelope in in_offset_order(frames):
             record = unpack_record(partition=partition, offset=model.next_offset or 0, key=key, value=value, envelope=envelope)
-            out += [Row(self.findings, found.id, json.dumps(found.as_json())) for found in model.receive(record)]
-        out += [Row(self.groups, group.key, json.dumps(group.as_json())) for group in model.changed_groups()]
+            out += [OutputRow(self.findings, found.id, json.dumps(found.as_json())) for found in model.receive(record)]
+        out += [OutputRow(self.groups, group.key, json.dumps(group.as_json())) for group in model.changed_groups()]
         state.update((base64.b64encode(model.snapshot()).decode("ascii"),))
-        yield pd.DataFrame(out, columns=Row._fields)
+        yield pd.DataFrame(out, columns=OutputRow._fields)
 
 
 class RowPerGroup(Monitor):

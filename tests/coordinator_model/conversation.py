@@ -364,9 +364,9 @@ class Conversation:
         return events[-1]
 
     def group_json(self) -> dict[str, Any]:
-        from coordinator_model.group_view import overview
+        from coordinator_model.group_view import group_view
 
         group, ledger = self.model._opened(("c1", self.group))
-        content = overview(group, len(ledger.open), self.model.partition, self.now_us).content
+        content = group_view(group, len(ledger.open), self.model.partition, self.now_us).content
         assert content is not None
         return content

@@ -175,9 +175,9 @@ def test_an_unreadable_frame_is_a_finding_and_counted(cut_bytes: int) -> None:
     talk.raw(a, b"\xff\xff\xff", cut_bytes=cut_bytes)
     assert talk.the("V-02").group == "g"
     assert talk.model.counters["undecodable frames"] == 1
-    ((offset, reason),) = talk.model.drain_set_aside()
+    ((offset, reason),) = talk.model.drain_dead_letters()
     assert (offset, reason in talk.the("V-02").summary) == (talk.offset - 1, True)
-    assert talk.model.drain_set_aside() == []
+    assert talk.model.drain_dead_letters() == []
     assert talk.group_json()["learning"] == "a frame could not be read"
 
 
@@ -313,7 +313,7 @@ def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_
         talk.tick()
     assert talk.model.counters["groups that the model stumbled over"] == 1
     assert talk.model.counters["tick"] == 1
-    assert talk.model.drain_set_aside() == []
+    assert talk.model.drain_dead_letters() == []
     assert talk.group_json()["learning"] == "the model stumbled over it"
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
     talk.round([a, b], 4)
@@ -341,7 +341,7 @@ def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back
             talk.heartbeat(a)
     found = talk.model.receive_unreadable(talk.offset - 1, talk.now_us, "g", "the model raised ZeroDivisionError")
     assert [finding.rule for finding in found] == ["V-02"]
-    assert talk.model.drain_set_aside() == [(talk.offset - 1, "the model raised ZeroDivisionError")]
+    assert talk.model.drain_dead_letters() == [(talk.offset - 1, "the model raised ZeroDivisionError")]
     assert talk.group_json()["learning"] == "a record could not be read"
     assert talk.group_json()["members"] == [], "nobody knows in what state it was left"
     talk.tick()
@@ -698,11 +698,11 @@ def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_a
     """A group that has moved must not look as if its members had fallen silent."""
     talk = Conversation()
     settled(talk)
-    assert talk.model.spread_over(4) == [], "nobody had counted before"
-    assert talk.model.spread_over(4) == []
+    assert talk.model.on_partition_count(4) == [], "nobody had counted before"
+    assert talk.model.on_partition_count(4) == []
     talk.model.changed_groups()
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
-    (opened,) = talk.model.spread_over(5)
+    (opened,) = talk.model.on_partition_count(5)
     assert (opened.rule, opened.status, opened.group) == ("V-06", Status.OPEN, "")
     assert "has 5 partitions, where it had 4: the 1 groups" in opened.summary
     assert talk.model.changed_groups() == [], "its record in the groups topic is not deleted: another partition may have written it"
@@ -714,11 +714,11 @@ def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_a
 def test_what_was_open_against_a_group_is_resolved_when_the_mirror_has_other_partitions() -> None:
     talk = Conversation()
     a, b = settled(talk)
-    talk.model.spread_over(4)
+    talk.model.on_partition_count(4)
     talk.ask_join(a)
     for _ in range(14):
         talk.heartbeat(b, 27)
         talk.wait(1_000)
     assert talk.the("R-08").status is not Status.RESOLVED
-    found = talk.model.spread_over(5)
+    found = talk.model.on_partition_count(5)
     assert [(finding.rule, finding.status) for finding in found] == [("R-08", Status.RESOLVED), ("V-06", Status.OPEN)]

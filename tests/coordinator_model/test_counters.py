@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.counters import BUCKETS_S, Tally
+from coordinator_model.counters import BUCKETS_S, Counters
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import START_US, Conversation, subscription
 from tests.coordinator_model.test_rules import live, settled, static_group
@@ -139,7 +139,7 @@ def test_a_phase_whose_beginning_was_not_seen_began_with_whoever_waited_longest(
 
 @pytest.mark.parametrize("seconds", [0.001, *BUCKETS_S, 601.0, 90_000.0])
 def test_a_duration_falls_into_the_bucket_that_ends_with_it(seconds: float) -> None:
-    tally = Tally()
+    tally = Counters()
     tally.took("c", "join", round(seconds * 1_000_000))
     (found,) = tally.durations()
     below = [bound for bound in BUCKETS_S if bound < seconds]

@@ -27,7 +27,7 @@ def lives(seed: str) -> None:
         model.receive(frames.next())
         assert model.counters["undecodable frames"] == 0, f"seed {seed}: the generator wrote a frame that is none"
         assert model.counters["groups that the model stumbled over"] == 0, f"seed {seed}: a timer rule raised"
-        model.drain_set_aside()
+        model.drain_dead_letters()
         if random.random() < 0.05:
             model.changed_groups()
             model = Coordinator.restore(model.snapshot())

@@ -72,7 +72,7 @@ def models_of(
     models = [Coordinator(topic=topic, partition=partition, settings=SETTINGS) for partition in range(partitions)]
     found: dict[str, str] = {}
     for model in models:
-        model.spread_over(told_partitions or partitions)
+        model.on_partition_count(told_partitions or partitions)
     for message in messages:
         model = models[message.partition()]
         try:

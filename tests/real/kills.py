@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.counters import Tally
+from coordinator_model.counters import Counters
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.records import Sight
 from coordinator_model.snapshots import Stored, due_of, pack_cold, pack_hot, unpack_group, unpack_partition
@@ -37,7 +37,7 @@ from streaming.demo.broker import Broker
 from streaming.spark import checkpoint, model_store
 from streaming.spark import session as spark
 from streaming.spark.model_restore import restore
-from streaming.spark.model_store import Place
+from streaming.spark.model_store import SnapshotRef
 from tests.real.feeder import Feeder, ends_of, models_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
@@ -223,7 +223,7 @@ def models_in(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict[in
 
 
 def _restored(folder: Path, states: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    places = [Place(**state) for state in states]
+    places = [SnapshotRef(**state) for state in states]
     return {place.partition: alone(restore(Coordinator, folder / model_store.FOLDER, place, SETTINGS).model) for place in places}
 
 
@@ -237,7 +237,7 @@ def decoded(blob: bytes) -> dict[str, Any]:
 
 
 def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
-    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, tally=Tally(), sight=Sight())
+    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, tally=Counters(), sight=Sight())
     ledger = unpack_group(stored.cold, stored.hot, group)
     return pack_cold(group, ledger), pack_hot(group, due_of(stored.hot))
 

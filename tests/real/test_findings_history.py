@@ -20,7 +20,7 @@ pytestmark = pytest.mark.real
 
 DAY_S = 86_400
 STANDING = replace(
-    Finding.about_nobody(
+    Finding.for_view(
         CATALOGUE["V-03"],
         subject="mirror/0",
         cluster="prod",

@@ -15,7 +15,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, pack_envelope
 from streaming.config.settings import ConfigError, Job, Kafka, MonitorConfig, Quality, Topics
 from streaming.kafka.topics import prepare
-from streaming.quality.process import ChecksApart
+from streaming.quality.process import QualityProcess
 from streaming.quality.query import as_stream
 from streaming.quality.worker import NICENESS
 from streaming.spark.worker import INPUT_COLUMNS
@@ -70,7 +70,7 @@ def config(broker, mirror, tmp_path):
 
 @pytest.fixture
 def checks(config):
-    apart = ChecksApart(config)
+    apart = QualityProcess(config)
     yield apart
     apart.close()
 
@@ -130,11 +130,11 @@ def with_suite(config, folder, *expectations):
 def test_an_expectation_that_great_expectations_does_not_know_is_refused_before_there_is_a_batch(config, tmp_path):
     own = with_suite(config, tmp_path, {"type": "expect_miracles"})
     with pytest.raises(ConfigError, match=r"^quality\.suite: Great Expectations does not take expect_miracles"):
-        ChecksApart(own)
+        QualityProcess(own)
 
 
 def test_a_batch_in_hand_is_not_waited_for_longer_than_allowed(config, tmp_path):
-    checks = ChecksApart(with_suite(config, tmp_path, {"type": "expect_column_to_exist", "kwargs": {"column": "key"}}))
+    checks = QualityProcess(with_suite(config, tmp_path, {"type": "expect_column_to_exist", "kwargs": {"column": "key"}}))
     os.kill(the_child(), signal.SIGSTOP)
     with ThreadPoolExecutor() as pool:
         in_hand = pool.submit(checks.check, batch(range(20)), 0)

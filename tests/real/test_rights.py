@@ -19,11 +19,11 @@ from streaming.commands.docs import DOCS
 from streaming.config.settings import Kafka, MonitorConfig, Topics
 from streaming.kafka.required_rights import MONITOR, NEEDS, NOTIFY, RECORD, TAP, VERIFY
 from streaming.kafka.topics import Mirror, notifier_topics, result_topics
-from streaming.metrics.feed import Feed as MetricsFeed
-from streaming.metrics.state import Board
+from streaming.metrics.feed import MetricsFeed
+from streaming.metrics.state import MetricsState
 from streaming.mirror.destination import MirrorError, create_topic
 from streaming.mirror.producer import KafkaSink
-from streaming.notify.feed import Feed as NotifyFeed
+from streaming.notify.feed import FindingsFeed as NotifyFeed
 from streaming.replay.verify import describe_groups
 from streaming.sinks.findings import FindingsReader
 from tests.real.harness import wait_for
@@ -260,14 +260,14 @@ def test_whatever_reads_needs_no_right_on_its_group_and_says_which_topic_it_may_
         feed.start()
         assert list(feed.history()) == []
     config = MonitorConfig(kafka=scene.kafka(MONITOR))
-    board = Board(TOPICS.mirror)
+    board = MetricsState(TOPICS.mirror)
     with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), board, tell=told.append):
         wait_for(board.is_complete, "the metrics are read to their end")
     assert told == []
 
     scene.secured.take(MONITOR, "Read", ResourceType.TOPIC, TOPICS.status)
     try:
-        with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), Board(TOPICS.mirror), tell=told.append):
+        with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), MetricsState(TOPICS.mirror), tell=told.append):
             wait_for(lambda: told, "the reader for metrics says what it lacks")
     finally:
         scene.secured.grant(MONITOR, "Read", ResourceType.TOPIC, TOPICS.status)

@@ -20,7 +20,7 @@ from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, unpack_loss
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror.producer import KafkaSink, create_topic
-from streaming.mirror.reconnecting_sink import PatientSink
+from streaming.mirror.reconnecting_sink import ReconnectingSink
 from streaming.spark.jvm import java_home
 
 pytestmark = pytest.mark.real
@@ -279,7 +279,7 @@ def test_an_unreachable_mirror_costs_frames_but_no_client(setup, topic):
 def test_clients_pass_while_the_mirror_is_away_from_the_start(setup, topic):
     """Whether anybody can read along is no matter of theirs; what was captured until then waits for the mirror."""
     heartbeats = 5
-    sink = PatientSink({"bootstrap.servers": setup.address["MIRROR"]}, topic=topic, timeout_s=1)
+    sink = ReconnectingSink({"bootstrap.servers": setup.address["MIRROR"]}, topic=topic, timeout_s=1)
     with running_tap([setup.listener["PLAINTEXT"]], sink, tick_s=0.05):
         client = RawClient(setup.address["PLAINTEXT"])
         for _ in range(heartbeats):

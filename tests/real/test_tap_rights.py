@@ -35,12 +35,12 @@ from coordinator_model.wire.record import Kind, MirrorRecord, unpack_loss
 from streaming.config.settings import Kafka, MonitorConfig
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.kafka.topics import Mirror
-from streaming.metrics.feed import Feed as MetricsFeed
-from streaming.metrics.state import Board
+from streaming.metrics.feed import MetricsFeed
+from streaming.metrics.state import MetricsState
 from streaming.mirror.losses import LossFile
 from streaming.mirror.producer import KafkaSink
-from streaming.mirror.reconnecting_sink import PatientSink
-from streaming.notify.feed import Feed as NotifyFeed
+from streaming.mirror.reconnecting_sink import ReconnectingSink
+from streaming.notify.feed import FindingsFeed as NotifyFeed
 from streaming.sinks.findings import FindingsReader, FindingsWriter
 from tests.certificates import Authority
 from tests.processes import started
@@ -262,7 +262,7 @@ def finding(number: int) -> dict[str, str]:
 def test_the_clients_of_the_driver_and_the_notifier_go_on_with_a_changed_password(secured, monitor_user):
     config = MonitorConfig(kafka=monitor_user.kafka)
     said: list[str] = []
-    board = Board("mirror")
+    board = MetricsState("mirror")
     refused = {"writer": lambda: writer.refused, "reader": lambda: reader.refused, "metrics": lambda: metrics.refused}
     with secured.reachable("SCRAM"):
         writer = FindingsWriter(config.kafka, RESULTS[0], tell=said.append)
@@ -477,7 +477,7 @@ def test_what_a_tap_loses_at_its_end_is_told_by_the_next(secured, topic, tmp_pat
     secured.grant("ends", topic, AclOperation.WRITE)
     file = tmp_path / "state" / "tap.loss"
     config = secured.with_password("ends", "p")
-    first = PatientSink(config, topic=topic, losses=LossFile(file, topic), timeout_s=1)
+    first = ReconnectingSink(config, topic=topic, losses=LossFile(file, topic), timeout_s=1)
     writer = Writer(first)
     writer.write(50)
     wait_for(file.exists, "it is kept while nothing can be written, for the case of a kill")
@@ -485,7 +485,7 @@ def test_what_a_tap_loses_at_its_end_is_told_by_the_next(secured, topic, tmp_pat
     assert first.close(0.5) == 100
     with secured.reachable("SCRAM"):
         said: list[str] = []
-        second = PatientSink(config, topic=topic, losses=LossFile(file, topic), tell=said.append)
+        second = ReconnectingSink(config, topic=topic, losses=LossFile(file, topic), tell=said.append)
         assert said == ["100 records were lost when the capture before this one ended; every partition is told"]
         after = Writer(second)
         after.write(5)

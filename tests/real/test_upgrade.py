@@ -49,7 +49,7 @@ class Story:
         self.ends = dict.fromkeys(range(PARTITIONS), 0)
         self.models = [Coordinator(topic=TOPIC, partition=partition, settings=SETTINGS) for partition in range(PARTITIONS)]
         for model in self.models:
-            model.spread_over(PARTITIONS)
+            model.on_partition_count(PARTITIONS)
         broker.create_topic(TOPIC, PARTITIONS, config={"retention.ms": "-1"})
 
     def tell(self, part: list[tuple[int, MirrorRecord]]) -> dict[str, str]:

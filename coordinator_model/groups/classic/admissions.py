@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import Actor
+from coordinator_model.groups.records import ClientInfo
 from coordinator_model.wire import API_NAMES, DecodeError, decode
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
@@ -17,7 +17,7 @@ from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 class Admission(NamedTuple):
     """A member was let into a group, or kept in it."""
 
-    actor: Actor
+    actor: ClientInfo
     member_id: str | None
     at_us: int
     frame: Evidence
@@ -37,5 +37,5 @@ def admission_of(record: MirrorRecord) -> Admission | None:
         return None
     words = f"{API_NAMES[record.api_key]} v{record.api_version} answer: success, epoch {body.member_epoch}"
     frame = Evidence(record.partition, record.offset, record.connection, record.exchange, record.at_us, words)
-    actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
+    actor = ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
     return Admission(actor, body.member_id, record.at_us, frame)

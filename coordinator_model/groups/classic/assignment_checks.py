@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import Actor
+from coordinator_model.groups.records import ClientInfo
 from coordinator_model.wire import DecodeError, decode_assignment, decode_subscription
 
 Partitions: TypeAlias = dict[str, tuple[int, ...]]
@@ -26,7 +26,7 @@ KEPT: Final = 10  #: of each kind of flaw; a finding names a few, not thousands
 _ANY_LATER_VERSION: Final = b"\x7f\xff"
 
 
-class Offer(NamedTuple):
+class Subscription(NamedTuple):
     """What a member's subscription says."""
 
     topics: tuple[str, ...]
@@ -34,13 +34,13 @@ class Offer(NamedTuple):
     generation: int = -1  #: in which it owned them; -1 where the version cannot tell
 
 
-class Flaws(NamedTuple):
+class AssignmentErrors(NamedTuple):
     """What is wrong with the newest plan that was submitted; at most :data:`KEPT` of each kind."""
 
     generation: int
     leader: str
     instance_id: str | None
-    actor: Actor
+    actor: ClientInfo
     frame: Evidence
     at_us: int
     protocol: str
@@ -56,15 +56,15 @@ class Flaws(NamedTuple):
         return bool(self.strangers or self.left_out or self.shared or self.unsubscribed or self.jumps or self.nothing_of)
 
 
-def read_subscription(raw: bytes) -> Offer | None:
+def read_subscription(raw: bytes) -> Subscription | None:
     """The subscription, as far as it can be read; None when not even its topics can."""
     try:
         subscription = decode_subscription(raw)
     except DecodeError:
         topics = _topics_of_first_version(raw)
-        return None if topics is None else Offer(topics)
+        return None if topics is None else Subscription(topics)
     owned = tuple((entry.topic, entry.partitions) for entry in subscription.owned_partitions)
-    return Offer(subscription.topics, owned, subscription.generation_id)
+    return Subscription(subscription.topics, owned, subscription.generation_id)
 
 
 def read_assignment(raw: bytes) -> Partitions | None:
@@ -138,7 +138,7 @@ def strangers(plan: Mapping[str, Partitions | None], members: Iterable[str]) -> 
     return tuple(id_ for id_ in plan if id_ not in known)[:KEPT]
 
 
-def left_out(plan: Mapping[str, Partitions | None], offers: Mapping[str, Offer | None]) -> tuple[str, ...]:
+def left_out(plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None]) -> tuple[str, ...]:
     """Members without an entry although there was something to give them.
 
     Some clients name only those to whom they give something, and with fewer partitions than members some get nothing. A member is left
@@ -150,7 +150,7 @@ def left_out(plan: Mapping[str, Partitions | None], offers: Mapping[str, Offer |
     )[:KEPT]
 
 
-def unsubscribed(plan: Mapping[str, Partitions | None], offers: Mapping[str, Offer | None]) -> tuple[tuple[str, str], ...]:
+def unsubscribed(plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None]) -> tuple[tuple[str, str], ...]:
     """Topics given to members that did not ask for them."""
     found = []
     for member_id, given in plan.items():
@@ -161,7 +161,7 @@ def unsubscribed(plan: Mapping[str, Partitions | None], offers: Mapping[str, Off
 
 
 def jumps(
-    plan: Mapping[str, Partitions | None], offers: Mapping[str, Offer | None], generation: int
+    plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], generation: int
 ) -> tuple[tuple[str, int, str, str], ...]:
     """Partitions that go from one who owned them in ``generation`` and still wants them straight to another."""
     owners: dict[tuple[str, int], set[str]] = {}
@@ -180,7 +180,7 @@ def jumps(
 
 
 def rival_claims(
-    offers: Mapping[str, Offer | None], generations: Iterable[int]
+    offers: Mapping[str, Subscription | None], generations: Iterable[int]
 ) -> tuple[tuple[str, int, int, tuple[str, ...]], ...]:
     """Partitions that several members say they owned in the same generation, the newest in which anybody did.
 
@@ -202,7 +202,7 @@ def rival_claims(
 
 
 def unowned(
-    plan: Mapping[str, Partitions | None], offers: Mapping[str, Offer | None], known: Mapping[str, int]
+    plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], known: Mapping[str, int]
 ) -> tuple[tuple[str, int], ...]:
     """Partitions of topics that a member wants and that no member is given.
 
@@ -219,7 +219,9 @@ def unowned(
     return tuple(islice(missing, KEPT))  # partition numbers are whatever a client wrote: never count them all
 
 
-def shrunk(plan: Mapping[str, Partitions | None], offers: Mapping[str, Offer | None], known: Mapping[str, int]) -> dict[str, int]:
+def shrunk(
+    plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], known: Mapping[str, int]
+) -> dict[str, int]:
     """Topics that a member wants, and of which the plan names all partitions up to a number lower than the known one.
 
     :param known: topic → how many partitions it was known to have.

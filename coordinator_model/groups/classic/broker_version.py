@@ -36,15 +36,15 @@ def first_release(api_key: int, api_version: int) -> Release:
     return known
 
 
-class Dialect(NamedTuple):
+class BrokerVersion(NamedTuple):
     """What is known of the coordinator's release, and what follows from it."""
 
     release: Release = (0, 9)
 
-    def heard(self, api_key: int, api_version: int) -> Dialect:
+    def heard(self, api_key: int, api_version: int) -> BrokerVersion:
         """What is known after it answered this version."""
         release = first_release(api_key, api_version)
-        return Dialect(release) if release > tuple(self.release) else self
+        return BrokerVersion(release) if release > tuple(self.release) else self
 
     @property
     def marks_failed_joins(self) -> bool:

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
-from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, Tally
+from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, Counters
 from coordinator_model.groups.classic.admissions import Admission
 from coordinator_model.groups.classic.handlers import join_group, membership
-from coordinator_model.groups.classic.state import SETTLING, TRANSITIONS, UNSETTLING, Seen, State
+from coordinator_model.groups.classic.state import SETTLING, TRANSITIONS, UNSETTLING, Observation, State
 from coordinator_model.groups.classic.trackers import (
     assignments,
     coordinator_changes,
@@ -33,10 +33,10 @@ from coordinator_model.groups.classic.trackers import (
     sessions,
 )
 from coordinator_model.groups.classic.trackers.assignments import Assignments
-from coordinator_model.groups.classic.trackers.coordinator_changes import Coordination
-from coordinator_model.groups.classic.trackers.member_identity import Identity
+from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
+from coordinator_model.groups.classic.trackers.member_identity import MemberIdentity
 from coordinator_model.groups.classic.trackers.offsets import Offsets
-from coordinator_model.groups.classic.trackers.rebalance_history import Timeline
+from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import SLOW_US, Sessions, evicted_early
 from coordinator_model.groups.events import (
     FellSilent,
@@ -49,19 +49,19 @@ from coordinator_model.groups.evidence import request_evidence, response_evidenc
 from coordinator_model.groups.records import (
     NOBODY,
     REPLACEMENTS_KEPT,
-    Actor,
+    ClientInfo,
     Exchange,
     ExchangeKey,
-    Instance,
     IssuedId,
     JoinAsk,
     Member,
     Refusals,
     Round,
     Sight,
+    StaticMember,
 )
 from coordinator_model.groups.requests import ASKS, MODELLED_API_KEYS
-from coordinator_model.groups.tracker import NOTHING, Happening, Watch
+from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
@@ -79,7 +79,7 @@ from coordinator_model.wire.constants import (
 from coordinator_model.wire.record import MirrorRecord
 
 #: attribute of the group → the APIs whose frames it is shown
-WATCHES: Final[tuple[tuple[str, frozenset[int]], ...]] = (
+TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
     ("identity", member_identity.API_KEYS),
     ("assignments", assignments.API_KEYS),
     ("offsets", offsets.API_KEYS),
@@ -94,7 +94,7 @@ GONE_MEMBERS_KEPT: Final = 32
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
 
 
-class Line:
+class ConnectionState:
     """What one connection looks like from this group: enough to know when a queued request can have been processed."""
 
     __slots__ = ("actor", "last_response_us", "outstanding")
@@ -157,7 +157,7 @@ class ClassicGroup:
         *,
         settings: Settings,
         loading: Mapping[tuple[str, str], int],
-        tally: Tally,
+        tally: Counters,
         sight: Sight,
     ) -> None:
         self.name = name
@@ -177,10 +177,10 @@ class ClassicGroup:
         self.protocol_type = ""
         self.rounds: list[Round] = []
         self.members: dict[str, Member] = {}
-        self.instances: dict[str, Instance] = {}
+        self.instances: dict[str, StaticMember] = {}
         self.issued: dict[str, IssuedId] = {}
         self.open: dict[ExchangeKey, Exchange] = {}
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, ConnectionState] = {}
         self.causes: dict[str, int] = {}  #: completed rebalances by what began them
         self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → answers
         self.join_took_us: int | None = None
@@ -193,11 +193,11 @@ class ClassicGroup:
         self.counted = False  #: likewise, but nothing that a timer rule looks at
         self.cold_changed = True  #: something other than what every heartbeat changes
         self.unwatched_us = 0  #: last time that no member was connected: a coordinator that restarts then does so unseen
-        self.identity = Identity()
+        self.identity = MemberIdentity()
         self.assignments = Assignments()
         self.offsets = Offsets()
-        self.coordination = Coordination()
-        self.timeline = Timeline()
+        self.coordination = CoordinatorChanges()
+        self.timeline = RebalanceHistory()
         self.sessions = Sessions()
 
     # ------------------------------------------------------------------------------------------------ what is known
@@ -278,13 +278,13 @@ class ClassicGroup:
 
     # ------------------------------------------------------------------------------------------------ frames in
 
-    def request(self, record: MirrorRecord, body: Any) -> tuple[Happening, ...]:
+    def request(self, record: MirrorRecord, body: Any) -> tuple[Event, ...]:
         """A request of one of the :data:`MODELLED_API_KEYS` was captured."""
         api_key = record.api_key
         line = self.line(record.connection)
         actor = line.actor
         if actor != (record.client_id, record.client_address, record.client_software, record.connection):
-            actor = line.actor = Actor(record.client_id, record.client_address, record.client_software, record.connection)
+            actor = line.actor = ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
         exchange = Exchange(
             (record.connection, record.exchange),
             api_key,
@@ -320,7 +320,7 @@ class ClassicGroup:
             member.last_frame_us = record.at_us
             member.last_frame = API_NAMES[api_key]
             if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
-                happenings = (*happenings, *self.identity.odd_one(self, exchange, member))
+                happenings = (*happenings, *self.identity.check_identity(self, exchange, member))
             if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
                 member.frames_after_fence += 1
                 member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
@@ -332,7 +332,7 @@ class ClassicGroup:
                 happenings += watch.asked(self, exchange, body)
         return happenings
 
-    def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Happening, ...]:
+    def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
         """An answer was captured. One without its request tells nothing: nobody knows what it answers.
 
         :param correlation_id: as the frame itself has it.
@@ -362,24 +362,24 @@ class ClassicGroup:
             self.cold_changed = True
             happenings += self.sessions.replied(self, exchange, body)
         if self.identity.alert:
-            happenings += self.identity.second_look(self, exchange, body)
+            happenings += self.identity.recheck(self, exchange, body)
         return happenings
 
-    def _answers_another(self, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Happening, ...]:
+    def _answers_another(self, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Event, ...]:
         """Whatever this answer says, it does not say it of this request."""
         exchange.res_us, exchange.response_offset = record.at_us, record.offset
         self.lost_sight(record.at_us, "an answer does not belong to its request")
         return (Mismatched(exchange, correlation_id),)
 
-    def line(self, connection: str) -> Line:
+    def line(self, connection: str) -> ConnectionState:
         """What is known of a connection, from now on if it was not."""
         line = self.lines.get(connection)
         if line is None:
-            line = self.lines[connection] = Line()
+            line = self.lines[connection] = ConnectionState()
             self.cold_changed = True
         return line
 
-    def watches(self, api_key: int) -> tuple[Watch, ...]:
+    def watches(self, api_key: int) -> tuple[Tracker, ...]:
         """The watches that are shown frames of this API."""
         return _WATCHES_OF[api_key](self)
 
@@ -425,11 +425,11 @@ class ClassicGroup:
             instance.held_us = instance.settled_us = 0
         for waiting in self.open.values():
             waiting.gap_free = False
-        for name, _ in WATCHES:
+        for name, _ in TRACKERS:
             getattr(self, name).lost_sight(self)
-        self.saw(Seen.LOST_SIGHT, at_us)
+        self.observe(Observation.LOST_SIGHT, at_us)
 
-    def becomes(self, kind: str, admitted: Admission) -> tuple[Happening, ...]:
+    def becomes(self, kind: str, admitted: Admission) -> tuple[Event, ...]:
         """An answer shows that the group is of a type that is not modelled."""
         # Until one of its JoinGroups succeeds, a group counts as a classic one without any proof.
         modelled = self.kind == CLASSIC and bool(self.protocol_type)
@@ -443,14 +443,14 @@ class ClassicGroup:
         self.settled = False
         self.lost_sight(at_us, because)
 
-    def fell_silent(self, member: Member, at_us: int) -> tuple[Happening, ...]:
+    def fell_silent(self, member: Member, at_us: int) -> tuple[Event, ...]:
         """Its session has run out by any reckoning."""
         self.gone(member, "silent", at_us)
         return (FellSilent(member, at_us),)
 
     # ------------------------------------------------------------------------------------------------ bookkeeping
 
-    def saw(self, seen: Seen, at_us: int) -> None:
+    def observe(self, seen: Observation, at_us: int) -> None:
         """Something happened that the state may follow from."""
         if self.rounds and seen in UNSETTLING:
             self.rounds[-1].unsettled_us = self.rounds[-1].unsettled_us or at_us
@@ -477,9 +477,9 @@ class ClassicGroup:
         if was_present and why in {"left", "silent", "refused"}:
             others = any(True for _ in self.present_members())
             if not others:
-                self.saw(Seen.LAST_MEMBER_GONE, at_us)
+                self.observe(Observation.LAST_MEMBER_GONE, at_us)
             elif self._takes_part(member):
-                self.saw(Seen.MEMBER_GONE, at_us)
+                self.observe(Observation.MEMBER_GONE, at_us)
         self._forget_some()
 
     def _takes_part(self, member: Member) -> bool:
@@ -522,7 +522,7 @@ class ClassicGroup:
             self.changed = True
         self.settled = True
 
-    def coordinator_moves(self, exchange: Exchange) -> tuple[Happening, ...]:
+    def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
         """Answered 14, 15 or 16: the group is moving, unless somebody merely asked the wrong broker."""
         if self.settled and exchange.broker == self.broker:
             self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
@@ -547,7 +547,7 @@ class ClassicGroup:
             member.leaving = False
             self.cold_changed = True
 
-    def refuse(self, exchange: Exchange, error: int) -> tuple[Happening, ...]:
+    def refuse(self, exchange: Exchange, error: int) -> tuple[Event, ...]:
         """A Heartbeat, SyncGroup or OffsetCommit was refused for its generation, its member id or its instance id."""
         if not exchange.member_id:
             return NOTHING
@@ -562,13 +562,13 @@ class ClassicGroup:
             refusals = member.refusals = Refusals(error, exchange.generation, 0, exchange.res_us, exchange.res_us)
         refusals.add(exchange.res_us, frame)
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
-        early: tuple[Happening, ...] = NOTHING
+        early: tuple[Event, ...] = NOTHING
         if error == UNKNOWN_MEMBER_ID and member.gone in {None, "dropped"} and newer:
             early = evicted_early(self, exchange, member)
             self.gone(member, "refused", exchange.res_us)
         return (Refused(exchange, member), *early)
 
-    def fence(self, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+    def fence(self, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A member was told FENCED_INSTANCE_ID: another process holds its instance."""
         if member.fenced_us is None:
             member.fenced_us = exchange.res_us
@@ -585,14 +585,14 @@ class ClassicGroup:
         return NOTHING
 
 
-_WATCHES_OF: Final = {key: attrgetter(*(name for name, api_keys in WATCHES if key in api_keys)) for key in MODELLED_API_KEYS}
-_ON_REQUEST: Final[dict[int, Callable[[ClassicGroup, Exchange], tuple[Happening, ...]]]] = {
+_WATCHES_OF: Final = {key: attrgetter(*(name for name, api_keys in TRACKERS if key in api_keys)) for key in MODELLED_API_KEYS}
+_ON_REQUEST: Final[dict[int, Callable[[ClassicGroup, Exchange], tuple[Event, ...]]]] = {
     JOIN_GROUP: join_group.asked,
     SYNC_GROUP: membership.sync_asked,
     HEARTBEAT: membership.heartbeat_asked,
     LEAVE_GROUP: membership.leave_asked,
 }
-_ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Happening, ...]]]] = {
+_ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Event, ...]]]] = {
     JOIN_GROUP: join_group.answered,
     SYNC_GROUP: membership.sync_answered,
     HEARTBEAT: membership.heartbeat_answered,

@@ -36,7 +36,7 @@ class State(StrEnum):
     DEAD = "Dead"
 
 
-class Seen(StrEnum):
+class Observation(StrEnum):
     """What the wire tells about the state, newest generation only."""
 
     JOIN_TRIGGERS = "a JoinGroup that starts a join phase"  #: a new member, the leader, or changed protocols
@@ -51,86 +51,94 @@ class Seen(StrEnum):
     LOST_SIGHT = "a failover, or frames that were not captured"
 
 
-UNSETTLING: Final = frozenset({Seen.JOIN_TRIGGERS, Seen.TOLD_TO_REJOIN, Seen.MEMBER_GONE, Seen.LAST_MEMBER_GONE, Seen.DELETED})
+UNSETTLING: Final = frozenset(
+    {
+        Observation.JOIN_TRIGGERS,
+        Observation.TOLD_TO_REJOIN,
+        Observation.MEMBER_GONE,
+        Observation.LAST_MEMBER_GONE,
+        Observation.DELETED,
+    }
+)
 """After any of these the newest generation may not be the last word."""
 
-SETTLING: Final = frozenset({Seen.JOINED, Seen.STILL_SERVED})
+SETTLING: Final = frozenset({Observation.JOINED, Observation.STILL_SERVED})
 """These show that it is."""
 
 _U, _E, _P, _K, _S, _D = State.UNKNOWN, State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE, State.DEAD
 
 #: state → what was seen → state. Read a row as: in this state, having seen that, the group is now there.
-TRANSITIONS: Final[dict[State, dict[Seen, State]]] = {
+TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
     _U: {
-        Seen.JOIN_TRIGGERS: _P,
-        Seen.TOLD_TO_REJOIN: _P,
-        Seen.JOINED: _K,
-        Seen.SYNCED: _S,
-        Seen.HEARTBEAT_OK: _S,  # or completing: the far shorter of the two
-        Seen.STILL_SERVED: _S,
-        Seen.MEMBER_GONE: _U,
-        Seen.LAST_MEMBER_GONE: _U,  # others may exist that were never seen
-        Seen.DELETED: _D,
-        Seen.LOST_SIGHT: _U,
+        Observation.JOIN_TRIGGERS: _P,
+        Observation.TOLD_TO_REJOIN: _P,
+        Observation.JOINED: _K,
+        Observation.SYNCED: _S,
+        Observation.HEARTBEAT_OK: _S,  # or completing: the far shorter of the two
+        Observation.STILL_SERVED: _S,
+        Observation.MEMBER_GONE: _U,
+        Observation.LAST_MEMBER_GONE: _U,  # others may exist that were never seen
+        Observation.DELETED: _D,
+        Observation.LOST_SIGHT: _U,
     },
     _E: {
-        Seen.JOIN_TRIGGERS: _P,
-        Seen.TOLD_TO_REJOIN: _P,
-        Seen.JOINED: _K,
-        Seen.SYNCED: _S,
-        Seen.HEARTBEAT_OK: _S,
-        Seen.STILL_SERVED: _S,
-        Seen.MEMBER_GONE: _E,
-        Seen.LAST_MEMBER_GONE: _E,
-        Seen.DELETED: _D,
-        Seen.LOST_SIGHT: _U,
+        Observation.JOIN_TRIGGERS: _P,
+        Observation.TOLD_TO_REJOIN: _P,
+        Observation.JOINED: _K,
+        Observation.SYNCED: _S,
+        Observation.HEARTBEAT_OK: _S,
+        Observation.STILL_SERVED: _S,
+        Observation.MEMBER_GONE: _E,
+        Observation.LAST_MEMBER_GONE: _E,
+        Observation.DELETED: _D,
+        Observation.LOST_SIGHT: _U,
     },
     _P: {
-        Seen.JOIN_TRIGGERS: _P,
-        Seen.TOLD_TO_REJOIN: _P,
-        Seen.JOINED: _K,
-        Seen.SYNCED: _P,  # the success of the round before, captured late
-        Seen.HEARTBEAT_OK: _P,  # likewise
-        Seen.STILL_SERVED: _S,
-        Seen.MEMBER_GONE: _P,
-        Seen.LAST_MEMBER_GONE: _E,
-        Seen.DELETED: _D,
-        Seen.LOST_SIGHT: _U,
+        Observation.JOIN_TRIGGERS: _P,
+        Observation.TOLD_TO_REJOIN: _P,
+        Observation.JOINED: _K,
+        Observation.SYNCED: _P,  # the success of the round before, captured late
+        Observation.HEARTBEAT_OK: _P,  # likewise
+        Observation.STILL_SERVED: _S,
+        Observation.MEMBER_GONE: _P,
+        Observation.LAST_MEMBER_GONE: _E,
+        Observation.DELETED: _D,
+        Observation.LOST_SIGHT: _U,
     },
     _K: {
-        Seen.JOIN_TRIGGERS: _P,
-        Seen.TOLD_TO_REJOIN: _P,
-        Seen.JOINED: _K,  # a round that nobody synced, and the next one
-        Seen.SYNCED: _S,
-        Seen.HEARTBEAT_OK: _K,
-        Seen.STILL_SERVED: _K,
-        Seen.MEMBER_GONE: _P,
-        Seen.LAST_MEMBER_GONE: _E,
-        Seen.DELETED: _D,
-        Seen.LOST_SIGHT: _U,
+        Observation.JOIN_TRIGGERS: _P,
+        Observation.TOLD_TO_REJOIN: _P,
+        Observation.JOINED: _K,  # a round that nobody synced, and the next one
+        Observation.SYNCED: _S,
+        Observation.HEARTBEAT_OK: _K,
+        Observation.STILL_SERVED: _K,
+        Observation.MEMBER_GONE: _P,
+        Observation.LAST_MEMBER_GONE: _E,
+        Observation.DELETED: _D,
+        Observation.LOST_SIGHT: _U,
     },
     _S: {
-        Seen.JOIN_TRIGGERS: _P,
-        Seen.TOLD_TO_REJOIN: _P,
-        Seen.JOINED: _K,
-        Seen.SYNCED: _S,
-        Seen.HEARTBEAT_OK: _S,
-        Seen.STILL_SERVED: _S,
-        Seen.MEMBER_GONE: _P,
-        Seen.LAST_MEMBER_GONE: _E,
-        Seen.DELETED: _D,
-        Seen.LOST_SIGHT: _U,
+        Observation.JOIN_TRIGGERS: _P,
+        Observation.TOLD_TO_REJOIN: _P,
+        Observation.JOINED: _K,
+        Observation.SYNCED: _S,
+        Observation.HEARTBEAT_OK: _S,
+        Observation.STILL_SERVED: _S,
+        Observation.MEMBER_GONE: _P,
+        Observation.LAST_MEMBER_GONE: _E,
+        Observation.DELETED: _D,
+        Observation.LOST_SIGHT: _U,
     },
     _D: {
-        Seen.JOIN_TRIGGERS: _P,
-        Seen.TOLD_TO_REJOIN: _P,
-        Seen.JOINED: _K,
-        Seen.SYNCED: _S,
-        Seen.HEARTBEAT_OK: _S,
-        Seen.STILL_SERVED: _S,
-        Seen.MEMBER_GONE: _D,
-        Seen.LAST_MEMBER_GONE: _D,
-        Seen.DELETED: _D,
-        Seen.LOST_SIGHT: _U,
+        Observation.JOIN_TRIGGERS: _P,
+        Observation.TOLD_TO_REJOIN: _P,
+        Observation.JOINED: _K,
+        Observation.SYNCED: _S,
+        Observation.HEARTBEAT_OK: _S,
+        Observation.STILL_SERVED: _S,
+        Observation.MEMBER_GONE: _D,
+        Observation.LAST_MEMBER_GONE: _D,
+        Observation.DELETED: _D,
+        Observation.LOST_SIGHT: _U,
     },
 }

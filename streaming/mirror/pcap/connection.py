@@ -39,7 +39,7 @@ class Capture(Protocol):
     def is_broker(self, endpoint: Endpoint) -> bool:
         """Whether the operator named this port, or it has spoken Kafka."""
 
-    def proven(self, talk: CapturedConversation) -> None:
+    def proven(self, talk: CapturedConnection) -> None:
         """The connection is one between a client and a broker."""
 
     def foreign(self, first: bytes) -> None:
@@ -98,7 +98,7 @@ class LossyReader(FrameReader):
         return fits
 
 
-class CapturedConversation(Conversation):
+class CapturedConnection(Conversation):
     """A connection between a client and a broker, as a capture has it. A listener to its TCP stream.
 
     :param client_side: which of the stream's sides is the client's.
@@ -334,13 +334,13 @@ _ENOUGH: Final = 14
 """Bytes of a connection's beginning by which it is judged."""
 
 
-class Stranger:
+class UnidentifiedConnection:
     """A connection of which nothing tells who is the client: the side that is found to send requests.
 
     :param recognised: called with the client's side; gives the conversation that goes on.
     """
 
-    def __init__(self, recognised: Callable[[int, int], CapturedConversation]) -> None:
+    def __init__(self, recognised: Callable[[int, int], CapturedConnection]) -> None:
         self._recognised = recognised
         self._searches = (RequestSearch(), RequestSearch())
 

@@ -17,9 +17,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
-from streaming.mirror.pcap.connection import CapturedConversation, Endpoint, Stranger
+from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
-from streaming.mirror.pcap.reassembly import Listener, Reassembler, Stream
+from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, segment_of
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class CaptureReader:
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def _accept(self, stream: Stream, segment: Segment, at_us: int) -> Listener | None:
+    def _accept(self, stream: Stream, segment: Segment, at_us: int) -> StreamListener | None:
         key, flags = segment[0], segment[3]
         if self._wire_ports and key[-4:-2] not in self._wire_ports and key[-2:] not in self._wire_ports:
             return None
@@ -178,21 +178,21 @@ class CaptureReader:
             client = opened_by
         midway = opened_by is None
         if client is None:
-            return Stranger(lambda side, found_us: self._recognised(stream, sides, side, found_us))
+            return UnidentifiedConnection(lambda side, found_us: self._recognised(stream, sides, side, found_us))
         return self._talk(stream, sides, client, at_us, midway=midway)
 
     def _client_by_port(self, sides: Sequence[Endpoint]) -> int | None:
         is_broker = [port in self._ports or (host, port) in self._brokers for host, port in sides]
         return None if is_broker[0] == is_broker[1] else int(is_broker[0])
 
-    def _recognised(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int) -> CapturedConversation:
+    def _recognised(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int) -> CapturedConnection:
         talk = self._talk(stream, sides, client, at_us, midway=True)
         stream.listener = talk
         return talk
 
-    def _talk(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int, *, midway: bool) -> CapturedConversation:
+    def _talk(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int, *, midway: bool) -> CapturedConnection:
         (client_host, client_port), endpoint = sides[client], sides[1 - client]
-        return CapturedConversation(
+        return CapturedConnection(
             self._legs.leg(endpoint),
             capture=self,
             stream=stream,
@@ -211,7 +211,7 @@ class CaptureReader:
         """Whether the operator named this port, or it has spoken Kafka."""
         return endpoint in self._brokers or endpoint[1] in self._ports
 
-    def proven(self, talk: CapturedConversation) -> None:
+    def proven(self, talk: CapturedConnection) -> None:
         """The connection is one between a client and a broker."""
         self._brokers.add(talk.endpoint)
         self.stats.brokers[f"{talk.endpoint[0]}:{talk.endpoint[1]}"] += 1

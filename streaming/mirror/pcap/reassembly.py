@@ -40,7 +40,7 @@ HALF: Final = 0x80000000
 SPECIAL: Final = FIN | SYN | RST
 
 
-class Listener(Protocol):
+class StreamListener(Protocol):
     """What becomes of one connection. Sides are numbered: 0 sent the first packet seen, 1 the other."""
 
     def received(self, side: int, data: bytes, at_us: int) -> None:
@@ -131,7 +131,7 @@ class Stream:
 
     __slots__ = ("halves", "held_bytes", "last_us", "listener", "over", "passed_us", "plain", "waiting_since_us")
 
-    listener: Listener
+    listener: StreamListener
 
     def __init__(self) -> None:
         first, second = Half(self, 0), Half(self, 1)
@@ -160,7 +160,7 @@ class Reassembler:
         ignore it.
     """
 
-    def __init__(self, accept: Callable[[Stream, Segment, int], Listener | None]) -> None:
+    def __init__(self, accept: Callable[[Stream, Segment, int], StreamListener | None]) -> None:
         self._accept = accept
         self.halves: dict[bytes, Half] = {}  #: by key
         self._waiting: dict[Stream, None] = {}

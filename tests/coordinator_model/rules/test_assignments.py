@@ -765,7 +765,7 @@ def test_A_11_does_not_guess_what_an_unreadable_entry_holds(talk: Conversation) 
 
 
 def test_only_the_fields_of_the_first_version_count() -> None:
-    assert assignment_checks.read_subscription(subscription("t", "u") + b"junk") == assignment_checks.Offer(("t", "u"))
+    assert assignment_checks.read_subscription(subscription("t", "u") + b"junk") == assignment_checks.Subscription(("t", "u"))
     assert assignment_checks.read_assignment(parts(0, 3) + b"junk") == {"t": (0, 3)}
     for cut in range(len(wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=0))):
         assert assignment_checks.read_subscription(subscription("t", "u")[:cut]) is None

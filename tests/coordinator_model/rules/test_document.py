@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model.groups.classic.state import TRANSITIONS, Seen, State
+from coordinator_model.groups.classic.state import TRANSITIONS, Observation, State
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.rules.document import FAMILIES, families, family, rules_document, states_document
 
@@ -32,8 +32,8 @@ def test_every_rule_tells_an_operator_what_he_needs(rule) -> None:
     for text in (rule.meaning, rule.condition, rule.expected, rule.action, rule.false_alarms):
         assert text.endswith((".", "?"))
         assert "  " not in text
-    assert rule.id not in rule.folds_under
-    assert set(rule.folds_under) <= set(CATALOGUE)
+    assert rule.id not in rule.suppressed_by
+    assert set(rule.suppressed_by) <= set(CATALOGUE)
 
 
 def test_links_lead_to_headings() -> None:
@@ -52,7 +52,7 @@ def test_the_diagram_has_every_state_and_the_table_every_transition() -> None:
     assert all(state.value in diagram for state in State)
     rows = [line for line in text.splitlines() if line.startswith("| **")]
     assert len(rows) == len(TRANSITIONS)
-    assert all(row.count("|") == len(Seen) + 2 for row in rows)
+    assert all(row.count("|") == len(Observation) + 2 for row in rows)
 
 
 def invoke(*arguments: str):

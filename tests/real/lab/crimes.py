@@ -23,7 +23,7 @@ from coordinator_model.wire import (
     SyncGroupResponse,
     encode_subscription,
 )
-from streaming.demo.faulty_proxy import Exchange, Forge, Swallow
+from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow
 from streaming.demo.raw_client import (
     ILLEGAL_GENERATION,
     MEMBER_ID_REQUIRED,
@@ -57,10 +57,10 @@ class Crime:
     commit: Callable[[Scene], None]
 
 
-def of(client: str, response: type, change: Callable[[Any, Exchange], Any]) -> Lie:
+def of(client: str, response: type, change: Callable[[Any, ProxiedExchange], Any]) -> Lie:
     """A lie about successful answers of one type to one member."""
 
-    def lie(exchange: Exchange) -> Forge | Swallow | None:
+    def lie(exchange: ProxiedExchange) -> Forge | Swallow | None:
         answer = exchange.response
         if exchange.client_id is None or not exchange.client_id.endswith(f"-{client}") or not isinstance(answer, response):
             return None
@@ -70,8 +70,8 @@ def of(client: str, response: type, change: Callable[[Any, Exchange], Any]) -> L
     return lie
 
 
-def _error(expected: int, told: int) -> Callable[[Any, Exchange], Any]:
-    def change(answer: Any, _: Exchange) -> Any:
+def _error(expected: int, told: int) -> Callable[[Any, ProxiedExchange], Any]:
+    def change(answer: Any, _: ProxiedExchange) -> Any:
         return replace(answer, error_code=told) if answer.error_code == expected else None
 
     return change
@@ -96,7 +96,7 @@ def _stale_commit_accepted(scene: Scene) -> None:
     scene.rebalance(culprit, company)
     scene.care_for(company)
 
-    def change(answer: OffsetCommitResponse, _: Exchange) -> OffsetCommitResponse:
+    def change(answer: OffsetCommitResponse, _: ProxiedExchange) -> OffsetCommitResponse:
         return replace(
             answer,
             topics=tuple(
@@ -221,7 +221,7 @@ def _delayed(scene: Scene) -> None:
 # --- lies about joins and syncs -----------------------------------------------------------------------------------------
 
 
-def _join_lied(change: Callable[[JoinGroupResponse, Exchange], JoinGroupResponse | None]) -> Callable[[Scene], None]:
+def _join_lied(change: Callable[[JoinGroupResponse, ProxiedExchange], JoinGroupResponse | None]) -> Callable[[Scene], None]:
     """The leader's next JoinGroup success is another than the broker's."""
 
     def commit(scene: Scene) -> None:
@@ -238,24 +238,24 @@ def _join_lied(change: Callable[[JoinGroupResponse, Exchange], JoinGroupResponse
     return commit
 
 
-def _lower_generation(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+def _lower_generation(answer: JoinGroupResponse, _: ProxiedExchange) -> JoinGroupResponse:
     return replace(answer, generation_id=answer.generation_id - 2)
 
 
-def _other_member(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+def _other_member(answer: JoinGroupResponse, _: ProxiedExchange) -> JoinGroupResponse:
     other = next(member.member_id for member in answer.members if member.member_id != answer.member_id)
     return replace(answer, member_id=other)
 
 
-def _other_protocol(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+def _other_protocol(answer: JoinGroupResponse, _: ProxiedExchange) -> JoinGroupResponse:
     return replace(answer, protocol_name="roundrobin")
 
 
-def _without_leader(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+def _without_leader(answer: JoinGroupResponse, _: ProxiedExchange) -> JoinGroupResponse:
     return replace(answer, members=tuple(member for member in answer.members if member.member_id != answer.leader))
 
 
-def _no_members(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse:
+def _no_members(answer: JoinGroupResponse, _: ProxiedExchange) -> JoinGroupResponse:
     return replace(answer, members=())
 
 
@@ -264,7 +264,7 @@ def _two_leaders(scene: Scene) -> None:
     leader, follower = scene.pair("company", "culprit")
     scene.truth.member_ids.clear()
 
-    def change(answer: JoinGroupResponse, _: Exchange) -> JoinGroupResponse | None:
+    def change(answer: JoinGroupResponse, _: ProxiedExchange) -> JoinGroupResponse | None:
         if answer.error_code:
             return None
         members = tuple(
@@ -284,7 +284,7 @@ def _two_leaders(scene: Scene) -> None:
         pass
 
 
-def _sync_lied(change: Callable[[SyncGroupResponse, Exchange], SyncGroupResponse]) -> Callable[[Scene], None]:
+def _sync_lied(change: Callable[[SyncGroupResponse, ProxiedExchange], SyncGroupResponse]) -> Callable[[Scene], None]:
     def commit(scene: Scene) -> None:
         culprit, company = scene.pair()
         scene.lie(of("culprit", SyncGroupResponse, lambda answer, asked: None if answer.error_code else change(answer, asked)))
@@ -296,12 +296,12 @@ def _sync_lied(change: Callable[[SyncGroupResponse, Exchange], SyncGroupResponse
     return commit
 
 
-def _swapped(answer: SyncGroupResponse, exchange: Exchange) -> SyncGroupResponse:
+def _swapped(answer: SyncGroupResponse, exchange: ProxiedExchange) -> SyncGroupResponse:
     other = next(entry.assignment for entry in exchange.request.assignments if entry.member_id != exchange.request.member_id)
     return replace(answer, assignment=other)
 
 
-def _emptied(answer: SyncGroupResponse, _: Exchange) -> SyncGroupResponse:
+def _emptied(answer: SyncGroupResponse, _: ProxiedExchange) -> SyncGroupResponse:
     return replace(answer, assignment=b"")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
-from streaming.demo.verdicts import Expected, Sighting, Truth, Verdict, judge
+from streaming.demo.verdicts import ExpectedFinding, Sighting, Truth, Verdict, judge
 from tests.real.lab.cluster import Site
 from tests.real.lab.crimes import CRIMES, Crime
 from tests.real.lab.monitor import Monitor
@@ -81,7 +81,9 @@ def is_crime(group: str) -> bool:
 
 def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime, group: str) -> Case:
     expected = [
-        Expected(rule=crime.rule, group=group, blame=crime.blame, culprits=tuple(f"{group}-{culprit}" for culprit in culprits))
+        ExpectedFinding(
+            rule=crime.rule, group=group, blame=crime.blame, culprits=tuple(f"{group}-{culprit}" for culprit in culprits)
+        )
         for culprits in (crime.culprits, crime.or_culprits)
         if culprits
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from streaming.replay.verify import Described, describe_groups, differences, unknown_because
+from streaming.replay.verify import DescribedGroup, describe_groups, differences, unknown_because
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 
@@ -51,7 +51,7 @@ def at_quiet_point(site: Site, monitor: Monitor, least: int = 0) -> Comparison:
             return comparison
 
 
-def _compare(described: dict[str, Described], known: dict[str, dict[str, Any]]) -> Comparison:
+def _compare(described: dict[str, DescribedGroup], known: dict[str, dict[str, Any]]) -> Comparison:
     comparison = Comparison(restless=[name for name, group in described.items() if group.state not in RESTING])
     for name, group in sorted(described.items()):
         if name in comparison.restless:
@@ -68,7 +68,7 @@ def _compare(described: dict[str, Described], known: dict[str, dict[str, Any]]) 
     return comparison
 
 
-def _says_its_type(name: str, group: Described, known: dict[str, Any]) -> list[str]:
+def _says_its_type(name: str, group: DescribedGroup, known: dict[str, Any]) -> list[str]:
     """Of a group of a newer type the model must know the type, and say that it knows no more."""
     if known["group_type"] != group.group_type:
         return [f"{name}: type: the monitor says {known['group_type']}, the brokers say {group.group_type}"]
@@ -79,7 +79,7 @@ def _says_its_type(name: str, group: Described, known: dict[str, Any]) -> list[s
     )
 
 
-def _at_rest(site: Site, least: int) -> dict[str, Described]:
+def _at_rest(site: Site, least: int) -> dict[str, DescribedGroup]:
     """What the brokers say of the groups once that has not changed for a while, or when patience is over."""
     deadline = time.monotonic() + PATIENCE_S
     found, since = _describe(site), time.monotonic()
@@ -94,7 +94,7 @@ def _at_rest(site: Site, least: int) -> dict[str, Described]:
             since = time.monotonic()
 
 
-def _describe(site: Site) -> dict[str, Described]:
+def _describe(site: Site) -> dict[str, DescribedGroup]:
     deadline = time.monotonic() + ANSWER_PATIENCE_S
     while True:
         try:

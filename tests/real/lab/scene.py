@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from coordinator_model.wire import JoinGroupRequestProtocol
-from streaming.demo.faulty_proxy import Exchange, Forge, Swallow, Tamper
+from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow, Tamper
 from streaming.demo.raw_client import (
     NONE,
     REBALANCE_IN_PROGRESS,
@@ -38,7 +38,7 @@ HEARTBEAT_S = 0.5
 STEP_S = 120.0  #: a bound for what a busy machine may take to do what is done in milliseconds
 FOUND_S = 90.0  #: every rule has spoken by then
 
-Lie = Callable[[Exchange], Forge | Swallow | None]
+Lie = Callable[[ProxiedExchange], Forge | Swallow | None]
 
 
 class CrimeError(RuntimeError):
@@ -59,7 +59,7 @@ class Lies:
     def end(self, group: str) -> None:
         self._lies.pop(group, None)
 
-    def _tell(self, exchange: Exchange) -> Forge | Swallow | None:
+    def _tell(self, exchange: ProxiedExchange) -> Forge | Swallow | None:
         group = exchange.request.group_id
         lie = self._lies.get(group)
         told = lie(exchange) if lie is not None else None

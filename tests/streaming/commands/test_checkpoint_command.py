@@ -85,7 +85,7 @@ def test_a_kafka_that_is_away_is_an_error_in_a_sentence(call):
 def test_seeds_say_where_to_begin_and_partitions_without_one_begin_at_the_beginning(tmp_path):
     model = Coordinator(topic="mirror", partition=1)
     model.receive_unreadable(41, 1_700_000_000_000_000, None, "no envelope")
-    model.drain_set_aside()
+    model.drain_dead_letters()
     fresh = Coordinator(topic="mirror", partition=0)
     model_seeds.write(tmp_path / "seeds", {0: fresh.snapshot(), 1: model.snapshot()})
     assert model_seeds.starting_offsets(tmp_path / "seeds", "mirror", range(3)) == '{"mirror": {"0": -2, "1": 42, "2": -2}}'

@@ -28,7 +28,7 @@ from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.reader import CaptureReader
 from streaming.mirror.producer import DEFAULT_TOPIC
 from streaming.mirror.record_file import RecordFile
-from streaming.replay.engine import Offline
+from streaming.replay.engine import ReplayEngine
 from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
 from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
 from tests.processes import started
@@ -415,7 +415,7 @@ class TestPipes:
 
 
 def test_an_interruption_leaves_no_gap_in_the_numbers(healthy, monkeypatch):
-    recorded, finish = Offline.recorded, CaptureReader.finish
+    recorded, finish = ReplayEngine.recorded, CaptureReader.finish
     taken: list[int] = []
     goes_on: list[int] = []
 
@@ -425,7 +425,7 @@ def test_an_interruption_leaves_no_gap_in_the_numbers(healthy, monkeypatch):
         taken.append(record.offset)
         recorded(offline, record)
 
-    monkeypatch.setattr(Offline, "recorded", interrupted)
+    monkeypatch.setattr(ReplayEngine, "recorded", interrupted)
     monkeypatch.setattr(CaptureReader, "finish", lambda reader: goes_on.append(reader.next_offset) or finish(reader))
     result = invoke("--format", "json", healthy)
     assert goes_on == [taken[-1] + 1], "or the records of connections that end later would stand behind a gap of the mirror"

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from coordinator_model.finding import Blame, Status
-from streaming.demo.verdicts import Expected, Truth, about_group, exit_status, judge, micros, names
+from streaming.demo.verdicts import ExpectedFinding, Truth, about_group, exit_status, judge, micros, names
 from tests.streaming.demo.findings import FACT_US, sighting
 
-ZOMBIE = Expected(rule="G-01", group="shipping", blame=Blame.CLIENT, culprits=("shipping-worker-1",))
-PODS = Expected(rule="S-01", group="inventory", blame=Blame.CONFIG, culprits=("pod-1", "pod-2"))
+ZOMBIE = ExpectedFinding(rule="G-01", group="shipping", blame=Blame.CLIENT, culprits=("shipping-worker-1",))
+PODS = ExpectedFinding(rule="S-01", group="inventory", blame=Blame.CONFIG, culprits=("pod-1", "pod-2"))
 
 
 def truth() -> Truth:

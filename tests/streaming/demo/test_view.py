@@ -10,7 +10,7 @@ from rich.console import Console
 from coordinator_model.finding import Severity, Status
 from streaming.demo import view
 from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES
-from streaming.demo.screen_state import Board, Note
+from streaming.demo.screen_state import Note, ScreenState
 from streaming.demo.verdicts import Truth
 from tests.streaming.demo.findings import FACT_US, sighting
 
@@ -50,7 +50,7 @@ def meeting(trouble):
 
 
 def board_with(*sightings, healthy=True):
-    board = Board()
+    board = ScreenState()
     for one in sightings:
         board.finding_read(*one)
     if healthy:
@@ -113,7 +113,7 @@ def test_the_live_view_fits_and_shows_groups_findings_and_notes(width, height):
     for number in range(20):
         board.note(f"note {number}")
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
-    screen = view.Screen(console, board, lambda: lines_of(board), began_us=FACT_US, duration_s=90)
+    screen = view.DemoScreen(console, board, lambda: lines_of(board), began_us=FACT_US, duration_s=90)
     drawn = [
         "".join(segment.text for segment in line).rstrip()
         for line in console.render_lines(screen, console.options.update(height=None))
@@ -145,7 +145,7 @@ def test_a_trouble_stands_as_it_goes_on():
 def test_the_log_says_each_finding_once_and_its_changes_of_severity():
     console = Console(file=io.StringIO(), width=200)
     log = view.Log(console)
-    board = Board(on_note=log.note, on_sighting=log.sighting)
+    board = ScreenState(on_note=log.note, on_sighting=log.sighting)
     for changes in (
         {"severity": Severity.WARNING},
         {"severity": Severity.WARNING, "status": Status.UPDATE, "count": 2},

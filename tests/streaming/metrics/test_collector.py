@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from coordinator_model.counters import EVICTIONS
 from coordinator_model.groups.classic.state import State
 from coordinator_model.rules import CATALOGUE
-from streaming.metrics.state import GROUPS, STATUS, Board
+from streaming.metrics.state import GROUPS, STATUS, MetricsState
 from streaming.metrics.table import METRICS
 from tests.golden import transcript
 from tests.needs import needs
@@ -135,9 +135,9 @@ def several(count=12):
 
 
 def _again(watched):
-    from coordinator_model.group_view import overview
+    from coordinator_model.group_view import group_view
 
-    return [overview(watched.model._opened(key)[0], 0, 0, watched.model.now_us) for key in watched.model._groups]
+    return [group_view(watched.model._opened(key)[0], 0, 0, watched.model.now_us) for key in watched.model._groups]
 
 
 def test_a_tombstone_takes_all_series_of_a_group_away():
@@ -226,7 +226,7 @@ def test_lag_is_what_was_not_read_and_how_old_the_newest_is_that_was(eager):
 
 
 def test_partitions_are_summed_where_they_count_the_same_and_apart_where_they_do_not():
-    board = Board(TOPIC)
+    board = MetricsState(TOPIC)
     first = Watched(EAGER, board=board).read().told()
     second = Watched(CRIME, partition=1, board=board).read().told()
     found = samples(board)
@@ -287,7 +287,7 @@ def test_records_of_an_earlier_release_are_shown_with_what_they_hold():
 
 
 def test_the_status_of_another_mirror_topic_is_left_alone():
-    board = Board(TOPIC)
+    board = MetricsState(TOPIC)
     board.apply(STATUS, {"other/0": json.dumps({"topic": "other", "partition": 0}).encode()})
     assert board.look().status == {}
 
@@ -329,7 +329,7 @@ def test_names_end_as_the_field_has_it():
 
 
 def test_a_client_that_kafka_refuses_makes_the_monitor_not_ready_and_is_named():
-    board = Board("mirror")
+    board = MetricsState("mirror")
     board.observe(running=False, restarts=Counter(), accepted={"findings_writer": False, "findings_reader": True})
     found = samples(board)
     assert value(found, "rebalance_monitor_up") == 0

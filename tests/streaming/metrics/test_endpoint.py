@@ -13,7 +13,7 @@ from streaming.kafka.topics import SetupError
 from streaming.metrics.collector import Collector
 from streaming.metrics.server import opened
 from streaming.metrics.settings import Address, Metrics, parse_address
-from streaming.metrics.state import Board
+from streaming.metrics.state import MetricsState
 
 WRITTEN = {"option": "metrics.listen", "remedy": "set another port"}
 
@@ -48,7 +48,7 @@ def test_it_is_off_unless_asked_for_and_then_heard_on_this_machine_alone():
 @pytest.fixture
 def registry():
     registry = CollectorRegistry()
-    registry.register(Collector(Board("mirror"), Metrics()))
+    registry.register(Collector(MetricsState("mirror"), Metrics()))
     return registry
 
 

@@ -9,8 +9,8 @@ import pytest
 from streaming.config.settings import MonitorConfig
 from streaming.kafka.topics import Mirror
 from streaming.metrics import feed as module
-from streaming.metrics.feed import Feed
-from streaming.metrics.state import Board
+from streaming.metrics.feed import MetricsFeed
+from streaming.metrics.state import MetricsState
 from tests.streaming.metrics.transcripts import Watched, samples, select, value
 
 MIRROR = Mirror("mirror", "id", "cluster", 1)
@@ -22,8 +22,8 @@ def config():
 
 
 def test_a_kafka_that_is_away_is_waited_for_without_a_word_on_groups(config):
-    board = Board("mirror")
-    with Feed(config, MIRROR, board):
+    board = MetricsState("mirror")
+    with MetricsFeed(config, MIRROR, board):
         assert not board.is_complete()
     assert value(samples(board), "rebalance_monitor_restarts_total", part="metrics") == 0
 
@@ -35,10 +35,10 @@ def test_a_reader_that_fails_begins_anew_and_is_counted(config, monkeypatch):
         tried.release()
         raise RuntimeError("whatever")
 
-    monkeypatch.setattr(Feed, "_follow", fail)
+    monkeypatch.setattr(MetricsFeed, "_follow", fail)
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
     assert select(samples(board), "rebalance_group_members")
-    with Feed(config, MIRROR, board):
+    with MetricsFeed(config, MIRROR, board):
         for _ in range(3):
             assert tried.acquire(timeout=60)
     found = samples(board)

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from coordinator_model.coordinator import Coordinator
 from streaming.metrics.collector import Collector
 from streaming.metrics.settings import Metrics
-from streaming.metrics.state import FINDINGS, GROUPS, STATUS, Board
+from streaming.metrics.state import FINDINGS, GROUPS, STATUS, MetricsState
 from tests.golden import transcript
 
 TOPIC = "mirror"
@@ -26,7 +26,7 @@ class Watched:
 
     def __init__(self, name, *, partition=0, board=None):
         self.model = Coordinator(topic=TOPIC, partition=partition, settings=transcript.SETTINGS)
-        self.board = board or Board(TOPIC)
+        self.board = board or MetricsState(TOPIC)
         self.records = transcript.read(name)
 
     def read(self, records=None):

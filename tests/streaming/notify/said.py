@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
-from streaming.notify.notification import Heard
+from streaming.notify.notification import ObservedFinding
 from tests.coordinator_model.conversation import Conversation
 from tests.golden import transcript
 
@@ -42,8 +42,8 @@ def worsening() -> list[dict[str, Any]]:
     return [finding.as_json() for finding in talk.findings if finding.rule == "R-01"]
 
 
-def heard(finding: dict[str, Any], *, at_s: float | None = None, offset: int = 0, partition: int = 0) -> Heard:
+def heard(finding: dict[str, Any], *, at_s: float | None = None, offset: int = 0, partition: int = 0) -> ObservedFinding:
     """It arrives as it happens, or at ``at_s``."""
-    taken = Heard.of(finding, heard_s=0.0)
+    taken = ObservedFinding.of(finding, heard_s=0.0)
     happened_s = taken.updated_s if taken.resolved_s is None else taken.resolved_s
-    return Heard.of(finding, heard_s=happened_s if at_s is None else at_s, partition=partition, offset=offset)
+    return ObservedFinding.of(finding, heard_s=happened_s if at_s is None else at_s, partition=partition, offset=offset)

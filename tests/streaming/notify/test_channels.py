@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from streaming.notify.alertmanager import HEARTBEAT, AlertmanagerChannel
-from streaming.notify.http import Refused, Taken
-from streaming.notify.notification import Event, Notice, who
-from streaming.notify.outbox import Due, Outbox, Policy
+from streaming.notify.http import Accepted, Rejected
+from streaming.notify.notification import Event, Notification, who
+from streaming.notify.outbox import DueNotification, Outbox, Policy
 from streaming.notify.settings import Alertmanager, Heartbeat, Patience, Stdout, Wants, Webhook
-from streaming.notify.watchdog import Pulse
+from streaming.notify.watchdog import Watchdog
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel, grouped
 from tests.streaming.notify.said import heard, of_rule, worsening
 
@@ -25,8 +25,8 @@ WORSENING = worsening()
 NO_PATIENCE = Patience(warning=0, error=0)
 
 
-def pulse(started_s: float = 0.0, stalled_s: float = 60.0) -> Pulse:
-    return Pulse(cluster="prod", topic="mirror", stalled_s=stalled_s, started_s=started_s)
+def pulse(started_s: float = 0.0, stalled_s: float = 60.0) -> Watchdog:
+    return Watchdog(cluster="prod", topic="mirror", stalled_s=stalled_s, started_s=started_s)
 
 
 def status(written_s: float, topic: str = "mirror") -> bytes:
@@ -176,8 +176,8 @@ def test_labels_of_clients_are_only_text():
 # --- messages -----------------------------------------------------------------------------------------------------------
 
 
-def due(state: dict[str, Any], due_s: float, event: Event = Event.OPEN) -> Due:
-    return Due(Notice(event, state), due_s)
+def due(state: dict[str, Any], due_s: float, event: Event = Event.OPEN) -> DueNotification:
+    return DueNotification(Notification(event, state), due_s)
 
 
 def test_what_happens_in_one_group_within_a_short_time_is_one_message():
@@ -211,7 +211,7 @@ def test_a_flood_is_cut_into_messages_of_a_bearable_size():
 def test_a_line_of_standard_output_is_one_json_object():
     stream = io.BytesIO()
     channel = StdoutChannel(Stdout(), rule_url="https://docs/{rule}", stream=stream)
-    assert channel.send(channel.only(Notice(Event.OPEN, CRITICAL[0]), 0.0)) == Taken()
+    assert channel.send(channel.only(Notification(Event.OPEN, CRITICAL[0]), 0.0)) == Accepted()
     (line,) = stream.getvalue().splitlines()
     told = json.loads(line)
     assert (told["status"], told["severity"], told["group"]) == ("open", "critical", CRITICAL[0]["group"])
@@ -223,8 +223,8 @@ def test_a_message_that_cannot_be_made_is_refused_with_file_and_line(tmp_path):
     template = tmp_path / "mine.j2"
     template.write_text('{\n"a": {{ (1 / (7 - notices[0].finding.count)) | tojson }}}')
     channel = WebhookChannel("hook", Webhook(url="http://127.0.0.1:1/x", template_file=template), rule_url="")
-    outcome = channel.send(channel.only(Notice(Event.OPEN, {**CRITICAL[0], "count": 7}), 0.0))
-    assert outcome == Refused(f"{template}, line 2: division by zero")
+    outcome = channel.send(channel.only(Notification(Event.OPEN, {**CRITICAL[0], "count": 7}), 0.0))
+    assert outcome == Rejected(f"{template}, line 2: division by zero")
 
 
 def test_a_heartbeat_is_sent_each_so_often_and_not_for_a_dead_monitor():
@@ -287,7 +287,7 @@ def test_a_silent_mirror_is_told_by_the_monitor_and_not_again_as_a_stalled_monit
     from streaming.spark.mirror_silence import subjects, whole_topic
 
     standing = Standing("prod", [], subjects("mirror", 1))
-    silent = standing.report(V_03.id, whole_topic("mirror"), at_us=1_700_000_000_123_457, summary="silent", observed="nothing")
+    silent = standing.report(V_03, whole_topic("mirror"), at_us=1_700_000_000_123_457, summary="silent", observed="nothing")
     life = pulse()
     life.status(status(1000.0), 1000.0, live=True)
     life.hear(heard(silent.as_json()))

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from streaming.notify.delivery_log import Memory
-from streaming.notify.dispatcher import Courier, in_words
-from streaming.notify.http import NotReached, Refused, Taken, host_of, post
-from streaming.notify.notification import Event, Notice, Told
+from streaming.notify.dispatcher import Dispatcher, in_words
+from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
+from streaming.notify.notification import Delivered, Event, Notification
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Heartbeat, Patience, Wants, Webhook
 from streaming.notify.webhook import WebhookChannel
@@ -73,7 +73,7 @@ def server():
 
 class Ledger:
     def __init__(self) -> None:
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, Delivered] = {}
         self.positions: dict[int, int] = {}
 
     def remember(self, receiver, told):
@@ -96,7 +96,7 @@ class Scene:
         outbox = Outbox(Policy(Wants(), Patience()), {}, {})
         outbox.begin({0: 0})
         settings = Webhook(url=server.url, group_by="finding", group_wait_s=0)
-        self.courier = Courier(
+        self.courier = Dispatcher(
             WebhookChannel("hook", settings, rule_url=""),
             outbox,
             self.ledger,
@@ -211,19 +211,19 @@ def web(**settings: Any) -> Heartbeat:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (200, Taken),
-        (202, Taken),
-        (204, Taken),
-        (302, Refused),
-        (400, Refused),
-        (401, Refused),
-        (404, Refused),
-        (413, Refused),
-        (408, NotReached),
-        (425, NotReached),
-        (429, NotReached),
-        (500, NotReached),
-        (503, NotReached),
+        (200, Accepted),
+        (202, Accepted),
+        (204, Accepted),
+        (302, Rejected),
+        (400, Rejected),
+        (401, Rejected),
+        (404, Rejected),
+        (413, Rejected),
+        (408, Unreachable),
+        (425, Unreachable),
+        (429, Unreachable),
+        (500, Unreachable),
+        (503, Unreachable),
     ],
 )
 def test_an_answer_is_taken_refused_or_to_be_tried_again(server, status, kind):
@@ -289,7 +289,7 @@ def test_an_address_is_shown_by_its_host_alone():
 
 def test_the_ledger_knows_only_its_own_findings_topic_and_counts_what_it_cannot_read():
     memory = Memory("findings")
-    entry = json.dumps(Told({**CRITICAL[0]}, 1.0, 2.0, is_over=False, partition=0, offset=3).as_json()).encode()
+    entry = json.dumps(Delivered({**CRITICAL[0]}, 1.0, 2.0, is_over=False, partition=0, offset=3).as_json()).encode()
     memory.take(b"findings/webhook/chat/" + ID.encode(), entry)
     memory.take(b"findings/webhook/chat/@0", b'{"position": 17}')
     memory.take(b"others/webhook/chat/" + ID.encode(), entry)
@@ -305,7 +305,7 @@ def test_the_ledger_knows_only_its_own_findings_topic_and_counts_what_it_cannot_
 
 def test_the_operator_reads_what_was_told_on_one_line():
     name = CRITICAL[0]["group"]
-    told_open = in_words(Notice(Event.OPEN, CRITICAL[0]))
+    told_open = in_words(Notification(Event.OPEN, CRITICAL[0]))
     assert told_open.startswith(f"open critical G-02 stale generation accepted: {name}: ")
-    assert in_words(Notice(Event.OPEN, CRITICAL[-1])).startswith("open, over already, critical G-02")
-    assert "\x1b" not in in_words(Notice(Event.OPEN, {**CRITICAL[0], "summary": "\x1b[2J\n"}))
+    assert in_words(Notification(Event.OPEN, CRITICAL[-1])).startswith("open, over already, critical G-02")
+    assert "\x1b" not in in_words(Notification(Event.OPEN, {**CRITICAL[0], "summary": "\x1b[2J\n"}))

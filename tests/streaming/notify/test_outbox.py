@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.finding import Severity
 from streaming.notify.maintenance import Maintenance
-from streaming.notify.notification import OWN, Event, Heard, Told
+from streaming.notify.notification import OWN, Delivered, Event, ObservedFinding
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Patience, Wants
 from tests.streaming.notify.said import heard, of_rule, worsening
@@ -42,7 +42,7 @@ def events(box: Outbox, now_s: float) -> list[str]:
     return [notice.event.value for notice in ripe(box, now_s)]
 
 
-def tell_all(box: Outbox, now_s: float) -> dict[str, Told]:
+def tell_all(box: Outbox, now_s: float) -> dict[str, Delivered]:
     return box.tell(ripe(box, now_s), now_s)
 
 
@@ -172,9 +172,9 @@ def test_what_a_receiver_wants_no_more_is_over_for_it():
     assert "no longer" in notice.reason
 
 
-def told(state: dict[str, Any], **other: Any) -> Told:
+def told(state: dict[str, Any], **other: Any) -> Delivered:
     at_s = heard(state).heard_s
-    return replace(Told(state, at_s, at_s, is_over=False, partition=0, offset=0), **other)
+    return replace(Delivered(state, at_s, at_s, is_over=False, partition=0, offset=0), **other)
 
 
 def test_a_receiver_may_want_no_ends():
@@ -359,8 +359,8 @@ class World:
 
     def __init__(self) -> None:
         self.now_s = 1_700_000_000.0
-        self.topic: list[Heard] = []
-        self.ledger: dict[str, Told] = {}
+        self.topic: list[ObservedFinding] = []
+        self.ledger: dict[str, Delivered] = {}
         self.positions: dict[int, int] = {}
         self.believed: dict[str, str] = {}  #: id → severity
         self.told: list[tuple[str, str]] = []  #: id and event

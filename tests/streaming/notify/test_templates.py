@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from streaming.kafka.topics import SetupError
-from streaming.notify.notification import Event, Notice
+from streaming.notify.notification import Event, Notification
 from streaming.notify.settings import TEMPLATES
 from streaming.notify.templating import Template, context, message_key, samples, shipped
 from tests.streaming.notify.said import of_rule
@@ -21,7 +21,7 @@ HOSTILE = {
 }
 
 
-def render(template: str, *notices: Notice) -> dict:
+def render(template: str, *notices: Notification) -> dict:
     made = Template(shipped(template)).render(
         context(notices, receiver="webhook/x", rule_url="https://docs/{anchor}", secret="key")
     )
@@ -32,8 +32,8 @@ def render(template: str, *notices: Notice) -> dict:
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize("state", [CRITICAL[0], HOSTILE])
 def test_a_shipped_template_makes_json_of(name, state):
-    assert render(name, Notice(Event.OPEN, state))
-    assert render(name, Notice(Event.RESOLVED, {**state, "resolved_at": CRITICAL[-1]["resolved_at"]}, state))
+    assert render(name, Notification(Event.OPEN, state))
+    assert render(name, Notification(Event.RESOLVED, {**state, "resolved_at": CRITICAL[-1]["resolved_at"]}, state))
 
 
 def test_every_shipped_template_is_named():
@@ -41,7 +41,7 @@ def test_every_shipped_template_is_named():
 
 
 def test_slack_is_not_made_to_ring_everybody_or_to_show_links_by_a_clients_name():
-    told = json.dumps(render("slack", Notice(Event.OPEN, HOSTILE)), ensure_ascii=False)
+    told = json.dumps(render("slack", Notification(Event.OPEN, HOSTILE)), ensure_ascii=False)
     assert "<!" not in told
     assert "<http://evil" not in told
     assert "&lt;!channel&gt;" in told
@@ -49,19 +49,19 @@ def test_slack_is_not_made_to_ring_everybody_or_to_show_links_by_a_clients_name(
 
 
 def test_slack_takes_no_section_of_more_than_3000_characters():
-    for attachment in render("slack", Notice(Event.OPEN, HOSTILE))["attachments"]:
+    for attachment in render("slack", Notification(Event.OPEN, HOSTILE))["attachments"]:
         assert all(len(block.get("text", {}).get("text", "")) < 3000 for block in attachment["blocks"])
 
 
 def test_slack_shows_ten_and_counts_the_rest():
-    attachments = render("slack", *[Notice(Event.OPEN, CRITICAL[0])] * 14)["attachments"]
+    attachments = render("slack", *[Notification(Event.OPEN, CRITICAL[0])] * 14)["attachments"]
     assert len(attachments) == 11
     assert attachments[-1]["text"] == "and 4 more"
 
 
 def test_pagerduty_opens_and_closes_the_same_incident():
-    opened = render("pagerduty", Notice(Event.OPEN, CRITICAL[0]))
-    resolved = render("pagerduty", Notice(Event.RESOLVED, CRITICAL[-1], CRITICAL[0]))
+    opened = render("pagerduty", Notification(Event.OPEN, CRITICAL[0]))
+    resolved = render("pagerduty", Notification(Event.RESOLVED, CRITICAL[-1], CRITICAL[0]))
     assert (opened["event_action"], resolved["event_action"]) == ("trigger", "resolve")
     assert opened["dedup_key"] == resolved["dedup_key"] == CRITICAL[0]["id"]
     assert opened["routing_key"] == "key"
@@ -70,17 +70,19 @@ def test_pagerduty_opens_and_closes_the_same_incident():
 
 
 def test_the_secret_is_in_no_message_that_did_not_ask_for_it():
-    assert "key" not in json.dumps(render("generic", Notice(Event.OPEN, CRITICAL[0]))["notices"][0]["finding"].get("secret", ""))
-    assert "secret" not in render("generic", Notice(Event.OPEN, CRITICAL[0]))
+    assert "key" not in json.dumps(
+        render("generic", Notification(Event.OPEN, CRITICAL[0]))["notices"][0]["finding"].get("secret", "")
+    )
+    assert "secret" not in render("generic", Notification(Event.OPEN, CRITICAL[0]))
 
 
 def test_the_title_of_one_names_it_and_the_title_of_several_counts_them():
     group = CRITICAL[0]["group"]
     assert (
-        render("generic", Notice(Event.OPEN, CRITICAL[0]))["title"]
+        render("generic", Notification(Event.OPEN, CRITICAL[0]))["title"]
         == f"critical in group {group} of lab: stale generation accepted"
     )
-    both = render("generic", Notice(Event.OPEN, CRITICAL[0]), Notice(Event.RESOLVED, CRITICAL[-1], CRITICAL[0]))
+    both = render("generic", Notification(Event.OPEN, CRITICAL[0]), Notification(Event.RESOLVED, CRITICAL[-1], CRITICAL[0]))
     assert both["title"] == f"2 findings in group {group}: 1 critical, 1 resolved"
     assert both["status"] == "open"
 
@@ -119,6 +121,6 @@ def test_text_need_not_be_json_where_none_is_promised(tmp_path):
 
 
 def test_a_message_has_the_same_key_in_every_run_and_another_for_other_news():
-    one, other = Notice(Event.OPEN, CRITICAL[0]), Notice(Event.RESOLVED, CRITICAL[-1], CRITICAL[0])
+    one, other = Notification(Event.OPEN, CRITICAL[0]), Notification(Event.RESOLVED, CRITICAL[-1], CRITICAL[0])
     keys = [message_key("a", [one, other]), message_key("a", [other, one]), message_key("b", [one, other]), message_key("a", [one])]
     assert [left == right for left, right in pairwise(keys)] == [True, False, False]

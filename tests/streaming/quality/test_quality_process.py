@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from streaming.config.settings import ConfigError, Job, Kafka, MonitorConfig, Quality
-from streaming.quality.process import ChecksApart
+from streaming.quality.process import QualityProcess
 from streaming.quality.worker import NICENESS
 from tests import processes
 from tests.processes import lives, started
@@ -61,7 +61,7 @@ class Batch(threading.Thread):
 
 @pytest.fixture
 def checks(config):
-    apart = ChecksApart(config)
+    apart = QualityProcess(config)
     yield apart
     apart.close()
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_no_suite_is_refused_without_a_process(config, tmp_path):
     file = tmp_path / "own.json"
     file.write_text("[]")
     with pytest.raises(ConfigError, match="is not a suite"):
-        ChecksApart(config.model_copy(update={"quality": Quality(suite=file)}))
+        QualityProcess(config.model_copy(update={"quality": Quality(suite=file)}))
     assert children(os.getpid()) == {}
 
 

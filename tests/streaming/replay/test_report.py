@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.replay.report import Line, Story
+from streaming.replay.report import GroupHistory, HistoryLine
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_rules import settled
 
@@ -14,8 +14,8 @@ class Told:
 
     def __init__(self) -> None:
         self.talk = Conversation()
-        self._lines: list[Line] = []
-        self._story = Story(self._lines.append)
+        self._lines: list[HistoryLine] = []
+        self._story = GroupHistory(self._lines.append)
 
     def look(self) -> list[str]:
         """What is new since the last look, state and generation aside."""

@@ -11,11 +11,11 @@ import pytest
 
 from coordinator_model.snapshots import SnapshotError
 from streaming.spark import model_store
-from streaming.spark.model_store import KEPT, Place
+from streaming.spark.model_store import KEPT, SnapshotRef
 
 
-def write_snapshot(folder: Path, partition: int, sequence: int, blob: bytes) -> Place:
-    return model_store.write_snapshot(folder, Place(partition, sequence - 1, "", 0), blob)
+def write_snapshot(folder: Path, partition: int, sequence: int, blob: bytes) -> SnapshotRef:
+    return model_store.write_snapshot(folder, SnapshotRef(partition, sequence - 1, "", 0), blob)
 
 
 def names(folder: Path, partition: int = 0) -> list[str]:
@@ -142,5 +142,5 @@ def test_a_snapshot_that_a_failed_attempt_left_is_not_what_files_are_measured_by
 
 
 def test_a_place_is_named_by_its_partition_its_turn_and_what_it_holds():
-    assert Place(3, 12, "ab", base=12).file == Path("3/12-ab.snapshot")
-    assert Place(3, 12, "ab", base=9).file == Path("3/12-ab.batch")
+    assert SnapshotRef(3, 12, "ab", base=12).file == Path("3/12-ab.snapshot")
+    assert SnapshotRef(3, 12, "ab", base=9).file == Path("3/12-ab.batch")

@@ -25,7 +25,7 @@ from coordinator_model.wire.record import Kind, Loss, pack_envelope, pack_loss
 from streaming.spark import model_store
 from streaming.spark import worker as module
 from streaming.spark.model_restore import restore
-from streaming.spark.model_store import Place
+from streaming.spark.model_store import SnapshotRef
 from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
 from tests.real.kills import alone, without_moments
 from tests.real.traffic import Group, breach, tick
@@ -192,7 +192,7 @@ def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
                 findings |= out.get("findings", {})
                 groups |= out.get("groups", {})
             _, committed = outs[-1]
-            known = alone(restore(Coordinator, replay.models, Place(*committed), Settings()).model)
+            known = alone(restore(Coordinator, replay.models, SnapshotRef(*committed), Settings()).model)
         outcomes.append((findings, without_moments(groups), known))
     assert outcomes[0] == outcomes[1]
 
@@ -226,7 +226,7 @@ def test_a_batch_that_was_repeated_changes_nothing(replay):
     second, _ = run(replay, rows()[50:], committed)
     again, kept = run(replay, rows()[50:], committed)
     assert again["findings"] == second["findings"]
-    restored = restore(Coordinator, replay.models, Place(*kept), Settings()).model
+    restored = restore(Coordinator, replay.models, SnapshotRef(*kept), Settings()).model
     assert restored.counters["repeated records"] == 0
 
 
@@ -237,7 +237,7 @@ def test_a_kept_model_is_used_only_if_the_committed_state_names_its_snapshot(rep
     _, committed = run(replay, rows()[:20])
     _, committed = run(replay, rows()[20:40], committed)
     assert restored == []
-    another_workers = model_store.write_snapshot(replay.models, Place(*committed), another_model().snapshot())
+    another_workers = model_store.write_snapshot(replay.models, SnapshotRef(*committed), another_model().snapshot())
     out, _ = run(replay, rows()[40:60], another_workers)
     assert restored == [1]
     assert out["status"]["mirror/0"]["counters"]["missing records"] == 39
@@ -261,7 +261,7 @@ def test_a_failure_half_way_leaves_no_model_behind(replay, monkeypatch):
 def test_a_snapshot_that_is_gone_is_an_error_that_names_it(replay):
     _, committed = run(replay, rows()[:20])
     module._kept.clear()
-    file = replay.models / Place(*committed).file
+    file = replay.models / SnapshotRef(*committed).file
     file.unlink()
     with pytest.raises(SnapshotError, match=f"{file} is missing"):
         run(replay, rows()[20:40], committed)
@@ -274,16 +274,16 @@ def _rows_are_cheap(monkeypatch):
 
 def kinds_of_files(replay, cuts):
     batches = [rows()[begin:end] for begin, end in itertools.pairwise(cuts)]
-    return [Place(*committed).file.suffix for _, committed in runs(replay, batches)]
+    return [SnapshotRef(*committed).file.suffix for _, committed in runs(replay, batches)]
 
 
 @pytest.mark.usefixtures("_rows_are_cheap")
 def test_most_batches_keep_their_rows_and_partitions_write_snapshots_in_turn(replay, monkeypatch):
     monkeypatch.setattr(module, "SNAPSHOT_EVERY", 4)
     assert kinds_of_files(replay, range(0, 50, 5)) == [".snapshot", ".batch", ".batch", ".batch"] * 2 + [".snapshot"]
-    live = module._Live(None, Place(1, 3, "", 1), 10_000, 0)
+    live = module._Live(None, SnapshotRef(1, 3, "", 1), 10_000, 0)
     assert not module._is_worth_a_snapshot(live, 10)
-    assert module._is_worth_a_snapshot(live._replace(place=Place(1, 4, "", 1)), 10)
+    assert module._is_worth_a_snapshot(live._replace(place=SnapshotRef(1, 4, "", 1)), 10)
 
 
 @pytest.mark.usefixtures("_rows_are_cheap")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import JOIN
 from coordinator_model.groups.classic.admissions import Admission
-from coordinator_model.groups.classic.state import Seen, State
+from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Accepted, Answered, Mixed, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import host_of, response_evidence
-from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, Instance, IssuedId, JoinAsk, Member, Round
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, IssuedId, JoinAsk, Member, Round, StaticMember
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     FENCED_INSTANCE_ID,
@@ -32,7 +32,7 @@ ROUNDS_KEPT: Final = 6
 ISSUED_KEPT: Final = 64
 
 
-def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     ask = exchange.ask
     assert isinstance(ask, JoinAsk)
     group.changed = True
@@ -62,7 +62,7 @@ def _note_idle(member: Member, exchange: Exchange, ask: JoinAsk) -> None:
         member.idle_since_us = exchange.inv_us
 
 
-def _was_fenced(instance: Instance, exchange: Exchange) -> bool:
+def _was_fenced(instance: StaticMember, exchange: Exchange) -> bool:
     actor = exchange.actor
     return any(
         at_us <= exchange.inv_us
@@ -83,7 +83,7 @@ def _classify_rejoin(group: ClassicGroup, exchange: Exchange, member: Member, as
 
 def _mark_trigger(group: ClassicGroup, exchange: Exchange) -> None:
     exchange.starts_phase = True
-    group.saw(Seen.JOIN_TRIGGERS, exchange.inv_us)
+    group.observe(Observation.JOIN_TRIGGERS, exchange.inv_us)
 
 
 def contradicts_itself(body: Any) -> bool:
@@ -93,7 +93,7 @@ def contradicts_itself(body: Any) -> bool:
     return body.generation_id < 0 or not body.member_id or (body.generation_id == 0 and bool(body.leader))
 
 
-def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     error = exchange.error = body.error_code
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
@@ -116,14 +116,14 @@ def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happen
     return NOTHING
 
 
-def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     if not body.leader:
         # Only a group of the new type names no leader: its members have epochs of their own (KIP-848 migration).
         frame = response_evidence(exchange, NONE, body.generation_id)
         return (*group.becomes("consumer", Admission(exchange.actor, body.member_id, exchange.res_us, frame)), Mixed(exchange))
     group.kind = "classic"
     group.accepted(exchange)
-    happenings: list[Happening] = []
+    happenings: list[Event] = []
     if exchange.member_id and exchange.member_id != body.member_id:
         happenings.append(Answered(exchange, body.member_id))
     generation = body.generation_id
@@ -203,11 +203,11 @@ def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Round:
         older.roster = None
     group.generation_seen = newest.generation
     group.protocol_type = body.protocol_type or group.protocol_type
-    group.saw(Seen.JOINED, exchange.res_us)
+    group.observe(Observation.JOINED, exchange.res_us)
     return newest
 
 
-def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round, happenings: list[Happening]) -> None:
+def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round, happenings: list[Event]) -> None:
     ask = exchange.ask
     assert isinstance(ask, JoinAsk)
     group.issued.pop(body.member_id, None)
@@ -239,11 +239,11 @@ def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ro
     group.changed = True
 
 
-def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newest: Round, happenings: list[Happening]) -> None:
+def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newest: Round, happenings: list[Event]) -> None:
     assert exchange.instance_id is not None
     instance = group.instances.get(exchange.instance_id)
     if instance is None:
-        group.instances[exchange.instance_id] = Instance(exchange.instance_id, member.id, held_us=exchange.res_us)
+        group.instances[exchange.instance_id] = StaticMember(exchange.instance_id, member.id, held_us=exchange.res_us)
         return
     if instance.member_id == member.id:
         instance.held_us = instance.held_us or exchange.res_us
@@ -283,7 +283,7 @@ def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ro
             member.gone = None
         if instance_id is not None:
             member.instance_id = instance_id
-            instance = group.instances.setdefault(instance_id, Instance(instance_id, id_))
+            instance = group.instances.setdefault(instance_id, StaticMember(instance_id, id_))
             holder = group.members.get(instance.member_id)
             if instance.member_id != id_ and (holder is None or holder.joined != newest.generation):
                 instance.member_id, instance.settled_us = id_, 0

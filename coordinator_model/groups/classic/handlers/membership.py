@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import SYNC
-from coordinator_model.groups.classic.state import Seen, State
+from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE, thin_margin
 from coordinator_model.groups.events import Accepted, ServedInJoinPhase, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, LeaveAsk, Member, Round, SyncAsk
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     HEARTBEAT_VALIDATES_SINCE,
@@ -36,7 +36,7 @@ _UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})
 _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
 
 
-def sync_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+def sync_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     if not exchange.member_id:
         return NOTHING
     member = group.member_of(exchange)
@@ -53,7 +53,7 @@ def sync_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]
     return NOTHING
 
 
-def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     error = exchange.error = body.error_code
     group.changed = True
     if error in COORDINATOR_MOVES:
@@ -64,7 +64,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[H
     current = newest is None or newest.generation == exchange.generation
     if error == REBALANCE_IN_PROGRESS:
         if current and newest is not None:
-            group.saw(Seen.TOLD_TO_REJOIN, exchange.res_us)
+            group.observe(Observation.TOLD_TO_REJOIN, exchange.res_us)
         return NOTHING
     if error != NONE or not exchange.member_id:
         return NOTHING
@@ -77,7 +77,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[H
     if held is not None and held.member_id == member.id:
         held.settled_us = held.settled_us or exchange.res_us
     if newest is None or newest.generation != exchange.generation or member.id not in (newest.roster or ()):
-        suspects: tuple[Happening, ...] = (Accepted(exchange),)
+        suspects: tuple[Event, ...] = (Accepted(exchange),)
     else:
         suspects = NOTHING
     if newest is None or newest.generation <= exchange.generation:
@@ -89,7 +89,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[H
                 group.sync_took_us = max(0, exchange.res_us - group.state_since_us)
                 group.syncs = (group.syncs[0] + 1, group.syncs[1] + group.sync_took_us)
                 group.tally.took(group.cluster, SYNC, group.sync_took_us)
-        group.saw(Seen.SYNCED, exchange.res_us)
+        group.observe(Observation.SYNCED, exchange.res_us)
     return suspects
 
 
@@ -107,20 +107,20 @@ def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
     return pause_us
 
 
-def heartbeat_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+def heartbeat_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     member = group.members.get(exchange.member_id)
     if member is None:
         return NOTHING
-    late: tuple[Happening, ...] = NOTHING
+    late: tuple[Event, ...] = NOTHING
     pause_us = _note_pace(group, member, exchange.inv_us)
     if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 1_000 * THIN_SHARE:
         late = thin_margin(group, exchange, member)
     if exchange.key[0] != member.actor.connection:
-        late += group.identity.other_voice(group, exchange, member)
+        late += group.identity.check_connection(group, exchange, member)
     return late
 
 
-def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     error = exchange.error = body.error_code
     newest = group.rounds[-1] if group.rounds else None
     if error == NONE:
@@ -163,16 +163,16 @@ def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
     """
     late_us = (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
     if group.state is State.EMPTY:
-        seen = Seen.HEARTBEAT_OK
+        seen = Observation.HEARTBEAT_OK
     elif exchange.inv_us <= group.state_since_us + late_us or any(open_.api_key == JOIN_GROUP for open_ in group.open.values()):
         return
     else:
-        seen = Seen.JOINED if group.rounds[-1].sync_done_us is None else Seen.STILL_SERVED
+        seen = Observation.JOINED if group.rounds[-1].sync_done_us is None else Observation.STILL_SERVED
     group.cold_changed = True
-    group.saw(seen, exchange.res_us)
+    group.observe(seen, exchange.res_us)
 
 
-def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Round) -> tuple[Happening, ...]:
+def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Round) -> tuple[Event, ...]:
     """Whether this success was given at a generation that had provably ended before it was asked for.
 
     Others were told to rejoin and wait for the phase's end: their connections stand, so the coordinator has not loaded the group again,
@@ -192,7 +192,7 @@ def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Membe
     return (ServedInJoinPhase(exchange, member, waiting),) if len(waiting) >= _WITNESSES else NOTHING
 
 
-def _heartbeat_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+def _heartbeat_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     group.cold_changed = True
     if group.loading_near(exchange.broker, exchange.res_us) or not exchange.member_id:
         return NOTHING
@@ -206,18 +206,18 @@ def _heartbeat_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Happen
         if newest is None or newest.roster is None or member.id in newest.roster:
             group.prove(member, exchange)
         member.rejoin_asked_us = None
-        group.saw(Seen.HEARTBEAT_OK, exchange.res_us)
+        group.observe(Observation.HEARTBEAT_OK, exchange.res_us)
     return (Accepted(exchange),)
 
 
-def _heartbeat_told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Round | None) -> tuple[Happening, ...]:
+def _heartbeat_told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Round | None) -> tuple[Event, ...]:
     member = group.member_of(exchange)
-    happenings: tuple[Happening, ...] = NOTHING
+    happenings: tuple[Event, ...] = NOTHING
     if newest is None or newest.generation == exchange.generation:
         group.accepted(exchange)
         if newest is None or newest.roster is None or member.id in newest.roster:
             group.prove(member, exchange)
-        group.saw(Seen.TOLD_TO_REJOIN, exchange.res_us)
+        group.observe(Observation.TOLD_TO_REJOIN, exchange.res_us)
     if newest is not None and newest.generation == exchange.generation and exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
         newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
     if exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
@@ -232,7 +232,7 @@ def _heartbeat_told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: R
     return (*happenings, ToldToRejoin(exchange, member))
 
 
-def leave_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+def leave_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     assert isinstance(exchange.ask, LeaveAsk)
     for id_, _ in exchange.ask.members:
         member = group.members.get(id_)
@@ -241,7 +241,7 @@ def leave_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...
     return NOTHING
 
 
-def leave_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def leave_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     assert isinstance(exchange.ask, LeaveAsk)
     error = exchange.error = body.error_code
     if error != NONE:
@@ -278,7 +278,7 @@ def _not_left(group: ClassicGroup, member_id: str) -> None:
         member.leaving = False
 
 
-def commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     codes = {partition.error_code for topic in body.topics for partition in topic.partitions}
     codes -= _NOT_FROM_COORDINATOR
     if codes & COORDINATOR_MOVES:
@@ -291,7 +291,7 @@ def commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple
     return _commit_accepted(group, exchange) if NONE in codes else NOTHING
 
 
-def transactional_commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def transactional_commit_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     """Of use is only an acceptance.
 
     From v3 on the coordinator holds who commits against the group (KIP-447). A refusal may be the transaction coordinator's: brokers that
@@ -301,7 +301,7 @@ def transactional_commit_answered(group: ClassicGroup, exchange: Exchange, body:
     return _commit_accepted(group, exchange) if accepted else NOTHING
 
 
-def _commit_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+def _commit_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     if not exchange.member_id or exchange.generation < 0:
         return NOTHING
     newest = group.round
@@ -311,17 +311,17 @@ def _commit_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Happening
     return (Accepted(exchange),)
 
 
-def deleted(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+def deleted(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     for result in body.results:
         if result.group_id == group.name and result.error_code == NONE:
             group.deleted_us = exchange.res_us  # the rounds stay: the next one is explained by it
             group.members.clear()
             group.instances.clear()
             group.issued.clear()
-            group.saw(Seen.DELETED, exchange.res_us)
+            group.observe(Observation.DELETED, exchange.res_us)
     return NOTHING
 
 
-def watched_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG001
+def watched_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
     """Of use to watches alone."""
     return NOTHING

@@ -17,11 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic import assignment_checks
-from coordinator_model.groups.classic.assignment_checks import CONSUMER, COOPERATIVE_STICKY, Flaws, Offer, Partitions
+from coordinator_model.groups.classic.assignment_checks import (
+    CONSUMER,
+    COOPERATIVE_STICKY,
+    AssignmentErrors,
+    Partitions,
+    Subscription,
+)
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import Actor, JoinAsk, SyncAsk
+from coordinator_model.groups.records import ClientInfo, JoinAsk, SyncAsk
 from coordinator_model.groups.requests import MODELLED_API_KEYS
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     FIND_COORDINATOR,
@@ -116,7 +122,7 @@ class Suspect(NamedTuple):
     generation: int
     digest: bytes  #: of what was delivered
     at_us: int
-    actor: Actor
+    actor: ClientInfo
     frame: Evidence
 
 
@@ -148,7 +154,7 @@ class Plan:
     disputed: bool = False  #: answers contradict each other: it may have been issued twice
     skipped: str = ""  #: the leader that was told to skip the assignment (KIP-814)
     foreign: tuple[str, ...] = ()  #: members whose JoinGroup answer named a protocol type or name that is not their own
-    offers: dict[str, Offer | None] | None = None  #: from the leader's answer until it submits
+    offers: dict[str, Subscription | None] | None = None  #: from the leader's answer until it submits
     submitted: bool = False
     blank: bool = False  #: nothing was submitted for anybody, although they want a topic that has partitions
     entries: dict[bytes, bytes] = field(default_factory=dict)  #: key of member or instance → digests submitted for it, end to end
@@ -165,7 +171,7 @@ class Assignments:
     incarnation: int = 1
     newcomers: dict[str, bool] = field(default_factory=dict)  #: ids handed out by MEMBER_ID_REQUIRED, in a JoinGroup under way
     suspects: tuple[Suspect, ...] = ()
-    flaws: Flaws | None = None  #: of the newest plan submitted
+    flaws: AssignmentErrors | None = None  #: of the newest plan submitted
     topics: dict[str, int] = field(default_factory=dict)  #: topic → partitions it is known to have
     unowned: tuple[tuple[str, int, int], ...] = ()  #: topic, partition, since when
     strange: tuple[Strange, ...] = ()
@@ -174,14 +180,14 @@ class Assignments:
     shrunk: dict[str, int] = field(default_factory=dict)
     #: topic → partitions that the newest plan knows of, where those that it leaves out are the last ones: they may exist no more
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == JOIN_GROUP:
             return self._join_asked(group, exchange, body)
         if exchange.api_key == SYNC_GROUP:
             return self._sync_asked(group, exchange, body)
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         happenings = NOTHING
         api_key = exchange.api_key
         if api_key == JOIN_GROUP:
@@ -217,7 +223,7 @@ class Assignments:
 
     # ------------------------------------------------------------------------------------------------ JoinGroup
 
-    def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self.since_us = self.since_us or exchange.inv_us
         if exchange.member_id in group.issued:
             self.newcomers[exchange.member_id] = True
@@ -231,7 +237,7 @@ class Assignments:
             if assignment_checks.read_subscription(protocol.metadata) is None
         )
 
-    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, *, newcomer: bool) -> tuple[Happening, ...]:
+    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, *, newcomer: bool) -> tuple[Event, ...]:
         self.refused.pop(_who(exchange), None)
         if not body.leader:
             self.mixed_since_us = self.mixed_since_us or exchange.res_us
@@ -269,7 +275,7 @@ class Assignments:
             plan.disputed = True
         return plan
 
-    def _offered(self, group: ClassicGroup, exchange: Exchange, body: Any, plan: Plan) -> tuple[Happening, ...]:
+    def _offered(self, group: ClassicGroup, exchange: Exchange, body: Any, plan: Plan) -> tuple[Event, ...]:
         """The leader was told who offers what."""
         if (body.protocol_type or group.protocol_type) != CONSUMER:
             return NOTHING
@@ -284,7 +290,7 @@ class Assignments:
             plan.offers = None if many else kept
         return (RivalClaims(exchange, rivals),) if rivals else NOTHING
 
-    def _no_common_protocol(self, exchange: Exchange) -> tuple[Happening, ...]:
+    def _no_common_protocol(self, exchange: Exchange) -> tuple[Event, ...]:
         subject = _who(exchange)
         times = self.refused.pop(subject, 0) + 1
         self.refused[subject] = times
@@ -294,9 +300,9 @@ class Assignments:
 
     # ------------------------------------------------------------------------------------------------ SyncGroup
 
-    def _sync_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def _sync_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self.since_us = self.since_us or exchange.inv_us
-        happenings: list[Happening] = [SyncAsked(exchange)]
+        happenings: list[Event] = [SyncAsked(exchange)]
         plan = self._plan_at(exchange.generation)
         leads = is_leader(group, plan, exchange.member_id)
         if leads is False or (not leads and not body.assignments):
@@ -319,7 +325,7 @@ class Assignments:
     ) -> None:
         """Note what is wrong with the plan. Only a plan that answers a roster can be held against one."""
         protocol = body.protocol_name or (group.round.protocol if group.round is not None and plan is not None else "") or ""
-        flaws = Flaws(
+        flaws = AssignmentErrors(
             exchange.generation,
             exchange.member_id,
             exchange.instance_id,
@@ -352,7 +358,7 @@ class Assignments:
         return next((plan for plan in (self.plan, self.older) if plan is not None and plan.generation == generation), None)
 
     def _note_unowned(
-        self, at_us: int, submitted: dict[str, Partitions | None], offers: dict[str, Offer | None], protocol: str
+        self, at_us: int, submitted: dict[str, Partitions | None], offers: dict[str, Subscription | None], protocol: str
     ) -> None:
         self._believe_shrunk(at_us)
         if None in submitted.values():
@@ -404,7 +410,7 @@ class Assignments:
         )  # what was answered before then knew nothing of this plan
         self.suspects = tuple(one for one in self.suspects if one.at_us < before_us or not _explained(plan, one))
 
-    def _synced(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def _synced(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self._note_strange(group, exchange, body)
         plan = self._plan_at(exchange.generation)
         if plan is not None and plan.born and not plan.disputed and exchange.member_id:
@@ -551,8 +557,8 @@ def _may_share(group: ClassicGroup, protocol: str, submitted: dict[str, Partitio
     return protocol not in assignment_checks.EXCLUSIVE_ASSIGNORS and assignment_checks.is_broadcast(submitted)
 
 
-def _without_claims(offer: Offer | None, *, cooperative: bool) -> Offer | None:
-    return offer if offer is None or cooperative else Offer(offer.topics)
+def _without_claims(offer: Subscription | None, *, cooperative: bool) -> Subscription | None:
+    return offer if offer is None or cooperative else Subscription(offer.topics)
 
 
 def _explained(plan: Plan, suspect: Suspect) -> bool:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.classic.trackers.sessions import IDS_KEPT, hung_up_since
 from coordinator_model.groups.evidence import host_of
-from coordinator_model.groups.records import Actor, Exchange, Member
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.records import ClientInfo, Exchange, Member
+from coordinator_model.groups.tracker import NOTHING, Event
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
@@ -23,7 +23,7 @@ class Dead(NamedTuple):
     """An id whose process ended without leaving."""
 
     id: str
-    actor: Actor
+    actor: ClientInfo
 
 
 class CameBackDead(NamedTuple):
@@ -36,7 +36,7 @@ class CameBackDead(NamedTuple):
     returns_us: tuple[int, ...]  #: the times of this and the earlier returns, within the configured time
 
 
-def noted(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Happening, ...]:
+def noted(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Event, ...]:
     """Note that a process without a member id was given this one, or a place for it; tell it if its client had died before.
 
     Which ids stand at the end of a row of deaths is kept with the sessions.
@@ -90,24 +90,24 @@ def _died(group: ClassicGroup, member: Member) -> bool:
     return member.gone != "refused" and hung_up_since(group, member) is not None
 
 
-def _is_same(group: ClassicGroup, dead: Actor, actor: Actor) -> bool:  # noqa: ARG001
+def _is_same(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001
     return dead.client_id is not None and dead.client_id == actor.client_id and host_of(dead.address) == host_of(actor.address)
 
 
-def _is_namesake(group: ClassicGroup, dead: Actor, actor: Actor) -> bool:
+def _is_namesake(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:
     if dead.client_id is None or dead.client_id != actor.client_id:
         return False
     return not any(one.client_id == actor.client_id for one in _connected(group, actor))
 
 
-def _is_neighbour(group: ClassicGroup, dead: Actor, actor: Actor) -> bool:
+def _is_neighbour(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:
     host = host_of(actor.address)
     return (
         bool(host) and host_of(dead.address) == host and not any(host_of(one.address) == host for one in _connected(group, actor))
     )
 
 
-def _connected(group: ClassicGroup, but: Actor) -> list[Actor]:
+def _connected(group: ClassicGroup, but: ClientInfo) -> list[ClientInfo]:
     """The members that are connected, on other connections."""
     actors = (member.actor for member in group.members.values())
     return [actor for actor in actors if actor.connection in group.lines and actor.connection != but.connection]

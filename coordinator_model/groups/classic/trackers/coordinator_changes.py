@@ -17,7 +17,7 @@ from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.groups.requests import MODELLED_API_KEYS
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COMMITS,
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -62,7 +62,7 @@ ROSTER_KEPT: Final = 64
 USUAL_SESSION_MS: Final = 45_000  #: session.timeout.ms by default, for members whose own is not known
 
 
-class Spell(NamedTuple):
+class ErrorStreak(NamedTuple):
     """A time in which the same refusal came again and again."""
 
     since_us: int
@@ -75,7 +75,7 @@ class Spell(NamedTuple):
         return self.last_us - self.since_us
 
 
-class Tenure(NamedTuple):
+class CoordinatorTerm(NamedTuple):
     """A time in which a broker acted as coordinator, and nothing it said was to the contrary."""
 
     first_us: int  #: earliest instant of its first act
@@ -95,7 +95,7 @@ class Persisted(NamedTuple):
     frame: Evidence
 
 
-class Pointed(NamedTuple):
+class FindCoordinatorAnswer(NamedTuple):
     """Refusals by the broker that FindCoordinator names."""
 
     broker: str
@@ -140,7 +140,7 @@ class KeepsLoading(NamedTuple):
     """A request was answered COORDINATOR_LOAD_IN_PROGRESS, as others before it."""
 
     exchange: Exchange
-    spell: Spell
+    spell: ErrorStreak
 
 
 class SyncWhileLoading(NamedTuple):
@@ -154,7 +154,7 @@ class NotAvailable(NamedTuple):
     """A request was answered COORDINATOR_NOT_AVAILABLE, as others before it."""
 
     exchange: Exchange
-    spell: Spell
+    spell: ErrorStreak
 
 
 class InternalError(NamedTuple):
@@ -182,14 +182,14 @@ class PointedWrong(NamedTuple):
     """The broker that FindCoordinator names says that it is not the coordinator."""
 
     exchange: Exchange
-    pointed: Pointed
+    pointed: FindCoordinatorAnswer
 
 
 # ---------------------------------------------------------------------------------------------------- the watch
 
 
 @dataclass(slots=True)
-class Coordination:
+class CoordinatorChanges:
     """Coordinator facts of one group."""
 
     incarnation: int = 1
@@ -198,32 +198,32 @@ class Coordination:
     changed_us: int = 0  #: the latest sign of a move
     changes: int = 0  #: signs of the latest move
     named: tuple[str, ...] = ()  #: node id and address that FindCoordinator named last
-    pointed: Pointed | None = None
+    pointed: FindCoordinatorAnswer | None = None
     acting: str = ""  #: the broker that acted last
     turns: int = 0  #: how often another one acted, since tenures began
-    tenures: dict[str, Tenure] = field(default_factory=dict)
-    spells: dict[str, Spell] = field(default_factory=dict)
+    tenures: dict[str, CoordinatorTerm] = field(default_factory=dict)
+    spells: dict[str, ErrorStreak] = field(default_factory=dict)
     full_us: tuple[int, ...] = ()
     persisted: Persisted | None = None
     throttled_until_us: int = 0
     told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
     lost: LostCoordinator | None = None  #: the latest
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR and self.lost is not None and not self.lost.returned_us:
             self._searched(group, exchange, self.lost)
         if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
             group.changed = True  # nothing else makes the timers look at a group without members
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         errors = _errors(group, exchange, body)
         if exchange.api_key in _ASKS_COORDINATOR and not errors & COORDINATOR_MOVES:
             self.returned(group, exchange.res_us)
         _count(group, exchange.api_key, errors)
         if body.throttle_time_ms:
             self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
-        happenings: list[Happening] = []
+        happenings: list[Event] = []
         moved, self.moved = self.moved, False
         if exchange.api_key == FIND_COORDINATOR:
             moved = self._named(group, exchange, body) or moved
@@ -313,8 +313,8 @@ class Coordination:
 
     # ------------------------------------------------------------------------------------------------ refusals
 
-    def _refusals(self, exchange: Exchange, errors: set[int]) -> list[Happening]:
-        happenings: list[Happening] = []
+    def _refusals(self, exchange: Exchange, errors: set[int]) -> list[Event]:
+        happenings: list[Event] = []
         finding = exchange.api_key == FIND_COORDINATOR
         if COORDINATOR_LOAD_IN_PROGRESS in errors:
             happenings.append(KeepsLoading(exchange, self._spell("loading", exchange, COORDINATOR_LOAD_IN_PROGRESS)))
@@ -341,10 +341,10 @@ class Coordination:
             self._stepped_down(exchange.broker)
         return happenings
 
-    def _spell(self, name: str, exchange: Exchange, error: int) -> Spell:
+    def _spell(self, name: str, exchange: Exchange, error: int) -> ErrorStreak:
         known = self.spells.get(name)
         if known is None or exchange.res_us - known.last_us > SAME_SPELL_US:
-            spell = Spell(exchange.res_us, exchange.res_us, 1, response_evidence(exchange, error))
+            spell = ErrorStreak(exchange.res_us, exchange.res_us, 1, response_evidence(exchange, error))
         else:
             spell = known._replace(last_us=exchange.res_us, times=known.times + 1)
         self.spells[name] = spell
@@ -354,7 +354,7 @@ class Coordination:
         frame = response_evidence(exchange, NOT_COORDINATOR)
         pointed = self.pointed
         if pointed is None or pointed.broker != exchange.broker:
-            self.pointed = Pointed(exchange.broker, 1, False, (frame,))
+            self.pointed = FindCoordinatorAnswer(exchange.broker, 1, False, (frame,))
         else:
             self.pointed = pointed._replace(times=pointed.times + 1, frames=(*pointed.frames[:3], frame))
         return PointedWrong(exchange, self.pointed)
@@ -366,7 +366,7 @@ class Coordination:
         if self.tenures.pop(broker, None) is not None:
             self.turns = 0
 
-    def _acted(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
+    def _acted(self, group: ClassicGroup, exchange: Exchange) -> list[Event]:
         broker, connection = exchange.broker, crc32(exchange.key[0].encode())
         if self.pointed is not None and self.pointed.broker == broker:
             self.pointed = None
@@ -384,16 +384,16 @@ class Coordination:
         self.acting = broker
         frame = response_evidence(exchange, 0)
         if known is None:
-            tenure = Tenure(exchange.effective_us, exchange.res_us, (connection,), frame)
+            tenure = CoordinatorTerm(exchange.effective_us, exchange.res_us, (connection,), frame)
         else:
-            tenure = Tenure(known.first_us, exchange.res_us, _with_newest(known.connections, connection), frame)
+            tenure = CoordinatorTerm(known.first_us, exchange.res_us, _with_newest(known.connections, connection), frame)
         self.tenures.pop(broker, None)
         self.tenures[broker] = tenure
         if len(self.tenures) > TENURES_KEPT:
             del self.tenures[next(iter(self.tenures))]
         return self._overlap(group, exchange, tenure)
 
-    def _overlap(self, group: ClassicGroup, exchange: Exchange, tenure: Tenure) -> list[Happening]:
+    def _overlap(self, group: ClassicGroup, exchange: Exchange, tenure: CoordinatorTerm) -> list[Event]:
         if self.turns < TURNS:
             return []
         for rival, other in self.tenures.items():
@@ -404,11 +404,11 @@ class Coordination:
 
     # ------------------------------------------------------------------------------------------------ what survives
 
-    def _survived(self, group: ClassicGroup, exchange: Exchange, body: Any, *, moved: bool) -> list[Happening]:
+    def _survived(self, group: ClassicGroup, exchange: Exchange, body: Any, *, moved: bool) -> list[Event]:
         generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
         if group.kind != "classic" or generation < 0:
             return []
-        lost: list[Happening] = []
+        lost: list[Event] = []
         known = self.persisted
         if known is not None and generation < known.generation and exchange.effective_us > known.res_us:
             if group.incarnation == known.incarnation:

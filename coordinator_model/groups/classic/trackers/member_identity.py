@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from coordinator_model.groups.classic.broker_version import Dialect
+from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.trackers import comebacks
 from coordinator_model.groups.events import (
     Alternated,
@@ -35,19 +35,19 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import (
-    Actor,
     Ahead,
-    Doubt,
+    ClientInfo,
     Exchange,
     ExchangeKey,
-    Instance,
     JoinAsk,
     LeaveAsk,
     Member,
     Round,
     Skip,
+    StaticMember,
+    SuspectedRefusal,
 )
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     FENCED_INSTANCE_ID,
@@ -83,16 +83,16 @@ _GONE_KEPT: Final = 32  # as many gone members as a group remembers: beyond, an 
 
 
 @dataclass(slots=True)
-class Identity:
+class MemberIdentity:
     """Facts of one group about ids, generations handed out, and answers in doubt."""
 
     alert: bool = False  #: something is in doubt: look at successes too
     incarnation: int = 1
-    dialect: Dialect = field(default_factory=Dialect)
+    dialect: BrokerVersion = field(default_factory=BrokerVersion)
     highest: int = -1  #: generation of any JoinGroup success so far, whatever happened since
     born_us: int | None = None  #: when the group was seen to begin at generation 1, with no frame lost and no failover since
     handed_out: tuple[int, ...] = ()  #: CRC-32 of the ids given with MEMBER_ID_REQUIRED since then
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[SuspectedRefusal, ...] = ()
     ahead: dict[str, Ahead] = field(default_factory=dict)  #: by member id
     odd: tuple[ExchangeKey, ...] = ()  #: requests under way whose instance id is not their member's
     fresh: tuple[int, tuple[str, ...]] | None = None  #: a generation whose leader has not synced, and who was handed it
@@ -104,7 +104,7 @@ class Identity:
 
     # ------------------------------------------------------------------------------------------------ the watch
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         api_key = exchange.api_key
         if api_key == SYNC_GROUP:
             newest = group.round
@@ -133,7 +133,7 @@ class Identity:
             return NOTHING
         return _unused(group, exchange)
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         self.dialect = self.dialect.heard(api_key, exchange.api_version)
         if api_key == DELETE_GROUPS:
@@ -142,7 +142,7 @@ class Identity:
             return NOTHING
         if api_key == LEAVE_GROUP:
             return tuple(self._left(group, exchange, body))
-        happenings: list[Happening] = []
+        happenings: list[Event] = []
         if api_key == JOIN_GROUP:
             happenings.extend(self._join_answered(group, exchange, body))
         elif api_key == SYNC_GROUP and self.fresh is not None and (exchange.error, exchange.generation) == (0, self.fresh[0]):
@@ -161,7 +161,7 @@ class Identity:
         self.incarnation = group.incarnation
         self.lost = self.fresh if moved else None
         if moved:
-            self.dialect = Dialect()
+            self.dialect = BrokerVersion()
         self.fresh = self.born_us = self.skip = None
         self.handed_out = self.doubts = self.odd = self.lone = ()
         self.ahead = {}
@@ -174,9 +174,9 @@ class Identity:
 
     # ------------------------------------------------------------------------------------------------ beside the watch
 
-    def odd_one(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+    def check_identity(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A request was captured whose generation or instance id is not the one its member is known by."""
-        happenings: list[Happening] = []
+        happenings: list[Event] = []
         generation, frame = exchange.generation, member.joined_frame
         if (
             generation >= 0
@@ -199,7 +199,7 @@ class Identity:
                 happenings.append(Inconsistent(exchange, member))
         return tuple(happenings)
 
-    def other_voice(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+    def check_connection(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A Heartbeat was captured on another connection than the member last spoke on."""
         before, member.actor = member.actor, exchange.actor
         group.cold_changed = True
@@ -210,13 +210,13 @@ class Identity:
         member.alternations += 1
         return (Alternated(exchange, member, before),)
 
-    def second_look(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def recheck(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """An answer was captured while something is in doubt."""
         group.cold_changed = True
         was_odd = exchange.key in self.odd
         if was_odd:
             self.odd = tuple(key for key in self.odd if key != exchange.key)
-        happenings: list[Happening] = []
+        happenings: list[Event] = []
         if _validated(group, exchange, body):
             if was_odd:
                 happenings.append(Mispaired(exchange))
@@ -227,7 +227,7 @@ class Identity:
         self._mind()
         return tuple(happenings)
 
-    def taken_over(self, group: ClassicGroup, exchange: Exchange) -> Instance | None:
+    def taken_over(self, group: ClassicGroup, exchange: Exchange) -> StaticMember | None:
         """The instance that the request names, if it was provably another member's before the request can have been processed."""
         instance = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
         if instance is None or instance.member_id == exchange.member_id or not instance.settled_us:
@@ -244,8 +244,8 @@ class Identity:
         self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
         return Malformed(exchange, body.generation_id, body.member_id)
 
-    def _join_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
-        happenings: list[Happening] = []
+    def _join_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Event]:
+        happenings: list[Event] = []
         if exchange.error and _bears_generation(self.dialect, exchange, body):
             happenings.append(Malformed(exchange, body.generation_id, body.member_id))
         new = not exchange.member_id and exchange.instance_id is None
@@ -268,8 +268,8 @@ class Identity:
             self.handed_out, self.born_us = (), None
         return happenings
 
-    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, *, new: bool) -> list[Happening]:
-        happenings: list[Happening] = []
+    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, *, new: bool) -> list[Event]:
+        happenings: list[Event] = []
         newest = group.round
         if self.skip is not None and self.skip.before < body.generation_id < self.skip.generation:
             self.skip = None  # an answer captured late explains it
@@ -319,7 +319,7 @@ class Identity:
             return crc32(exchange.member_id.encode()) in self.handed_out
         return exchange.instance_id is None
 
-    def _join_refused(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
+    def _join_refused(self, group: ClassicGroup, exchange: Exchange) -> list[Event]:
         member = group.members.get(exchange.member_id)
         if member is None:
             return []  # the group was deleted while this waited for its answer
@@ -351,7 +351,7 @@ class Identity:
                 return
             by_others = True
         elif exchange.error == UNKNOWN_MEMBER_ID:
-            tells = Dialect().heard(exchange.api_key, exchange.api_version).tells_unloaded_groups
+            tells = BrokerVersion().heard(exchange.api_key, exchange.api_version).tells_unloaded_groups
             if not tells or not _known_so(group, exchange):
                 return
             by_others = _provably_in(exchange, member, newest, before_us)
@@ -360,7 +360,7 @@ class Identity:
         elif not _rightful(group, exchange, member, before_us):
             return
         proof = member.joined_frame if exchange.error != ILLEGAL_GENERATION and member.joined_frame is not None else newest.proof
-        doubt = Doubt(
+        doubt = SuspectedRefusal(
             exchange.error,
             member.id,
             exchange.instance_id,
@@ -396,7 +396,7 @@ class Identity:
         self.ahead = {**dict(kept), member.id: Ahead(exchange.generation, highest, exchange.res_us, exchange.actor, frames)}
         group.changed = True
 
-    def _clear_up(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
+    def _clear_up(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Event]:
         """Whether this success shows that an earlier refusal was wrong."""
         joins = exchange.api_key == JOIN_GROUP
         member_id = body.member_id if joins else exchange.member_id
@@ -415,7 +415,7 @@ class Identity:
         self.doubts = tuple(left)
         return [Contradicted(exchange, doubt, member_id) for doubt in wrong]
 
-    def _roster_shows(self, group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> list[Happening]:
+    def _roster_shows(self, group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> list[Event]:
         """Whether the leader's list shows that somebody was fenced although nobody had replaced it."""
         holders = {instance_id: id_ for id_, instance_id in roster.items() if instance_id is not None}
         wrong, left = [], []
@@ -432,7 +432,7 @@ class Identity:
         self.doubts = tuple(left)
         return list(wrong)
 
-    def _collision(self, group: ClassicGroup, exchange: Exchange) -> list[Happening]:
+    def _collision(self, group: ClassicGroup, exchange: Exchange) -> list[Event]:
         newest, member = group.round, group.members.get(exchange.member_id)
         if self.lost is None or newest is None or member is None:
             return []
@@ -441,9 +441,9 @@ class Identity:
             return [Collided(exchange, member, newest)]
         return []
 
-    def _left(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Happening]:
+    def _left(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Event]:
         assert isinstance(exchange.ask, LeaveAsk)
-        happenings: list[Happening] = []
+        happenings: list[Event] = []
         if body.error_code not in {0, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
             return happenings
         outcomes = [entry.error_code for entry in body.members] or [body.error_code]
@@ -469,7 +469,7 @@ def _skew_us(group: ClassicGroup) -> int:
     return group.settings.clock_skew_ms * 1_000
 
 
-def _same_client(one: Actor, other: Actor) -> bool:
+def _same_client(one: ClientInfo, other: ClientInfo) -> bool:
     return one.client_id == other.client_id and host_of(one.address) == host_of(other.address)
 
 
@@ -485,7 +485,7 @@ def _validated(group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
     return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 
 
-def _bears_generation(dialect: Dialect, exchange: Exchange, body: Any) -> bool:
+def _bears_generation(dialect: BrokerVersion, exchange: Exchange, body: Any) -> bool:
     """Whether a JoinGroup refusal has a generation that no refusal has."""
     if body.generation_id < 0 or (exchange.instance_id is not None and not exchange.member_id):
         return False  # a replacement that could not be written is answered with the group's own generation
@@ -591,7 +591,7 @@ def _nothing_else_moves(group: ClassicGroup, exchange: Exchange) -> bool:
     return True
 
 
-def _unused(group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+def _unused(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     """Ids that this connection was handed a while ago, that still hold, and of which it makes no use while it asks for another."""
     assert isinstance(exchange.ask, JoinAsk)
     oldest_us = exchange.inv_us - exchange.ask.session_timeout_ms * 1_000

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.trackers.coordinator_changes import heard
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import Actor, CommitAsk, Exchange, Member, Refusals, Round, SyncAsk
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.records import ClientInfo, CommitAsk, Exchange, Member, Refusals, Round, SyncAsk
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import DecodeError, decode_assignment
 from coordinator_model.wire.constants import (
     COMMITS,
@@ -65,7 +65,7 @@ class Holding(NamedTuple):
 class SimpleCommit(NamedTuple):
     """A commit without generation or identity."""
 
-    actor: Actor
+    actor: ClientInfo
     effective_us: int
     res_us: int
     last_us: int
@@ -152,7 +152,7 @@ class Offsets:
     set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key in COMMITS:
             return self._commit_asked(group, exchange, body)
@@ -165,7 +165,7 @@ class Offsets:
             self.unrest_us = exchange.inv_us
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key in COMMITS:
             return self._commit_answered(group, exchange, body)
@@ -199,7 +199,7 @@ class Offsets:
 
     # ------------------------------------------------------------------------------------------------ commits
 
-    def _commit_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def _commit_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         exchange.ask = _read_positions(body)
         if exchange.member_id:
             for other in group.open.values():
@@ -214,7 +214,7 @@ class Offsets:
             return (Unfenced(exchange, body.transactional_id),)
         return NOTHING
 
-    def _commit_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def _commit_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         refused: dict[Partition, int] = {}
         named = 0
         for topic in body.topics:
@@ -235,7 +235,7 @@ class Offsets:
                 return happenings + self._refused(group, exchange, error)
         return happenings
 
-    def _rejections(self, exchange: Exchange, codes: set[int], *, accepted: bool) -> tuple[Happening, ...]:
+    def _rejections(self, exchange: Exchange, codes: set[int], *, accepted: bool) -> tuple[Event, ...]:
         committer = exchange.member_id or committer_of(exchange.actor)
         error = next((code for code in REJECTIONS if code in codes), None)
         if error is None:
@@ -247,7 +247,7 @@ class Offsets:
         _keep(self.rejected, committer, (error, count), KEPT)
         return (CommitRejected(exchange, committer, error, count),)
 
-    def _refused(self, group: ClassicGroup, exchange: Exchange, error: int) -> tuple[Happening, ...]:
+    def _refused(self, group: ClassicGroup, exchange: Exchange, error: int) -> tuple[Event, ...]:
         if exchange.generation < 0:
             if error == UNKNOWN_MEMBER_ID and _is_simple(exchange):
                 self._note_simple(group, self.turned_away, exchange, error)
@@ -259,7 +259,7 @@ class Offsets:
         refusals.add(exchange.res_us, response_evidence(exchange, error))
         return (CommitRefused(exchange, refusals),)
 
-    def _accepted(self, group: ClassicGroup, exchange: Exchange, ask: CommitAsk) -> tuple[Happening, ...]:
+    def _accepted(self, group: ClassicGroup, exchange: Exchange, ask: CommitAsk) -> tuple[Event, ...]:
         if exchange.generation < 0:
             self._forget(ask)
             if _is_simple(exchange):
@@ -268,7 +268,7 @@ class Offsets:
         self.refused.pop(exchange.member_id, None)
         if group.kind != "classic" or not exchange.member_id:
             return NOTHING
-        happenings: list[Happening] = []
+        happenings: list[Event] = []
         completing = self._completing(group, exchange)
         if completing is not None and exchange.api_key == OFFSET_COMMIT:
             happenings.append(CommittedEarly(exchange, completing))
@@ -321,7 +321,7 @@ class Offsets:
             return ()
         return tuple((topic, partition) for topic, partition in named if not _has(holding.now, topic, partition))
 
-    def _positions(self, exchange: Exchange, ask: CommitAsk, committer: str) -> Iterator[Happening]:
+    def _positions(self, exchange: Exchange, ask: CommitAsk, committer: str) -> Iterator[Event]:
         """Note what was committed, and tell what does not fit what was there."""
         if self.generation is None or exchange.generation > self.generation:
             self._forget_positions(exchange.generation)
@@ -439,7 +439,7 @@ def lived_through(group: ClassicGroup, commit: SimpleCommit) -> Member | None:
     return None
 
 
-def committer_of(actor: Actor) -> str:
+def committer_of(actor: ClientInfo) -> str:
     """Somebody who is no member: ``client id at host``."""
     return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
 

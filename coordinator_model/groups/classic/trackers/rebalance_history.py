@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.evidence import host_of, request_evidence
-from coordinator_model.groups.records import NOBODY, Actor, Exchange, JoinAsk, LeaveAsk, Member, Orphan, Round
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.records import NOBODY, AbandonedRequest, ClientInfo, Exchange, JoinAsk, LeaveAsk, Member, Round
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import DecodeError, decode_subscription
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
@@ -63,7 +63,7 @@ class Starter(NamedTuple):
     cause: str
     member_id: str
     instance_id: str | None
-    actor: Actor
+    actor: ClientInfo
     shared: bool  #: another member goes by the same client id, so it identifies nobody
     reason: str  #: as the client gave it (KIP-800); often empty
     frame: Evidence | None
@@ -135,7 +135,7 @@ class NotRecovered(NamedTuple):
 
 
 @dataclass(slots=True)
-class Timeline:
+class RebalanceHistory:
     """Rebalances of one group."""
 
     generation: int | None = None  #: the newest one taken note of
@@ -147,7 +147,9 @@ class Timeline:
     birth_us: int | None = None  #: first JoinGroup that generation 1 answered
     unsynced: dict[str, int] = field(default_factory=dict)  #: member id → generations handed to it without a SyncGroup between
     topic_sets: dict[str, tuple[tuple[int, bytes], ...]] = field(default_factory=dict)  #: member id → (time, digest) of each change
-    nameless: dict[str, Orphan] = field(default_factory=dict)  #: group instance id → a first JoinGroup whose connection ended
+    nameless: dict[str, AbandonedRequest] = field(
+        default_factory=dict
+    )  #: group instance id → a first JoinGroup whose connection ended
     incarnation: int = 1
     moved_us: int | None = None  #: when the coordinator was last seen to go away, until somebody is let in again
     tried_us: tuple[int, int] = (0, 0)  #: since and until when known clients looked for it, without a long pause
@@ -155,7 +157,7 @@ class Timeline:
 
     # ------------------------------------------------------------------------------------------------ frames in
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == FIND_COORDINATOR:
             return self._tries_on(group, exchange)
@@ -170,7 +172,7 @@ class Timeline:
             self._leave_asked(group, exchange)
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key, error = exchange.api_key, exchange.error
         if error in COORDINATOR_MOVES:
             return self._tries_on(group, exchange)
@@ -253,9 +255,9 @@ class Timeline:
 
     # ------------------------------------------------------------------------------------------------ JoinGroup, LeaveGroup
 
-    def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any, member: Member | None) -> tuple[Happening, ...]:
+    def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any, member: Member | None) -> tuple[Event, ...]:
         topics = _digest_of_topics(body)
-        happenings: tuple[Happening, ...] = NOTHING
+        happenings: tuple[Event, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
             self.nameless = {id_: orphan for id_, orphan in self.nameless.items() if id_ != exchange.instance_id}
         if group.state in {State.EMPTY, State.DEAD} or not any(group.present_members()):
@@ -273,7 +275,7 @@ class Timeline:
         member.topics = topics
         return happenings
 
-    def _changed_topics(self, exchange: Exchange, member: Member, topics: bytes) -> tuple[Happening, ...]:
+    def _changed_topics(self, exchange: Exchange, member: Member, topics: bytes) -> tuple[Event, ...]:
         known = [entry for entry in self.topic_sets.get(member.id, ()) if exchange.inv_us - entry[0] <= LONG_US]
         known = [*(known or [(exchange.inv_us, member.topics)]), (exchange.inv_us, topics)][-TOPIC_SETS_KEPT:]
         others = {id_: entries for id_, entries in self.topic_sets.items() if id_ != member.id}
@@ -310,10 +312,10 @@ class Timeline:
         if self.trigger is None:
             self.trigger = _expired(group, newest, exchange.res_us) or NOBODY_SEEN
 
-    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> tuple[Happening, ...]:
+    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> tuple[Event, ...]:
         if body.generation_id != newest.generation:
             return NOTHING  # an answer of an earlier generation, captured late
-        happenings: tuple[Happening, ...] = NOTHING
+        happenings: tuple[Event, ...] = NOTHING
         if newest.generation != self.generation:
             happenings = self._completed(group, exchange, newest)
         elif exchange.effective_us < newest.proven_us:  # it waited for the same completion
@@ -329,7 +331,7 @@ class Timeline:
             happenings += (JoinedUnsynced(exchange, group.members[body.member_id], times + 1),)
         return happenings
 
-    def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Happening, ...]:
+    def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Event, ...]:
         starter, self.trigger = self.trigger or NOBODY_SEEN, None
         if newest.generation != self.counted:  # else sight was lost between two answers of one and the same
             cause = _seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
@@ -360,7 +362,7 @@ class Timeline:
                 _make_orphan(member, orphan)
         self.nameless = {}
 
-    def _synced(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Happening, ...]:  # noqa: ARG002
+    def _synced(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Event, ...]:  # noqa: ARG002
         first = newest.generation == exchange.generation == self.generation and newest.sync_done_us == exchange.res_us
         if not first:
             return NOTHING
@@ -372,7 +374,7 @@ class Timeline:
 
     # ------------------------------------------------------------------------------------------------ the others
 
-    def _tries_on(self, group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+    def _tries_on(self, group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
         """Somebody looks for the coordinator, or was sent away by one."""
         if self.moved_us is None or group.settled:
             self.moved_us = None
@@ -393,9 +395,9 @@ class Timeline:
         return (NotRecovered(exchange, self.moved_us, patience_us),)
 
     @staticmethod
-    def _orphan(exchange: Exchange, at_us: int) -> Orphan:
+    def _orphan(exchange: Exchange, at_us: int) -> AbandonedRequest:
         ask = exchange.ask if isinstance(exchange.ask, JoinAsk) else None
-        return Orphan(
+        return AbandonedRequest(
             exchange.api_key,
             at_us,
             exchange.instance_id,
@@ -452,7 +454,7 @@ def _starter(group: ClassicGroup, exchange: Exchange, member: Member | None, top
     return Starter(cause, exchange.member_id, exchange.instance_id, exchange.actor, shared, reason, request_evidence(exchange))
 
 
-def _is_shared(group: ClassicGroup, actor: Actor, member_id: str) -> bool:
+def _is_shared(group: ClassicGroup, actor: ClientInfo, member_id: str) -> bool:
     """Whether another member that lives goes by the same client id. A dead one may be the same client, before it was restarted."""
     if actor.client_id is None:
         return True
@@ -511,7 +513,7 @@ def _still_connected(group: ClassicGroup, member: Member) -> bool:
     return member.joined_frame is not None and member.joined_frame.connection in group.lines
 
 
-def _make_orphan(member: Member, orphan: Orphan) -> None:
+def _make_orphan(member: Member, orphan: AbandonedRequest) -> None:
     member.orphan = orphan
     if member.session_timeout_ms is None:
         member.session_timeout_ms = orphan.session_timeout_ms
@@ -519,4 +521,14 @@ def _make_orphan(member: Member, orphan: Orphan) -> None:
         member.rebalance_timeout_ms = orphan.rebalance_timeout_ms
 
 
-__all__ = ["API_KEYS", "Alternated", "JoinedUnsynced", "NotRecovered", "Rebalance", "Rebalanced", "Settled", "Starter", "Timeline"]
+__all__ = [
+    "API_KEYS",
+    "Alternated",
+    "JoinedUnsynced",
+    "NotRecovered",
+    "Rebalance",
+    "RebalanceHistory",
+    "Rebalanced",
+    "Settled",
+    "Starter",
+]

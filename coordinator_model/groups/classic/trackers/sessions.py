@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import Actor, Exchange, LeaveAsk, Member
-from coordinator_model.groups.tracker import NOTHING, Happening
+from coordinator_model.groups.records import ClientInfo, Exchange, LeaveAsk, Member
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     HEARTBEAT,
     HEARTBEAT_VALIDATES_SINCE,
@@ -45,7 +45,7 @@ THIN_SHARE: Final = 0.8  #: of the session: so long a pause leaves no room for o
 class Left(NamedTuple):
     """Somebody left without a reason, after longer than it may take between two polls."""
 
-    actor: Actor
+    actor: ClientInfo
     member_id: str
     instance_id: str | None
     generation: int | None
@@ -130,7 +130,7 @@ class Sessions:
     returns: dict[str, tuple[int, ...]] = field(default_factory=dict)  #: member id → times at which its client had come back dead
     succeeded: tuple[str, ...] = ()  #: ids whose process ended without leaving, and whose client has come back since
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:  # noqa: ARG002
+    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == LEAVE_GROUP:
             return self._leave_asked(group, exchange)
         if exchange.api_key == JOIN_GROUP:
@@ -141,10 +141,10 @@ class Sessions:
                     return (CameBack(exchange, left),)
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Happening, ...]:
+    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Of heartbeats that succeeded, only those are shown that were slow, throttled, or late."""
         api_key, error = exchange.api_key, exchange.error
-        happenings: tuple[Happening, ...] = NOTHING
+        happenings: tuple[Event, ...] = NOTHING
         member = group.members.get(exchange.member_id)
         if body.throttle_time_ms:
             interval_us = (member.heartbeat_interval_us if member is not None else 0) or USUAL_INTERVAL_US
@@ -182,9 +182,9 @@ class Sessions:
         self.pauses = dict([*others, (member.id, latest)][-PAUSING_KEPT:])
         return ThinMargin(exchange, member, tuple(gap for _, gap in latest))
 
-    def _leave_asked(self, group: ClassicGroup, exchange: Exchange) -> tuple[Happening, ...]:
+    def _leave_asked(self, group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
         assert isinstance(exchange.ask, LeaveAsk)
-        happenings: tuple[Happening, ...] = NOTHING
+        happenings: tuple[Event, ...] = NOTHING
         reasons = exchange.ask.reasons or ("",)
         for (id_, instance_id), reason in zip(exchange.ask.members, reasons, strict=False):
             member = group.members.get(id_)
@@ -219,7 +219,7 @@ def held_joins(group: ClassicGroup) -> tuple[int, int]:
     return len(since_us), min(since_us, default=0)
 
 
-def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
     """Look closer at a heartbeat that came late: called before anything of it is noted."""
     assert member.session_timeout_ms is not None
     if not member.present or group.parked(member):
@@ -235,7 +235,7 @@ def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tupl
     return (group.sessions.paused(exchange, member, gap_us),)
 
 
-def evicted_early(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Happening, ...]:
+def evicted_early(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
     """Whether nothing lawful explains that ``member`` is told UNKNOWN_MEMBER_ID: called before the group's state follows from it."""
     newest = group.round
     if newest is None or newest.roster is None or member.id not in newest.roster or group.kind != "classic":
