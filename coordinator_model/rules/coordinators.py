@@ -361,10 +361,12 @@ def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
 def _returned_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
     back = len(_came_back(group, lost))
     broker = group.broker if back else "a broker"  # it is known which one from the first that is back
+    count = len(lost.members)
+    members = f"{_count(count, 'member')} {'is' if 1 in {back, count} else 'are'}"
     return Breach(
         "",
         f"Group {group.name} had no coordinator for {seconds(lost.returned_us - lost.since_us)} after it lost {lost.broker}; "
-        f"{broker} answers now, and {back} of its {_count(len(lost.members), 'member')} {'is' if back == 1 else 'are'} back.",
+        f"{broker} answers now, and {back} of its {members} back.",
         f"{broker} accepted a request {seconds(lost.returned_us - lost.since_us)} after all connections to {lost.broker} had ended",
         lost.frames,
         generation=group.generation,

@@ -189,6 +189,16 @@ def test_R_02_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
     assert f"members wait for its SyncGroup since {iso_utc(first_us)} (" in talk.the("R-02").summary
 
 
+def test_R_02_does_not_count_the_leader_among_those_that_wait_for_it(talk: Conversation) -> None:
+    """It said "3 members wait" of two, and "0 members wait" where the roster was not captured."""
+    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
+    talk.join_all([a, b, c], 3)
+    for follower in (b, c):
+        talk.ask(follower, talk.sync_request(follower, []))
+    live(talk, [a], 12)
+    assert ": 2 other members wait for its SyncGroup" in talk.the("R-02").summary
+
+
 def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
     """It told of the member alone, and not that the others had stood still for 11 s."""
     a, b, c = settled(talk, ("a", "b", "c"))
