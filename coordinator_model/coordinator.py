@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Self
 from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, NOT_MODELLED, TRUNCATED, UNDECODABLE, Counters
 from coordinator_model.finding import Finding
 from coordinator_model.group_view import GroupView, group_view
+from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.admissions import admission_of
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.records import Sight
@@ -388,9 +389,9 @@ class Coordinator:
         group, ledger = self._heard_of(key, record.at_us)
         counts[record.api_version] += 1
         if is_request:
-            happenings = group.request(record, body)
+            happenings = dispatch.request(group, record, body)
         else:
-            happenings = group.response(record, body, correlation_id)
+            happenings = dispatch.response(group, record, body, correlation_id)
             self._note_loading(record, body)
         if happenings:
             self._judge(group, ledger, happenings, record.at_us, found)

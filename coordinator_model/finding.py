@@ -10,10 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from coordinator_model.rules.base import Rule
+from typing import Any, Final, NamedTuple
 
 
 class Severity(StrEnum):
@@ -98,58 +95,6 @@ class Finding:
     observed: str
     action: str
     evidence: tuple[Evidence, ...] = field(default=())
-
-    @classmethod
-    def for_view(
-        cls,
-        rule: Rule,
-        *,
-        subject: str,
-        cluster: str,
-        group: str,
-        opened_at_us: int,
-        at_us: int,
-        summary: str,
-        observed: str,
-        severity: Severity | None = None,
-        count: int = 1,
-        evidence: tuple[Evidence, ...] = (),
-    ) -> Finding:
-        """An open finding that names no member: about the mirror, the monitor, or a group as a whole.
-
-        :param opened_at_us: what goes into the id, in microseconds; 0 where the finding is to be the same whenever it is looked for.
-        :param at_us: when it was opened, in microseconds.
-        :param severity: that of the rule, if None.
-        """
-        return cls(
-            id=finding_id(rule.id, cluster=cluster, group=group, subject=subject, opened_at_us=opened_at_us),
-            rule=rule.id,
-            name=rule.name,
-            family=rule.family,
-            severity=severity or rule.severity,
-            certainty=rule.certainty,
-            blame=rule.blame,
-            status=Status.OPEN,
-            cluster=cluster,
-            group=group,
-            group_type="",
-            incarnation=0,
-            generation=None,
-            member_id=None,
-            instance_id=None,
-            client_id=None,
-            client_address=None,
-            client_software=None,
-            opened_at_us=at_us,
-            updated_at_us=at_us,
-            resolved_at_us=None,
-            count=count,
-            summary=summary,
-            expected=rule.expected,
-            observed=observed,
-            action=rule.action,
-            evidence=evidence,
-        )
 
     def as_json(self) -> dict[str, Any]:
         """The published object: plain types, times in ISO 8601 UTC with microseconds."""

@@ -10,7 +10,8 @@ from typing import Any
 
 from coordinator_model.counters import named_error
 from coordinator_model.finding import iso_utc
-from coordinator_model.groups.classic.group import CLASSIC, ClassicGroup
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.records import Member
 

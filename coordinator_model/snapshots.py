@@ -23,7 +23,8 @@ import msgpack
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.assignment_checks import AssignmentErrors, Subscription
 from coordinator_model.groups.classic.broker_version import BrokerVersion
-from coordinator_model.groups.classic.group import ClassicGroup, ConnectionState
+from coordinator_model.groups.classic.data import ConnectionState
+from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.assignments import Assignments, Plan, Strange, Suspect
 from coordinator_model.groups.classic.trackers.coordinator_changes import (

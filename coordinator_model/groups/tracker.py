@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.group import ClassicGroup
+    from coordinator_model.groups.classic.data import GroupData
     from coordinator_model.groups.records import Exchange
 
 Event: TypeAlias = tuple[Any, ...]
@@ -24,11 +24,11 @@ NOTHING: tuple[Event, ...] = ()
 class Tracker(Protocol):
     """A dataclass with slots, whose fields go into the snapshot."""
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """A request was captured. ``body`` is the decoded message."""
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """An answer was captured; ``exchange.error`` holds the error that decided it, ``exchange.effective_us`` is final."""
 
-    def lost_sight(self, group: ClassicGroup) -> None:
+    def lost_sight(self, group: GroupData) -> None:
         """Frames are missing or the coordinator moved: forget what may have changed unseen."""

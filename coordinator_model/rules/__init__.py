@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.classic.group import CLASSIC, ClassicGroup
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.tracker import Event
 from coordinator_model.rules import (
     assignments,

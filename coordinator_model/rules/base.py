@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.records import ClientInfo, Member
 
@@ -66,6 +66,56 @@ class Rule:
     @property
     def family(self) -> str:
         return self.id.partition("-")[0]
+
+    def finding(
+        self,
+        *,
+        subject: str,
+        cluster: str,
+        group: str,
+        opened_at_us: int,
+        at_us: int,
+        summary: str,
+        observed: str,
+        severity: Severity | None = None,
+        count: int = 1,
+        evidence: tuple[Evidence, ...] = (),
+    ) -> Finding:
+        """Return an open finding that names no member: about the mirror, the monitor, or a group as a whole.
+
+        :param opened_at_us: what goes into the id, in microseconds; 0 where the finding is to be the same whenever it is looked for.
+        :param at_us: when it was opened, in microseconds.
+        :param severity: that of the rule, if None.
+        """
+        return Finding(
+            id=finding_id(self.id, cluster=cluster, group=group, subject=subject, opened_at_us=opened_at_us),
+            rule=self.id,
+            name=self.name,
+            family=self.family,
+            severity=severity or self.severity,
+            certainty=self.certainty,
+            blame=self.blame,
+            status=Status.OPEN,
+            cluster=cluster,
+            group=group,
+            group_type="",
+            incarnation=0,
+            generation=None,
+            member_id=None,
+            instance_id=None,
+            client_id=None,
+            client_address=None,
+            client_software=None,
+            opened_at_us=at_us,
+            updated_at_us=at_us,
+            resolved_at_us=None,
+            count=count,
+            summary=summary,
+            expected=self.expected,
+            observed=observed,
+            action=self.action,
+            evidence=evidence,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.comebacks import CameBackDead
+from coordinator_model.groups.classic.handlers.comebacks import CameBackDead
 from coordinator_model.groups.events import (
     Accepted,
     Alternated,

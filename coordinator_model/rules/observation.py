@@ -6,7 +6,8 @@ The trap: silence of the monitor reads as health. Whatever the model had to skip
 from __future__ import annotations
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
-from coordinator_model.groups.classic.group import CLASSIC, ClassicGroup
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.events import OutOfSight
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange

@@ -134,8 +134,8 @@ def _member(exchange: Exchange) -> str:
 
 def _syncs_for_another(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
     exchange, plan = asked.exchange, group.assignments.plan
-    named = asks_for_another(group, exchange)
-    told = joined_protocol(group, exchange)
+    named = asks_for_another(group, plan, exchange)
+    told = joined_protocol(group, plan, exchange)
     if named:
         joined = f", and joined {'/'.join(told)}" if told is not None else ""
         summary = f"{_member(exchange)} of group {group.name} asks for its assignment under protocol {named}{joined}."
@@ -162,7 +162,8 @@ def _syncs_for_another(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
 
 def _sync_let_through(group: ClassicGroup, answered: SyncAnswered) -> Breach | None:
     exchange = answered.exchange
-    asked, named = asks_for_another(group, exchange), strange_protocol(group, exchange, answered.body)
+    plan = group.assignments.plan
+    asked, named = asks_for_another(group, plan, exchange), strange_protocol(group, plan, exchange, answered.body)
     if asked:
         summary = (
             f"The coordinator {exchange.broker} accepted a SyncGroup under protocol {asked} from {_member(exchange)}, while group "

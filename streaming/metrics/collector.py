@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 
 from coordinator_model.counters import BUCKETS_S, EVICTIONS
-from coordinator_model.groups.classic.group import CLASSIC
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.state import State
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.state import Histogram

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from coordinator_model.finding import Finding, Severity, Status
+from coordinator_model.finding import Severity, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -217,8 +217,7 @@ def made_here(
 
     :param subject: with rule, cluster and group the identity of the finding; not its time, which hangs on when we looked.
     """
-    return Finding.for_view(
-        rule,
+    return rule.finding(
         subject=subject,
         cluster=cluster,
         group=group,

@@ -192,7 +192,7 @@ def _sample(*, hostile: bool) -> Finding:
         false_alarms="",
     )
     cluster = "" if hostile else "sample"
-    nobody = Finding.for_view(rule, subject="", cluster=cluster, group=name, opened_at_us=0, at_us=0, summary=name, observed=name)
+    nobody = rule.finding(subject="", cluster=cluster, group=name, opened_at_us=0, at_us=0, summary=name, observed=name)
     somebody = replace(
         nobody,
         generation=1,

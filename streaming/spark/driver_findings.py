@@ -87,8 +87,7 @@ class Standing:
                 observed=observed,
             )
         else:
-            finding = Finding.for_view(
-                rule,
+            finding = rule.finding(
                 subject=subject,
                 cluster=self._cluster,
                 group="",

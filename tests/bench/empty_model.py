@@ -84,8 +84,7 @@ _RULE: Final = Rule(
 
 
 def _marked(record: MirrorRecord) -> Finding:
-    finding = Finding.for_view(
-        _RULE,
+    finding = _RULE.finding(
         subject=record.connection,
         cluster=record.cluster,
         group=record.group or "",

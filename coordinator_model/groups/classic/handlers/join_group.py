@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import JOIN
 from coordinator_model.groups.classic.admissions import Admission
+from coordinator_model.groups.classic.handlers import comebacks
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Accepted, Answered, Mixed, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import host_of, response_evidence
@@ -94,6 +95,13 @@ def contradicts_itself(body: Any) -> bool:
 
 
 def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    events = _answered(group, exchange, body)
+    if exchange.error in {NONE, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
+        return (*events, *comebacks.noted(group, exchange, body.member_id))
+    return events
+
+
+def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     error = exchange.error = body.error_code
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)

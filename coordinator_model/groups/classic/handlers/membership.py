@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import SYNC
 from coordinator_model.groups.classic.state import Observation, State
-from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE, thin_margin
+from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
 from coordinator_model.groups.events import Accepted, ServedInJoinPhase, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, LeaveAsk, Member, Round, SyncAsk
@@ -114,7 +114,7 @@ def heartbeat_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...
     late: tuple[Event, ...] = NOTHING
     pause_us = _note_pace(group, member, exchange.inv_us)
     if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 1_000 * THIN_SHARE:
-        late = thin_margin(group, exchange, member)
+        late = group.sessions.thin_margin(group, exchange, member)
     if exchange.key[0] != member.actor.connection:
         late += group.identity.check_connection(group, exchange, member)
     return late

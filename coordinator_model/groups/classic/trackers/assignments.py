@@ -40,7 +40,7 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.group import ClassicGroup
+    from coordinator_model.groups.classic.data import GroupData
     from coordinator_model.groups.records import Exchange
 
 
@@ -180,14 +180,14 @@ class Assignments:
     shrunk: dict[str, int] = field(default_factory=dict)
     #: topic → partitions that the newest plan knows of, where those that it leaves out are the last ones: they may exist no more
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == JOIN_GROUP:
             return self._join_asked(group, exchange, body)
         if exchange.api_key == SYNC_GROUP:
             return self._sync_asked(group, exchange, body)
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         happenings = NOTHING
         api_key = exchange.api_key
         if api_key == JOIN_GROUP:
@@ -203,7 +203,7 @@ class Assignments:
         errors = _errors(api_key, body, group.name)
         return (*happenings, Failed(exchange, errors)) if errors else happenings
 
-    def lost_sight(self, group: ClassicGroup) -> None:
+    def lost_sight(self, group: GroupData) -> None:
         """Forget the current round's plan. How many partitions a topic has is no secret of the coordinator, and stays.
 
         When the coordinator merely moved, no frame is missing: who is suspected stays so, and what the next one completes is in sight.
@@ -223,7 +223,7 @@ class Assignments:
 
     # ------------------------------------------------------------------------------------------------ JoinGroup
 
-    def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def _join_asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self.since_us = self.since_us or exchange.inv_us
         if exchange.member_id in group.issued:
             self.newcomers[exchange.member_id] = True
@@ -237,7 +237,7 @@ class Assignments:
             if assignment_checks.read_subscription(protocol.metadata) is None
         )
 
-    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, *, newcomer: bool) -> tuple[Event, ...]:
+    def _joined(self, group: GroupData, exchange: Exchange, body: Any, *, newcomer: bool) -> tuple[Event, ...]:
         self.refused.pop(_who(exchange), None)
         if not body.leader:
             self.mixed_since_us = self.mixed_since_us or exchange.res_us
@@ -262,7 +262,7 @@ class Assignments:
         self.rooted = self.rooted or plan.born
         return (answered, *self._offered(group, exchange, body, plan))
 
-    def _plan_of(self, group: ClassicGroup, body: Any) -> Plan:
+    def _plan_of(self, group: GroupData, body: Any) -> Plan:
         """The plan of the generation that the answer carries, begun if it is the first of it."""
         plan = self.plan
         if plan is None or plan.generation != body.generation_id:
@@ -275,7 +275,7 @@ class Assignments:
             plan.disputed = True
         return plan
 
-    def _offered(self, group: ClassicGroup, exchange: Exchange, body: Any, plan: Plan) -> tuple[Event, ...]:
+    def _offered(self, group: GroupData, exchange: Exchange, body: Any, plan: Plan) -> tuple[Event, ...]:
         """The leader was told who offers what."""
         if (body.protocol_type or group.protocol_type) != CONSUMER:
             return NOTHING
@@ -300,7 +300,7 @@ class Assignments:
 
     # ------------------------------------------------------------------------------------------------ SyncGroup
 
-    def _sync_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def _sync_asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self.since_us = self.since_us or exchange.inv_us
         happenings: list[Event] = [SyncAsked(exchange)]
         plan = self._plan_at(exchange.generation)
@@ -321,7 +321,7 @@ class Assignments:
         return tuple(happenings)
 
     def _judge(
-        self, group: ClassicGroup, exchange: Exchange, body: Any, plan: Plan | None, submitted: dict[str, Partitions | None]
+        self, group: GroupData, exchange: Exchange, body: Any, plan: Plan | None, submitted: dict[str, Partitions | None]
     ) -> None:
         """Note what is wrong with the plan. Only a plan that answers a roster can be held against one."""
         protocol = body.protocol_name or (group.round.protocol if group.round is not None and plan is not None else "") or ""
@@ -386,7 +386,7 @@ class Assignments:
             if partitions and (topic in self.topics or len(self.topics) < TOPICS_KEPT):
                 self.topics[topic] = max(self.topics.get(topic, 0), max(partitions) + 1)
 
-    def _submitted(self, group: ClassicGroup, plan: Plan, exchange: Exchange, body: Any) -> None:
+    def _submitted(self, group: GroupData, plan: Plan, exchange: Exchange, body: Any) -> None:
         """Keep what each member is to be given. Of a plan that is submitted again, either may be stored."""
         given: dict[bytes, bytes] = {}
         for entry in body.assignments:
@@ -410,7 +410,7 @@ class Assignments:
         )  # what was answered before then knew nothing of this plan
         self.suspects = tuple(one for one in self.suspects if one.at_us < before_us or not _explained(plan, one))
 
-    def _synced(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def _synced(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self._note_strange(group, exchange, body)
         plan = self._plan_at(exchange.generation)
         if plan is not None and plan.born and not plan.disputed and exchange.member_id:
@@ -419,7 +419,7 @@ class Assignments:
                 self._suspect(kind, exchange, _hash(body.assignment))
         return (SyncAnswered(exchange, body),)
 
-    def _held_against(self, group: ClassicGroup, plan: Plan, exchange: Exchange, delivered: bytes) -> str:
+    def _held_against(self, group: GroupData, plan: Plan, exchange: Exchange, delivered: bytes) -> str:
         """What does not fit about this delivery; empty if it fits."""
         if not plan.submitted:
             return ORDER
@@ -436,9 +436,9 @@ class Assignments:
             return SWAPPED
         return EMPTIED if owner == own else ""  # brokers 2.3 and 2.4 know a static member replaced meanwhile, its leader does not
 
-    def _note_strange(self, group: ClassicGroup, exchange: Exchange, body: Any) -> None:
+    def _note_strange(self, group: GroupData, exchange: Exchange, body: Any) -> None:
         self.strange = tuple(one for one in self.strange if one.member_id != exchange.member_id)
-        named = strange_protocol(group, exchange, body)
+        named = strange_protocol(group, self.plan, exchange, body)
         if named:
             frame = response_evidence(exchange, 0)
             strange = Strange(exchange.member_id, exchange.generation, exchange.res_us, named, frame)
@@ -446,7 +446,7 @@ class Assignments:
 
     # ------------------------------------------------------------------------------------------------ suspects
 
-    def ahead(self, group: ClassicGroup, exchange: Exchange) -> None:
+    def ahead(self, group: GroupData, exchange: Exchange) -> None:
         """A heartbeat was accepted at a generation beyond the newest that anybody was handed."""
         if self.plan is not None and self.plan.born and not self.plan.disputed:
             self._suspect(AHEAD, exchange, b"")
@@ -468,7 +468,7 @@ class Assignments:
         )
         self.suspects = (*self.suspects[1 - SUSPECTS_KEPT :], suspect)
 
-    def _tidy(self, group: ClassicGroup, exchange: Exchange) -> None:
+    def _tidy(self, group: GroupData, exchange: Exchange) -> None:
         """Suspects have been told of, or explained, long before they are this old."""
         if self.older is not None and not _waited_for(group, self.older):
             self.older = None
@@ -480,22 +480,22 @@ class Assignments:
 # ---------------------------------------------------------------------------------------------------- reading
 
 
-def window_us(group: ClassicGroup) -> int:
+def window_us(group: GroupData) -> int:
     """How long a frame may be behind one of another connection."""
     return (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
 
 
-def _waited_for(group: ClassicGroup, plan: Plan) -> bool:
+def _waited_for(group: GroupData, plan: Plan) -> bool:
     return any(one.generation == plan.generation for one in group.waiting_syncs())
 
 
-def same_instance(group: ClassicGroup, one: str, other: str) -> bool:
+def same_instance(group: GroupData, one: str, other: str) -> bool:
     """Whether two member ids are the same static member, before and after a restart."""
     a, b = group.members.get(one), group.members.get(other)
     return a is not None and b is not None and a.instance_id is not None and a.instance_id == b.instance_id
 
 
-def is_leader(group: ClassicGroup, plan: Plan | None, member_id: str) -> bool | None:
+def is_leader(group: GroupData, plan: Plan | None, member_id: str) -> bool | None:
     """Whether this member leads the plan's round; None where that is not known."""
     if plan is None or plan.disputed:
         return None
@@ -509,9 +509,9 @@ def is_leader(group: ClassicGroup, plan: Plan | None, member_id: str) -> bool | 
     return None
 
 
-def joined_protocol(group: ClassicGroup, exchange: Exchange) -> tuple[str, str] | None:
+def joined_protocol(group: GroupData, plan: Plan | None, exchange: Exchange) -> tuple[str, str] | None:
     """Protocol type and name that the member was told when it joined the generation of this SyncGroup; None if that was not seen."""
-    plan, newest, member = group.assignments.plan, group.round, group.members.get(exchange.member_id)
+    newest, member = group.round, group.members.get(exchange.member_id)
     if plan is None or newest is None or member is None or plan.disputed:
         return None
     if not newest.generation == plan.generation == exchange.generation == member.joined:
@@ -528,16 +528,16 @@ def is_foreign(exchange: Exchange, body: Any) -> bool:
     return (body.protocol_type is not None and body.protocol_type != ask.protocol_type) or body.protocol_name not in ask.protocols
 
 
-def strange_protocol(group: ClassicGroup, exchange: Exchange, body: Any) -> str:
+def strange_protocol(group: GroupData, plan: Plan | None, exchange: Exchange, body: Any) -> str:
     """``type/name`` as a SyncGroup success names them, if they are not what the member joined with; else empty (KIP-559)."""
-    told = joined_protocol(group, exchange)
+    told = joined_protocol(group, plan, exchange)
     if told is None or exchange.api_version < 5 or body.protocol_type is None or body.protocol_name is None:
         return ""
     named = (body.protocol_type, body.protocol_name)
     return "" if named == told else "/".join(named)
 
 
-def asks_for_another(group: ClassicGroup, exchange: Exchange) -> str:
+def asks_for_another(group: GroupData, plan: Plan | None, exchange: Exchange) -> str:
     """``type/name`` as a SyncGroup request names them, if they are not what the member joined with; else empty (KIP-559)."""
     ask = exchange.ask
     assert isinstance(ask, SyncAsk)
@@ -545,12 +545,12 @@ def asks_for_another(group: ClassicGroup, exchange: Exchange) -> str:
         return ""
     if ask.protocol_type is None or ask.protocol_name is None:
         return f"{ask.protocol_type or 'no type'}/{ask.protocol_name or 'no name'}"
-    told = joined_protocol(group, exchange)
+    told = joined_protocol(group, plan, exchange)
     named = (ask.protocol_type, ask.protocol_name)
     return "" if told is None or named == told else "/".join(named)
 
 
-def _may_share(group: ClassicGroup, protocol: str, submitted: dict[str, Partitions | None]) -> bool:
+def _may_share(group: GroupData, protocol: str, submitted: dict[str, Partitions | None]) -> bool:
     """Whether this assignor gives partitions to several members on purpose."""
     if protocol in group.settings.broadcast_assignors or "broadcast" in protocol.lower():
         return True

@@ -36,7 +36,7 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.group import ClassicGroup
+    from coordinator_model.groups.classic.data import GroupData
 
 API_KEYS: Final = MODELLED_API_KEYS
 TURNS: Final = 3  #: so often two brokers must have acted in turns to be worth a word
@@ -209,14 +209,14 @@ class CoordinatorChanges:
     told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
     lost: LostCoordinator | None = None  #: the latest
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR and self.lost is not None and not self.lost.returned_us:
             self._searched(group, exchange, self.lost)
         if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
             group.changed = True  # nothing else makes the timers look at a group without members
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         errors = _errors(group, exchange, body)
         if exchange.api_key in _ASKS_COORDINATOR and not errors & COORDINATOR_MOVES:
             self.returned(group, exchange.res_us)
@@ -239,7 +239,7 @@ class CoordinatorChanges:
             happenings.extend(self._survived(group, exchange, body, moved=moved))
         return tuple(happenings)
 
-    def lost_sight(self, group: ClassicGroup) -> None:
+    def lost_sight(self, group: GroupData) -> None:
         if group.incarnation != self.incarnation:
             self.incarnation = group.incarnation
             self.moved = True
@@ -252,7 +252,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ no coordinator
 
-    def unwatched(self, group: ClassicGroup, at_us: int) -> None:
+    def unwatched(self, group: GroupData, at_us: int) -> None:
         """No member is connected any more."""
         if self.lost is not None and not self.lost.returned_us:
             return
@@ -262,13 +262,13 @@ class CoordinatorChanges:
             ids = tuple(member.id for member in members)
             self.lost = LostCoordinator(at_us, group.broker, ids, min(sessions_ms, default=USUAL_SESSION_MS))
 
-    def returned(self, group: ClassicGroup, at_us: int) -> None:
+    def returned(self, group: GroupData, at_us: int) -> None:
         """A broker accepted somebody."""
         if self.lost is not None and not self.lost.returned_us:
             self.lost = self.lost._replace(returned_us=at_us)
             group.changed = group.cold_changed = True
 
-    def _searched(self, group: ClassicGroup, exchange: Exchange, lost: LostCoordinator) -> None:
+    def _searched(self, group: GroupData, exchange: Exchange, lost: LostCoordinator) -> None:
         """A client of the group asks who its coordinator is, after all members lost theirs.
 
         One that lives asks within a second or two. Where nobody did so for half a session, the processes themselves were gone, and who
@@ -287,7 +287,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ moves
 
-    def _named(self, group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
+    def _named(self, group: GroupData, exchange: Exchange, body: Any) -> bool:
         """Whether FindCoordinator names another broker than it did."""
         answers = [answer for answer in body.coordinators if answer.key == group.name] or [body]
         answer = answers[0]
@@ -366,7 +366,7 @@ class CoordinatorChanges:
         if self.tenures.pop(broker, None) is not None:
             self.turns = 0
 
-    def _acted(self, group: ClassicGroup, exchange: Exchange) -> list[Event]:
+    def _acted(self, group: GroupData, exchange: Exchange) -> list[Event]:
         broker, connection = exchange.broker, crc32(exchange.key[0].encode())
         if self.pointed is not None and self.pointed.broker == broker:
             self.pointed = None
@@ -393,7 +393,7 @@ class CoordinatorChanges:
             del self.tenures[next(iter(self.tenures))]
         return self._overlap(group, exchange, tenure)
 
-    def _overlap(self, group: ClassicGroup, exchange: Exchange, tenure: CoordinatorTerm) -> list[Event]:
+    def _overlap(self, group: GroupData, exchange: Exchange, tenure: CoordinatorTerm) -> list[Event]:
         if self.turns < TURNS:
             return []
         for rival, other in self.tenures.items():
@@ -404,7 +404,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ what survives
 
-    def _survived(self, group: ClassicGroup, exchange: Exchange, body: Any, *, moved: bool) -> list[Event]:
+    def _survived(self, group: GroupData, exchange: Exchange, body: Any, *, moved: bool) -> list[Event]:
         generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
         if group.kind != "classic" or generation < 0:
             return []
@@ -435,7 +435,7 @@ def _with_newest(connections: tuple[int, ...], connection: int) -> tuple[int, ..
     return (*others[1 - CONNECTIONS_KEPT :], connection)
 
 
-def _same_life(group: ClassicGroup, exchange: Exchange, persisted: Persisted) -> bool:
+def _same_life(group: GroupData, exchange: Exchange, persisted: Persisted) -> bool:
     """Whether the group cannot have been empty, and then deleted or expired, since that generation was persisted."""
     if group.deleted_us is not None and group.deleted_us >= persisted.res_us:
         return False
@@ -450,7 +450,7 @@ def _same_life(group: ClassicGroup, exchange: Exchange, persisted: Persisted) ->
     )
 
 
-def heard(group: ClassicGroup) -> Iterator[tuple[Member, int]]:
+def heard(group: GroupData) -> Iterator[tuple[Member, int]]:
     """Present members whose last heartbeat proved them members (success, or told to rejoin), and when that was asked."""
     waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == HEARTBEAT}
     for member in group.present_members():
@@ -458,7 +458,7 @@ def heard(group: ClassicGroup) -> Iterator[tuple[Member, int]]:
             yield member, member.heartbeat_us
 
 
-def _count(group: ClassicGroup, api_key: int, errors: set[int]) -> None:
+def _count(group: GroupData, api_key: int, errors: set[int]) -> None:
     for error in errors - {0}:
         known = group.errors.setdefault(api_key, {})
         known[error] = known.get(error, 0) + 1
@@ -466,7 +466,7 @@ def _count(group: ClassicGroup, api_key: int, errors: set[int]) -> None:
         group.counted = True
 
 
-def _errors(group: ClassicGroup, exchange: Exchange, body: Any) -> set[int]:
+def _errors(group: GroupData, exchange: Exchange, body: Any) -> set[int]:
     """Every code that an answer holds for this group; 0 among them when something succeeded."""
     api_key = exchange.api_key
     if api_key in COMMITS:

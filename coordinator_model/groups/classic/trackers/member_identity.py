@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from coordinator_model.groups.classic.broker_version import BrokerVersion
-from coordinator_model.groups.classic.trackers import comebacks
 from coordinator_model.groups.events import (
     Alternated,
     Collided,
@@ -68,7 +67,7 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.group import ClassicGroup
+    from coordinator_model.groups.classic.data import GroupData
 
 API_KEYS: Final = frozenset({OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS})
 
@@ -104,7 +103,7 @@ class MemberIdentity:
 
     # ------------------------------------------------------------------------------------------------ the watch
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         api_key = exchange.api_key
         if api_key == SYNC_GROUP:
             newest = group.round
@@ -133,7 +132,7 @@ class MemberIdentity:
             return NOTHING
         return _unused(group, exchange)
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         self.dialect = self.dialect.heard(api_key, exchange.api_version)
         if api_key == DELETE_GROUPS:
@@ -155,7 +154,7 @@ class MemberIdentity:
         self._mind()
         return tuple(happenings)
 
-    def lost_sight(self, group: ClassicGroup) -> None:
+    def lost_sight(self, group: GroupData) -> None:
         """What was proven is proven no longer. A failover, unlike lost frames, tells which generation was never written."""
         moved = group.incarnation != self.incarnation
         self.incarnation = group.incarnation
@@ -174,7 +173,7 @@ class MemberIdentity:
 
     # ------------------------------------------------------------------------------------------------ beside the watch
 
-    def check_identity(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
+    def check_identity(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A request was captured whose generation or instance id is not the one its member is known by."""
         happenings: list[Event] = []
         generation, frame = exchange.generation, member.joined_frame
@@ -199,7 +198,7 @@ class MemberIdentity:
                 happenings.append(Inconsistent(exchange, member))
         return tuple(happenings)
 
-    def check_connection(self, group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
+    def check_connection(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A Heartbeat was captured on another connection than the member last spoke on."""
         before, member.actor = member.actor, exchange.actor
         group.cold_changed = True
@@ -210,7 +209,7 @@ class MemberIdentity:
         member.alternations += 1
         return (Alternated(exchange, member, before),)
 
-    def recheck(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def recheck(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """An answer was captured while something is in doubt."""
         group.cold_changed = True
         was_odd = exchange.key in self.odd
@@ -227,7 +226,7 @@ class MemberIdentity:
         self._mind()
         return tuple(happenings)
 
-    def taken_over(self, group: ClassicGroup, exchange: Exchange) -> StaticMember | None:
+    def taken_over(self, group: GroupData, exchange: Exchange) -> StaticMember | None:
         """The instance that the request names, if it was provably another member's before the request can have been processed."""
         instance = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
         if instance is None or instance.member_id == exchange.member_id or not instance.settled_us:
@@ -244,7 +243,7 @@ class MemberIdentity:
         self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
         return Malformed(exchange, body.generation_id, body.member_id)
 
-    def _join_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Event]:
+    def _join_answered(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
         happenings: list[Event] = []
         if exchange.error and _bears_generation(self.dialect, exchange, body):
             happenings.append(Malformed(exchange, body.generation_id, body.member_id))
@@ -252,8 +251,6 @@ class MemberIdentity:
         two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
         if (exchange.error == 0 and new and two_step) or (exchange.error == MEMBER_ID_REQUIRED and not (new and two_step)):
             happenings.append(IdMishandled(exchange))
-        if exchange.error in {0, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
-            happenings.extend(comebacks.noted(group, exchange, body.member_id))
         if exchange.error == 0:
             happenings.extend(self._joined(group, exchange, body, new=new))
         elif exchange.error == MEMBER_ID_REQUIRED:
@@ -268,7 +265,7 @@ class MemberIdentity:
             self.handed_out, self.born_us = (), None
         return happenings
 
-    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, *, new: bool) -> list[Event]:
+    def _joined(self, group: GroupData, exchange: Exchange, body: Any, *, new: bool) -> list[Event]:
         happenings: list[Event] = []
         newest = group.round
         if self.skip is not None and self.skip.before < body.generation_id < self.skip.generation:
@@ -293,7 +290,7 @@ class MemberIdentity:
             happenings.extend(self._roster_shows(group, exchange, roster))
         return happenings
 
-    def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> None:
+    def _completed(self, group: GroupData, exchange: Exchange, newest: Round) -> None:
         """A generation was seen for the first time."""
         generation = newest.generation
         begun = generation == 1 and self._is_new(exchange)
@@ -319,7 +316,7 @@ class MemberIdentity:
             return crc32(exchange.member_id.encode()) in self.handed_out
         return exchange.instance_id is None
 
-    def _join_refused(self, group: ClassicGroup, exchange: Exchange) -> list[Event]:
+    def _join_refused(self, group: GroupData, exchange: Exchange) -> list[Event]:
         member = group.members.get(exchange.member_id)
         if member is None:
             return []  # the group was deleted while this waited for its answer
@@ -339,7 +336,7 @@ class MemberIdentity:
             return [Invented(exchange)]
         return []
 
-    def _doubt(self, group: ClassicGroup, exchange: Exchange) -> None:
+    def _doubt(self, group: GroupData, exchange: Exchange) -> None:
         newest = group.round
         member = group.members[exchange.member_id]
         if newest is None or group.kind != "classic":
@@ -374,7 +371,7 @@ class MemberIdentity:
         others = tuple(one for one in self.doubts if (one.error, one.member_id) != (doubt.error, doubt.member_id))
         self.doubts = (*others[1 - DOUBTS_KEPT :], doubt)
 
-    def _look_ahead(self, group: ClassicGroup, exchange: Exchange) -> None:
+    def _look_ahead(self, group: GroupData, exchange: Exchange) -> None:
         """Note a generation that nobody was handed, from somebody who is known to have joined."""
         member = group.members[exchange.member_id]
         highest = max(self.highest, group.generation_seen or 0)
@@ -396,7 +393,7 @@ class MemberIdentity:
         self.ahead = {**dict(kept), member.id: Ahead(exchange.generation, highest, exchange.res_us, exchange.actor, frames)}
         group.changed = True
 
-    def _clear_up(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Event]:
+    def _clear_up(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
         """Whether this success shows that an earlier refusal was wrong."""
         joins = exchange.api_key == JOIN_GROUP
         member_id = body.member_id if joins else exchange.member_id
@@ -415,7 +412,7 @@ class MemberIdentity:
         self.doubts = tuple(left)
         return [Contradicted(exchange, doubt, member_id) for doubt in wrong]
 
-    def _roster_shows(self, group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> list[Event]:
+    def _roster_shows(self, group: GroupData, exchange: Exchange, roster: dict[str, str | None]) -> list[Event]:
         """Whether the leader's list shows that somebody was fenced although nobody had replaced it."""
         holders = {instance_id: id_ for id_, instance_id in roster.items() if instance_id is not None}
         wrong, left = [], []
@@ -432,7 +429,7 @@ class MemberIdentity:
         self.doubts = tuple(left)
         return list(wrong)
 
-    def _collision(self, group: ClassicGroup, exchange: Exchange) -> list[Event]:
+    def _collision(self, group: GroupData, exchange: Exchange) -> list[Event]:
         newest, member = group.round, group.members.get(exchange.member_id)
         if self.lost is None or newest is None or member is None:
             return []
@@ -441,7 +438,7 @@ class MemberIdentity:
             return [Collided(exchange, member, newest)]
         return []
 
-    def _left(self, group: ClassicGroup, exchange: Exchange, body: Any) -> list[Event]:
+    def _left(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
         assert isinstance(exchange.ask, LeaveAsk)
         happenings: list[Event] = []
         if body.error_code not in {0, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
@@ -465,7 +462,7 @@ class MemberIdentity:
 # ---------------------------------------------------------------------------------------------------- what frames prove
 
 
-def _skew_us(group: ClassicGroup) -> int:
+def _skew_us(group: GroupData) -> int:
     return group.settings.clock_skew_ms * 1_000
 
 
@@ -473,7 +470,7 @@ def _same_client(one: ClientInfo, other: ClientInfo) -> bool:
     return one.client_id == other.client_id and host_of(one.address) == host_of(other.address)
 
 
-def _validated(group: ClassicGroup, exchange: Exchange, body: Any) -> bool:
+def _validated(group: GroupData, exchange: Exchange, body: Any) -> bool:
     """Whether the answer proves that the request's member and generation were the group's."""
     if exchange.api_key == OFFSET_COMMIT:
         accepted = any(partition.error_code == 0 for topic in body.topics for partition in topic.partitions)
@@ -492,7 +489,7 @@ def _bears_generation(dialect: BrokerVersion, exchange: Exchange, body: Any) -> 
     return body.generation_id > 0 or dialect.marks_failed_joins
 
 
-def _known_so(group: ClassicGroup, exchange: Exchange) -> bool:
+def _known_so(group: GroupData, exchange: Exchange) -> bool:
     """Whether the request names its instance as the group knows it: brokers since 3.0 refuse a wrong one as an unknown member."""
     if exchange.instance_id is None:
         return group.members[exchange.member_id].instance_id is None
@@ -513,7 +510,7 @@ def _provably_in(exchange: Exchange, member: Member, newest: Round, before_us: i
     return exchange.res_us - member.proven_us < member.session_timeout_ms * 1_000
 
 
-def _rightful(group: ClassicGroup, exchange: Exchange, member: Member, before_us: int) -> bool:
+def _rightful(group: GroupData, exchange: Exchange, member: Member, before_us: int) -> bool:
     """Whether the fenced member is the latest known holder, and nobody was about to replace it: that may yet be undone."""
     if exchange.instance_id is None:
         return False
@@ -526,7 +523,7 @@ def _rightful(group: ClassicGroup, exchange: Exchange, member: Member, before_us
     )
 
 
-def _differs(group: ClassicGroup, newest: Round, body: Any, roster: dict[str, str | None]) -> bool:
+def _differs(group: GroupData, newest: Round, body: Any, roster: dict[str, str | None]) -> bool:
     """Whether the leader's list tells of another membership, leader or protocol than the one adopted for the round.
 
     By instance id where there is one: a static member may be replaced within a generation.
@@ -539,7 +536,7 @@ def _differs(group: ClassicGroup, newest: Round, body: Any, roster: dict[str, st
     return (known, leader, newest.protocol) != (told, roster.get(body.leader) or body.leader, body.protocol_name)
 
 
-def _one_life(group: ClassicGroup, exchange: Exchange, newest: Round) -> bool:
+def _one_life(group: GroupData, exchange: Exchange, newest: Round) -> bool:
     """Whether the coordinator cannot have loaded the group anew between the round's first answer and this one.
 
     Either it would not have lost the round, or this request was parked with the others.
@@ -548,7 +545,7 @@ def _one_life(group: ClassicGroup, exchange: Exchange, newest: Round) -> bool:
     return parked or group.lasts(newest, exchange.effective_us)
 
 
-def _never_empty(group: ClassicGroup, before: Round, exchange: Exchange) -> bool:
+def _never_empty(group: GroupData, before: Round, exchange: Exchange) -> bool:
     """Whether somebody of that round was a member ever since: a passage through Empty costs a generation of its own."""
     if before.roster is None:
         return False
@@ -564,7 +561,7 @@ def _never_empty(group: ClassicGroup, before: Round, exchange: Exchange) -> bool
     return False
 
 
-def _nothing_else_moves(group: ClassicGroup, exchange: Exchange) -> bool:
+def _nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
     """Whether the group is provably settled, and the static member that comes back asks for just what it had."""
     newest, ask = group.round, exchange.ask
     assert isinstance(ask, JoinAsk)
@@ -591,7 +588,7 @@ def _nothing_else_moves(group: ClassicGroup, exchange: Exchange) -> bool:
     return True
 
 
-def _unused(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+def _unused(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
     """Ids that this connection was handed a while ago, that still hold, and of which it makes no use while it asks for another."""
     assert isinstance(exchange.ask, JoinAsk)
     oldest_us = exchange.inv_us - exchange.ask.session_timeout_ms * 1_000
@@ -604,7 +601,7 @@ def _unused(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     return (IdUnused(exchange, unused),) if len(unused) >= 2 else NOTHING
 
 
-def _abandoned(group: ClassicGroup, exchange: Exchange) -> int:
+def _abandoned(group: GroupData, exchange: Exchange) -> int:
     """Member ids that this client left behind within the hour: not used, or lost without a LeaveGroup."""
     since_us = exchange.res_us - _HOUR_US
     members = sum(

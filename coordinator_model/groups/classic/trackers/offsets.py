@@ -29,7 +29,7 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.group import ClassicGroup
+    from coordinator_model.groups.classic.data import GroupData
 
 API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
@@ -152,7 +152,7 @@ class Offsets:
     set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key in COMMITS:
             return self._commit_asked(group, exchange, body)
@@ -165,7 +165,7 @@ class Offsets:
             self.unrest_us = exchange.inv_us
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key in COMMITS:
             return self._commit_answered(group, exchange, body)
@@ -181,7 +181,7 @@ class Offsets:
             self._assigned(group, exchange, body)
         return NOTHING
 
-    def lost_sight(self, group: ClassicGroup) -> None:  # noqa: ARG002
+    def lost_sight(self, group: GroupData) -> None:  # noqa: ARG002
         """Positions may have been committed and partitions assigned unseen."""
         self._forget_positions(None)
         self.set_back = {}
@@ -199,7 +199,7 @@ class Offsets:
 
     # ------------------------------------------------------------------------------------------------ commits
 
-    def _commit_asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def _commit_asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         exchange.ask = _read_positions(body)
         if exchange.member_id:
             for other in group.open.values():
@@ -214,7 +214,7 @@ class Offsets:
             return (Unfenced(exchange, body.transactional_id),)
         return NOTHING
 
-    def _commit_answered(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def _commit_answered(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         refused: dict[Partition, int] = {}
         named = 0
         for topic in body.topics:
@@ -247,7 +247,7 @@ class Offsets:
         _keep(self.rejected, committer, (error, count), KEPT)
         return (CommitRejected(exchange, committer, error, count),)
 
-    def _refused(self, group: ClassicGroup, exchange: Exchange, error: int) -> tuple[Event, ...]:
+    def _refused(self, group: GroupData, exchange: Exchange, error: int) -> tuple[Event, ...]:
         if exchange.generation < 0:
             if error == UNKNOWN_MEMBER_ID and _is_simple(exchange):
                 self._note_simple(group, self.turned_away, exchange, error)
@@ -259,7 +259,7 @@ class Offsets:
         refusals.add(exchange.res_us, response_evidence(exchange, error))
         return (CommitRefused(exchange, refusals),)
 
-    def _accepted(self, group: ClassicGroup, exchange: Exchange, ask: CommitAsk) -> tuple[Event, ...]:
+    def _accepted(self, group: GroupData, exchange: Exchange, ask: CommitAsk) -> tuple[Event, ...]:
         if exchange.generation < 0:
             self._forget(ask)
             if _is_simple(exchange):
@@ -280,7 +280,7 @@ class Offsets:
         happenings.extend(self._positions(exchange, ask, committer))
         return tuple(happenings)
 
-    def _completing(self, group: ClassicGroup, exchange: Exchange) -> Round | None:
+    def _completing(self, group: GroupData, exchange: Exchange) -> Round | None:
         """The round that provably waited for its assignment during the whole of this commit, or None.
 
         Nothing may have been asked since it was complete that starts another join phase, no session and no sync timer can have run out.
@@ -388,7 +388,7 @@ class Offsets:
 
     # ------------------------------------------------------------------------------------------------ who holds what
 
-    def _assigned(self, group: ClassicGroup, exchange: Exchange, body: Any) -> None:
+    def _assigned(self, group: GroupData, exchange: Exchange, body: Any) -> None:
         member = _identity(group, exchange.member_id, exchange.instance_id)
         newest = next(reversed(self.holdings.values()), None)
         if newest is not None and newest.generation < exchange.generation:
@@ -404,7 +404,7 @@ class Offsets:
             lost = before.lost if before.generation == exchange.generation else _minus(before.now, now)
         _keep(self.holdings, member, Holding(exchange.generation, now, lost), HOLDINGS_KEPT)
 
-    def _forget_holdings(self, group: ClassicGroup, generation: int) -> None:
+    def _forget_holdings(self, group: GroupData, generation: int) -> None:
         """A round begins: what was held two rounds ago, and by whom nobody hears of any more, is of no use."""
         self.holdings = {
             id_: holding
@@ -414,7 +414,7 @@ class Offsets:
 
     # ------------------------------------------------------------------------------------------------ simple commits
 
-    def _note_simple(self, group: ClassicGroup, noted: dict[str, SimpleCommit], exchange: Exchange, error: int) -> None:
+    def _note_simple(self, group: GroupData, noted: dict[str, SimpleCommit], exchange: Exchange, error: int) -> None:
         committer = committer_of(exchange.actor)
         known = noted.get(committer)
         recent = known is not None and exchange.res_us - known.last_us <= group.settings.quiet_ms * 1_000
@@ -427,7 +427,7 @@ class Offsets:
         group.changed = group.changed or any(True for _ in group.present_members())
 
 
-def lived_through(group: ClassicGroup, commit: SimpleCommit) -> Member | None:
+def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
     """A member whose membership spans the commit: it joined before, and a heartbeat asked after was accepted.
 
     A member id is never used again, so it was a member all the while (the coordinator cannot have been empty).
@@ -444,7 +444,7 @@ def committer_of(actor: ClientInfo) -> str:
     return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
 
 
-def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> str:
+def _identity(group: GroupData, member_id: str, instance_id: str | None) -> str:
     """A static member's instance id, else the member id: what stays the same when a static member is replaced."""
     if instance_id is not None:
         return instance_id

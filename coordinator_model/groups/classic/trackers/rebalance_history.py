@@ -30,7 +30,7 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.group import ClassicGroup
+    from coordinator_model.groups.classic.data import GroupData
 
 API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
 
@@ -157,7 +157,7 @@ class RebalanceHistory:
 
     # ------------------------------------------------------------------------------------------------ frames in
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == FIND_COORDINATOR:
             return self._tries_on(group, exchange)
@@ -172,7 +172,7 @@ class RebalanceHistory:
             self._leave_asked(group, exchange)
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key, error = exchange.api_key, exchange.error
         if error in COORDINATOR_MOVES:
             return self._tries_on(group, exchange)
@@ -188,7 +188,7 @@ class RebalanceHistory:
                 self.trigger = None  # refused: it started nothing
         return NOTHING
 
-    def orphaned(self, group: ClassicGroup, exchange: Exchange, at_us: int) -> None:
+    def orphaned(self, group: GroupData, exchange: Exchange, at_us: int) -> None:
         """The connection ended on which this request waited for its answer."""
         if exchange.api_key not in {JOIN_GROUP, SYNC_GROUP} or exchange.superseded or not exchange.gap_free:
             return
@@ -200,7 +200,7 @@ class RebalanceHistory:
         elif exchange.instance_id is not None and not exchange.member_id:
             self.nameless = dict([*self.nameless.items(), (exchange.instance_id, orphan)][-OTHERS_KEPT:])
 
-    def lost_sight(self, group: ClassicGroup) -> None:
+    def lost_sight(self, group: GroupData) -> None:
         """Generations may have come and gone unseen. What was counted stays true."""
         self.generation = self.trigger = self.busy_since_us = self.birth_us = None
         self.unsynced = {}
@@ -255,7 +255,7 @@ class RebalanceHistory:
 
     # ------------------------------------------------------------------------------------------------ JoinGroup, LeaveGroup
 
-    def _join_asked(self, group: ClassicGroup, exchange: Exchange, body: Any, member: Member | None) -> tuple[Event, ...]:
+    def _join_asked(self, group: GroupData, exchange: Exchange, body: Any, member: Member | None) -> tuple[Event, ...]:
         topics = _digest_of_topics(body)
         happenings: tuple[Event, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
@@ -282,7 +282,7 @@ class RebalanceHistory:
         self.topic_sets = dict([*others.items(), (member.id, tuple(known))][-OTHERS_KEPT:])
         return (Alternated(exchange, member, len(known) - 1, len({digest for _, digest in known})),)
 
-    def _leave_asked(self, group: ClassicGroup, exchange: Exchange) -> None:
+    def _leave_asked(self, group: GroupData, exchange: Exchange) -> None:
         assert isinstance(exchange.ask, LeaveAsk)
         for index, (id_, instance_id) in enumerate(exchange.ask.members):
             holder = group.instances.get(instance_id) if instance_id is not None and not id_ else None
@@ -303,7 +303,7 @@ class RebalanceHistory:
                     request_evidence(exchange),
                 )
 
-    def _told_to_rejoin(self, group: ClassicGroup, exchange: Exchange) -> None:
+    def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
         newest, member = group.round, group.members.get(exchange.member_id)
         if exchange.api_key == SYNC_GROUP and member is not None and not group.parked(member):
             _make_orphan(member, self._orphan(exchange, exchange.res_us))
@@ -312,7 +312,7 @@ class RebalanceHistory:
         if self.trigger is None:
             self.trigger = _expired(group, newest, exchange.res_us) or NOBODY_SEEN
 
-    def _joined(self, group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> tuple[Event, ...]:
+    def _joined(self, group: GroupData, exchange: Exchange, body: Any, newest: Round) -> tuple[Event, ...]:
         if body.generation_id != newest.generation:
             return NOTHING  # an answer of an earlier generation, captured late
         happenings: tuple[Event, ...] = NOTHING
@@ -331,7 +331,7 @@ class RebalanceHistory:
             happenings += (JoinedUnsynced(exchange, group.members[body.member_id], times + 1),)
         return happenings
 
-    def _completed(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Event, ...]:
+    def _completed(self, group: GroupData, exchange: Exchange, newest: Round) -> tuple[Event, ...]:
         starter, self.trigger = self.trigger or NOBODY_SEEN, None
         if newest.generation != self.counted:  # else sight was lost between two answers of one and the same
             cause = _seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
@@ -353,7 +353,7 @@ class RebalanceHistory:
         self.rebalances = (*kept, Rebalance(newest.generation, newest.proven_us, starter))[-REBALANCES_KEPT:]
         return (Rebalanced(exchange, newest),)
 
-    def _name_orphans(self, group: ClassicGroup, newest: Round) -> None:
+    def _name_orphans(self, group: GroupData, newest: Round) -> None:
         """Static members get their first id with the completion: now it is known under which id a ghost sits in the roster."""
         for id_, instance_id in (newest.roster or {}).items():
             orphan = self.nameless.get(instance_id) if instance_id is not None else None
@@ -362,7 +362,7 @@ class RebalanceHistory:
                 _make_orphan(member, orphan)
         self.nameless = {}
 
-    def _synced(self, group: ClassicGroup, exchange: Exchange, newest: Round) -> tuple[Event, ...]:  # noqa: ARG002
+    def _synced(self, group: GroupData, exchange: Exchange, newest: Round) -> tuple[Event, ...]:  # noqa: ARG002
         first = newest.generation == exchange.generation == self.generation and newest.sync_done_us == exchange.res_us
         if not first:
             return NOTHING
@@ -374,7 +374,7 @@ class RebalanceHistory:
 
     # ------------------------------------------------------------------------------------------------ the others
 
-    def _tries_on(self, group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+    def _tries_on(self, group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
         """Somebody looks for the coordinator, or was sent away by one."""
         if self.moved_us is None or group.settled:
             self.moved_us = None
@@ -436,7 +436,7 @@ def _digest_of_topics(body: Any) -> bytes:
     return blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
 
 
-def _starter(group: ClassicGroup, exchange: Exchange, member: Member | None, topics: bytes) -> Starter:
+def _starter(group: GroupData, exchange: Exchange, member: Member | None, topics: bytes) -> Starter:
     ask = exchange.ask
     assert isinstance(ask, JoinAsk)
     if member is None or exchange.member_id in group.issued:
@@ -454,7 +454,7 @@ def _starter(group: ClassicGroup, exchange: Exchange, member: Member | None, top
     return Starter(cause, exchange.member_id, exchange.instance_id, exchange.actor, shared, reason, request_evidence(exchange))
 
 
-def _is_shared(group: ClassicGroup, actor: ClientInfo, member_id: str) -> bool:
+def _is_shared(group: GroupData, actor: ClientInfo, member_id: str) -> bool:
     """Whether another member that lives goes by the same client id. A dead one may be the same client, before it was restarted."""
     if actor.client_id is None:
         return True
@@ -468,7 +468,7 @@ def _is_shared(group: ClassicGroup, actor: ClientInfo, member_id: str) -> bool:
     return False
 
 
-def _expired(group: ClassicGroup, newest: Round, at_us: int) -> Starter | None:
+def _expired(group: GroupData, newest: Round, at_us: int) -> Starter | None:
     """The only member whose session can have run out by then, if there is exactly one."""
     silent = [
         member
@@ -485,7 +485,7 @@ def _expired(group: ClassicGroup, newest: Round, at_us: int) -> Starter | None:
     return Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, shared, "", member.joined_frame)
 
 
-def _seen_late(group: ClassicGroup, exchange: Exchange) -> str:
+def _seen_late(group: GroupData, exchange: Exchange) -> str:
     """Why a join phase came about whose beginning was not seen, as far as those who joined in it tell: for show, no rule rests on it."""
     for asked in (exchange, *group.waiting_joins()):
         if asked.member_id:
@@ -497,7 +497,7 @@ def _seen_late(group: ClassicGroup, exchange: Exchange) -> str:
     return NOT_SEEN
 
 
-def _had_members(group: ClassicGroup) -> bool:
+def _had_members(group: GroupData) -> bool:
     """Whether the join phase took anybody from work: a group that was empty before it, or is new, takes nobody."""
     before = group.rounds[-2] if len(group.rounds) > 1 else None
     if before is None:
@@ -508,7 +508,7 @@ def _had_members(group: ClassicGroup) -> bool:
     return any(member is not None and member.gone not in {"left", "silent"} for member in members)
 
 
-def _still_connected(group: ClassicGroup, member: Member) -> bool:
+def _still_connected(group: GroupData, member: Member) -> bool:
     """Whether the connection stands on which its last JoinGroup success was delivered, so that it has it."""
     return member.joined_frame is not None and member.joined_frame.connection in group.lines
 

@@ -26,7 +26,7 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.group import ClassicGroup
+    from coordinator_model.groups.classic.data import GroupData
 
 API_KEYS: Final = frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
 
@@ -130,7 +130,7 @@ class Sessions:
     returns: dict[str, tuple[int, ...]] = field(default_factory=dict)  #: member id → times at which its client had come back dead
     succeeded: tuple[str, ...] = ()  #: ids whose process ended without leaving, and whose client has come back since
 
-    def asked(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == LEAVE_GROUP:
             return self._leave_asked(group, exchange)
         if exchange.api_key == JOIN_GROUP:
@@ -141,7 +141,7 @@ class Sessions:
                     return (CameBack(exchange, left),)
         return NOTHING
 
-    def replied(self, group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Of heartbeats that succeeded, only those are shown that were slow, throttled, or late."""
         api_key, error = exchange.api_key, exchange.error
         happenings: tuple[Event, ...] = NOTHING
@@ -167,13 +167,28 @@ class Sessions:
         if connection in self.left:
             self.left = {other: left for other, left in self.left.items() if other != connection}
 
-    def lost_sight(self, group: ClassicGroup) -> None:
+    def lost_sight(self, group: GroupData) -> None:
         """Who left or died may have come back unseen, and what looked like a pause may have been lost frames."""
         self.left, self.pauses = {}, {}
         dead = (member.id for member in group.members.values() if hung_up_since(group, member) is not None)
         self.succeeded = tuple(dict.fromkeys((*self.succeeded, *dead)))[-IDS_KEPT:]
 
-    def paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
+    def thin_margin(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
+        """Look closer at a heartbeat that came late: called before anything of it is noted."""
+        assert member.session_timeout_ms is not None
+        if not member.present or group.parked(member):
+            return NOTHING
+        newest = group.round
+        synced_us = newest.sync_done_us or 0 if newest is not None else 0
+        if member.hung_up_us >= member.last_frame_us:
+            return NOTHING  # its connection ended: it had nobody to heartbeat to
+        gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.sight.since_us)
+        if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
+            return NOTHING
+        group.cold_changed = True
+        return (self._paused(exchange, member, gap_us),)
+
+    def _paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
         """Note a pause of a member that nearly cost it its session."""
         since_us = exchange.inv_us - PAUSES_WINDOW_US
         known = [pause for pause in self.pauses.get(member.id, ()) if pause[0] > since_us]
@@ -182,7 +197,7 @@ class Sessions:
         self.pauses = dict([*others, (member.id, latest)][-PAUSING_KEPT:])
         return ThinMargin(exchange, member, tuple(gap for _, gap in latest))
 
-    def _leave_asked(self, group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+    def _leave_asked(self, group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
         assert isinstance(exchange.ask, LeaveAsk)
         happenings: tuple[Event, ...] = NOTHING
         reasons = exchange.ask.reasons or ("",)
@@ -206,36 +221,20 @@ class Sessions:
         return Slow(exchange, exchange.res_us - exchange.inv_us, self.slow_times)
 
 
-def hung_up_since(group: ClassicGroup, member: Member) -> int | None:
+def hung_up_since(group: GroupData, member: Member) -> int | None:
     """When the connection ended that this member spoke on last, without a LeaveGroup before it; None while that is not the case."""
     if not member.hung_up_us or member.hung_up_us < member.last_frame_us or member.actor.connection in group.lines:
         return None
     return None if member.leaving or member.gone == "left" else member.hung_up_us
 
 
-def held_joins(group: ClassicGroup) -> tuple[int, int]:
+def held_joins(group: GroupData) -> tuple[int, int]:
     """How many JoinGroups the coordinator holds just now, and since when it has held the oldest; (0, 0) if it holds none."""
     since_us = [one.effective_us for one in group.waiting_joins() if one.effective_us >= 0 and not one.queued_behind]
     return len(since_us), min(since_us, default=0)
 
 
-def thin_margin(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-    """Look closer at a heartbeat that came late: called before anything of it is noted."""
-    assert member.session_timeout_ms is not None
-    if not member.present or group.parked(member):
-        return NOTHING
-    newest = group.round
-    synced_us = newest.sync_done_us or 0 if newest is not None else 0
-    if member.hung_up_us >= member.last_frame_us:
-        return NOTHING  # its connection ended: it had nobody to heartbeat to
-    gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.sight.since_us)
-    if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
-        return NOTHING
-    group.cold_changed = True
-    return (group.sessions.paused(exchange, member, gap_us),)
-
-
-def evicted_early(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:
+def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
     """Whether nothing lawful explains that ``member`` is told UNKNOWN_MEMBER_ID: called before the group's state follows from it."""
     newest = group.round
     if newest is None or newest.roster is None or member.id not in newest.roster or group.kind != "classic":

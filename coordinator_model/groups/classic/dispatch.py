@@ -1,0 +1,146 @@
+"""Frames into a classic group: each request and each answer to the handler of its API, then to the trackers.
+
+The trap: heartbeats are nine frames in ten. No tracker is shown a heartbeat that was simply answered with success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final
+
+from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
+from coordinator_model.groups.classic.handlers import join_group, membership
+from coordinator_model.groups.classic.trackers.sessions import SLOW_US
+from coordinator_model.groups.events import Mismatched, WentOnFenced
+from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.requests import ASKS, MODELLED_API_KEYS
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import (
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
+from coordinator_model.wire.record import MirrorRecord
+
+
+def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event, ...]:
+    """A request of one of the :data:`MODELLED_API_KEYS` was captured."""
+    api_key = record.api_key
+    line = group.line(record.connection)
+    actor = line.actor
+    if actor != (record.client_id, record.client_address, record.client_software, record.connection):
+        actor = line.actor = ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
+    exchange = Exchange(
+        (record.connection, record.exchange),
+        api_key,
+        record.api_version,
+        "",
+        -1,
+        None,
+        None,
+        actor,
+        record.broker,
+        record.partition,
+        record.offset,
+        record.at_us,
+        record.queued_behind,
+    )
+    exchange.correlation_id = record.correlation_id
+    ASKS[api_key](exchange, body)
+    # Behind requests that this group does not see, nothing is known of when it was processed until it is answered.
+    exchange.effective_us = record.at_us if record.queued_behind <= line.outstanding else -1
+    line.outstanding += 1
+    group.open[exchange.key] = exchange
+    handler = _ON_REQUEST.get(api_key)
+    happenings = NOTHING if handler is None else handler(group, exchange)
+    member = group.members.get(exchange.member_id) if exchange.member_id else None
+    if member is not None:
+        if member.gone == "silent":
+            # Another coordinator, or this one restarted, starts all sessions again. And a clock that jumped proves no silence.
+            watched = max(group.unwatched_us, group.sight.since_us) <= member.last_frame_us
+            stayed = record.broker == group.broker and watched
+            if member.proven_us is not None and stayed:
+                exchange.silence_us = record.at_us - member.last_frame_us
+            group.speaks_again(member)
+        member.last_frame_us = record.at_us
+        member.last_frame = API_NAMES[api_key]
+        if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
+            happenings = (*happenings, *group.identity.check_identity(group, exchange, member))
+        if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
+            member.frames_after_fence += 1
+            member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
+            happenings = (*happenings, WentOnFenced(exchange, member))
+            group.cold_changed = True
+    if api_key != HEARTBEAT:
+        group.cold_changed = True
+        for watch in _TRACKERS_OF[api_key](group):
+            happenings += watch.asked(group, exchange, body)
+    return happenings
+
+
+def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
+    """An answer was captured. One without its request tells nothing: nobody knows what it answers.
+
+    :param correlation_id: as the frame itself has it.
+    """
+    exchange = group.open.pop((record.connection, record.exchange), None)
+    if exchange is None:
+        group.tally.unpaired[record.api_key, record.api_version] += 1
+        return NOTHING
+    line = group.lines[record.connection]  # made with the request, and gone only together with it
+    line.outstanding -= 1
+    if correlation_id != exchange.correlation_id:
+        return _answers_another(group, exchange, record, correlation_id)
+    # Not when the answer ahead of it was captured: the coordinator turned to this one earlier than that, by that answer's way here.
+    exchange.effective_us = exchange.inv_us
+    line.last_response_us = record.at_us
+    exchange.res_us = record.at_us
+    exchange.response_offset = record.offset
+    if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
+        group.cold_changed = True
+        return (group.identity.contradicted(exchange, body),)  # nothing else follows from such an answer
+    happenings = _ON_RESPONSE[exchange.api_key](group, exchange, body)
+    if exchange.api_key != HEARTBEAT or exchange.error:
+        group.cold_changed = True
+        for watch in _TRACKERS_OF[exchange.api_key](group):
+            happenings += watch.replied(group, exchange, body)
+    elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
+        group.cold_changed = True
+        happenings += group.sessions.replied(group, exchange, body)
+    if group.identity.alert:
+        happenings += group.identity.recheck(group, exchange, body)
+    return happenings
+
+
+def _answers_another(group: ClassicGroup, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Event, ...]:
+    """Whatever this answer says, it does not say it of this request."""
+    exchange.res_us, exchange.response_offset = record.at_us, record.offset
+    group.lost_sight(record.at_us, "an answer does not belong to its request")
+    return (Mismatched(exchange, correlation_id),)
+
+
+_TRACKERS_OF: Final = {key: attrgetter(*(name for name, api_keys in TRACKERS if key in api_keys)) for key in MODELLED_API_KEYS}
+_ON_REQUEST: Final[dict[int, Callable[[ClassicGroup, Exchange], tuple[Event, ...]]]] = {
+    JOIN_GROUP: join_group.asked,
+    SYNC_GROUP: membership.sync_asked,
+    HEARTBEAT: membership.heartbeat_asked,
+    LEAVE_GROUP: membership.leave_asked,
+}
+_ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Event, ...]]]] = {
+    JOIN_GROUP: join_group.answered,
+    SYNC_GROUP: membership.sync_answered,
+    HEARTBEAT: membership.heartbeat_answered,
+    LEAVE_GROUP: membership.leave_answered,
+    OFFSET_COMMIT: membership.commit_answered,
+    TXN_OFFSET_COMMIT: membership.transactional_commit_answered,
+    FIND_COORDINATOR: membership.watched_only,
+    DELETE_GROUPS: membership.deleted,
+}
