@@ -1,0 +1,57 @@
+"""Imports run one way: no circle of modules in either package, those for type checkers included, and the model knows no I/O."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("coordinator_model", "streaming")
+
+MODEL_MAY_IMPORT = {"coordinator_model", "msgpack"}
+"""Beside the standard library."""
+
+NO_IO = {"asyncio", "logging", "os", "pathlib", "socket", "subprocess", "threading", "time"}
+
+
+def modules(package: str) -> dict[str, Path]:
+    files = (ROOT / package).rglob("*.py")
+    return {".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
+
+
+def imported(file: Path) -> Iterator[tuple[str, str | None]]:
+    """Module and name of each import, wherever it stands."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def graph(package: str) -> dict[str, set[str]]:
+    known = modules(package)
+    return {
+        name: {
+            found
+            for module, attribute in imported(file)
+            if (found := f"{module}.{attribute}" if f"{module}.{attribute}" in known else module) in known and found != name
+        }
+        for name, file in known.items()
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    order = list(TopologicalSorter(graph(package)).static_order())  # raises CycleError, which names them
+    assert len(order) == len(modules(package))
+
+
+def test_the_model_imports_neither_the_engine_nor_anything_that_does_io() -> None:
+    names = {module.partition(".")[0] for file in modules("coordinator_model").values() for module, _ in imported(file)}
+    foreign = {name for name in names if name in NO_IO or (name not in MODEL_MAY_IMPORT and name not in sys.stdlib_module_names)}
+    assert foreign == set()
