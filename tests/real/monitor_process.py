@@ -114,7 +114,7 @@ class MonitorProcess:
 
     def checks_pid(self) -> int:
         """The process of the quality checks."""
-        return self._one(r"streaming\.quality\.child")
+        return self._one(r"streaming\.quality\.worker")
 
     def has_worker(self) -> bool:
         return len(self._descendants(r"pyspark[./]daemon")) > 1

@@ -36,7 +36,7 @@ def config(tmp_path):
 
 def children(parent):
     """Process id and niceness of the quality checks under a process."""
-    return {process.pid: process.nice() for process in processes.below(parent, r"streaming\.quality\.child") if lives(process.pid)}
+    return {process.pid: process.nice() for process in processes.below(parent, r"streaming\.quality\.worker") if lives(process.pid)}
 
 
 class Batch(threading.Thread):

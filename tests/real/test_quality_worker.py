@@ -77,7 +77,7 @@ def checks(config):
 
 def the_child():
     """Its process id: it is the only one of this process."""
-    (found,) = below(os.getpid(), r"streaming\.quality\.child")
+    (found,) = below(os.getpid(), r"streaming\.quality\.worker")
     return found.pid
 
 
