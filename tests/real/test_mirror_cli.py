@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 import pytest
 from confluent_kafka import Consumer
 from harness import WAIT_S, mirrored, running_tap, wait_for
-from tests.streaming.test_replay_cli import life
 
 from coordinator_model.wire.record import Kind
 from streaming.demo.broker import HOST, Broker, free_port
@@ -24,6 +23,7 @@ from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.reader import CaptureReader
 from tests.needs import path_of
 from tests.processes import started
+from tests.streaming.commands.test_replay_command import life
 from tests.streaming.mirror.wires import Segment, pcap
 
 pytestmark = pytest.mark.real

@@ -98,7 +98,7 @@ def _describe(site: Site) -> dict[str, DescribedGroup]:
     deadline = time.monotonic() + ANSWER_PATIENCE_S
     while True:
         try:
-            return describe_groups({"bootstrap.servers": site.internal}).described.described
+            return describe_groups({"bootstrap.servers": site.internal}).described
         except KafkaException:  # they move, or have been slow
             if time.monotonic() > deadline:
                 raise
