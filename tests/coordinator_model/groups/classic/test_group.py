@@ -170,3 +170,38 @@ def test_a_join_under_way_when_its_group_was_deleted_may_be_refused_by_a_coordin
     talk.settle()
     assert talk.rules() == []
     assert talk.group_json()["members"] == []
+
+
+def test_a_heartbeat_that_another_broker_accepts_is_a_failover(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    before = group_of(talk).incarnation
+    talk.heartbeat(a.reconnected("2"))
+    assert (group_of(talk).incarnation, group_of(talk).broker) == (before + 1, "2")
+
+
+def test_a_generation_is_written_at_its_first_sync_and_not_again_at_each(talk: Conversation) -> None:
+    """All connections ended in between: only what was written by then is certain to have survived."""
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    for client in (a, b):
+        talk.close(client)
+    talk.wait(2_000)
+    a, b = a.reconnected(), b.reconnected()
+    stale = talk.ask(a, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id))
+    talk.wait(1_000)
+    talk.call(b, talk.sync_request(b, []), talk.synced())
+    talk.answer(stale, wire.HeartbeatResponse())
+    talk.wait(1_000)
+    assert talk.rules() == ["G-02"]
+
+
+def test_nobody_is_a_member_of_a_group_that_was_deleted(talk: Conversation) -> None:
+    a, b = settled(talk)
+    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
+    talk.call(talk.client("tool"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
+    assert [member.id for member in group_of(talk).present_members()] == []
+    for client in (a, b):
+        talk.heartbeat(client, 25)
+    talk.wait(30_000)
+    assert talk.rules() == []
