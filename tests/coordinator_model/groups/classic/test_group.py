@@ -9,7 +9,7 @@ from coordinator_model.finding import Status
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
-from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
+from tests.coordinator_model.test_rules import live, settled, static_group, told_to_rejoin
 
 
 @pytest.fixture
@@ -205,3 +205,63 @@ def test_nobody_is_a_member_of_a_group_that_was_deleted(talk: Conversation) -> N
         talk.heartbeat(client, 25)
     talk.wait(30_000)
     assert talk.rules() == []
+
+
+def refused(talk: Conversation, client: Client, error: int, times: int, generation: int | None = None) -> None:
+    for _ in range(times):
+        talk.heartbeat(client, error, generation=generation)
+        talk.wait(3_500)
+
+
+def test_refusals_before_a_hole_do_not_count_with_those_behind_it(talk: Conversation) -> None:
+    _, b = settled(talk)
+    refused(talk, b, 25, 3)
+    talk.lose()
+    refused(talk, b, 25, 2)
+    assert talk.rules() == ["T-03", "V-01"]
+
+
+def test_refusals_at_one_generation_do_not_count_with_those_at_another(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for generation in (4, 5):
+        talk.round([a], generation)
+    refused(talk, b, 22, 2, generation=3)
+    refused(talk, b, 22, 2, generation=4)
+    assert "G-01" not in talk.rules()
+    refused(talk, b, 22, 3, generation=4)
+    assert "G-01" in talk.rules()
+
+
+def test_refused_commits_of_no_generation_are_no_refusals_of_the_member(talk: Conversation) -> None:
+    _, b = settled(talk)
+    for _ in range(5):
+        talk.commit(b, 25, generation_id_or_member_epoch=-1)
+        talk.wait(3_500)
+    assert group_of(talk).members[b.member_id].refusals is None
+
+
+def test_a_refusal_that_is_captured_late_removes_nobody_who_was_accepted_since(talk: Conversation) -> None:
+    _, b = settled(talk)
+    asked = talk.ask(b, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=b.member_id))
+    talk.wait(1_000)
+    talk.commit(b.reconnected())
+    talk.answer(asked, wire.HeartbeatResponse(error_code=25))
+    assert group_of(talk).members[b.member_id].present
+
+
+def test_who_holds_an_instance_is_settled_by_a_sync_and_unsettled_by_a_replacement_and_a_failover(talk: Conversation) -> None:
+    """The log knows the holder from its sync on; what is only in the coordinator's memory may be gone after a failover."""
+    leader, first = static_group(talk)
+    group = group_of(talk)
+    instance = group.instances[first.instance_id or ""]
+    assert instance.settled_us
+    again = talk.client("again")
+    again.instance_id = first.instance_id
+    asked = talk.ask_join(again)
+    again.member_id = "again-1"
+    talk.joined(asked, generation=leader.generation, leader=leader, roster=[])
+    assert (instance.member_id, instance.settled_us) == ("again-1", 0)
+    talk.call(again, talk.sync_request(again, []), talk.synced())
+    assert instance.settled_us
+    talk.heartbeat(leader, 16)
+    assert instance.settled_us == 0
