@@ -111,6 +111,18 @@ def test_S_02_allows_a_burst_while_a_client_closes(talk: Conversation) -> None:
     assert "S-02" not in talk.rules()
 
 
+def test_S_02_allows_a_single_request_however_late(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    for _ in range(5):
+        talk.wait(1_000)
+        talk.heartbeat(leader)
+    talk.commit(first, 82)
+    talk.settle()
+    assert "S-02" not in talk.rules()
+
+
 def test_S_02_resolves_when_its_replacement_was_undone(talk: Conversation) -> None:
     leader, first = static_group(talk)
     talk.lose(1)
