@@ -90,8 +90,8 @@ def test_it_ends_when_the_driver_is_killed(config, tmp_path):
     file.write_text(
         "import pickle, sys\n"
         "from pathlib import Path\n"
-        "from streaming.quality.process import ChecksApart\n"
-        "ChecksApart(pickle.loads(Path(sys.argv[1]).read_bytes())).check(b'', 0)\n"
+        "from streaming.quality.process import QualityProcess\n"
+        "QualityProcess(pickle.loads(Path(sys.argv[1]).read_bytes())).check(b'', 0)\n"
     )
     handed_over = tmp_path / "config"
     handed_over.write_bytes(pickle.dumps(config))
