@@ -1,10 +1,10 @@
-"""How facts beyond membership and generation are kept: one watch per subject, each in a module of its own.
+"""The protocol of a tracker: it keeps one subject of a group beside membership and generation, each in a module of its own.
 
-``ClassicGroup`` knows who is a member of what. What the leader assigned, what was committed, how coordinators came and went, and how
-rebalances followed each other, each is a story of its own, told by the same frames. A watch keeps it: it is shown every modelled
-request and answer of its APIs, after the group has taken it in, and gives the happenings that rules look at.
+Assignments, offsets, changes of the coordinator and the history of rebalances are such subjects. A tracker is shown each modelled
+request and answer of its APIs after the handler has taken it in, and returns the events that rules look at. It sees the group's
+data, and no other tracker.
 
-The trap: heartbeats are nine frames in ten. No watch is shown a heartbeat that was simply answered with success.
+The trap: heartbeats are nine frames in ten. No tracker is shown a heartbeat that was simply answered with success.
 """
 
 from __future__ import annotations

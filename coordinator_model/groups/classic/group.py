@@ -1,8 +1,8 @@
-"""One classic group, rebuilt from the frames of its members.
+"""One classic group: what is known of it, and how that changes.
 
-Requests and answers go in, in capture order; what is known of the group is kept, and what a rule should look at comes out. The group
-judges nothing. What the frames of each API tell it is in ``joins`` (JoinGroup) and ``membership`` (all others); what each request asks
-is read in ``asks``; stories beside membership and generation are kept by watches (``watch``).
+``data`` holds what is known. This module adds the trackers and the changes that handlers make: a member joins, is accepted, refused
+or gone, the coordinator moves, frames are missing. ``dispatch`` brings each frame to the handler of its API and then to the
+trackers. The group judges nothing: handlers and trackers return events, and rules look at these.
 
 The traps, in the order in which they bite:
 
