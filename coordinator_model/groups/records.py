@@ -219,7 +219,7 @@ class StaticMember:
     returns: int = 0  #: times that a fenced one came back with an empty member id and took the instance again
     frames: list[Evidence] = field(default_factory=list)
     held_us: int = 0  #: when this incarnation proved the holder; 0 while it is a hint from an earlier one
-    settled_us: int = 0  #: the holder's first SyncGroup success: from then on the log knows who holds it
+    settled_us: int = 0  #: the holder's first SyncGroup success that shows that the log knows who holds it
     tried_us: int = 0  #: last time that somebody's attempt to take it over was refused
 
 

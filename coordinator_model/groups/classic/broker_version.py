@@ -57,6 +57,11 @@ class BrokerVersion(NamedTuple):
         return tuple(self.release) >= (2, 3)
 
     @property
+    def writes_replacements(self) -> bool:
+        """Whether a static member's replacement within a generation is written; brokers before 2.6.1 do not do so (KAFKA-10284)."""
+        return tuple(self.release) >= (2, 7)
+
+    @property
     def checks_unknown_instances(self) -> bool:
         """Whether a group.instance.id that nobody holds is refused on every API; brokers from 2.3 to 2.8 ignore it."""
         return tuple(self.release) >= (3, 0)

@@ -294,7 +294,7 @@ def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ro
             instance = group.instances.setdefault(instance_id, StaticMember(instance_id, id_))
             holder = group.members.get(instance.member_id)
             if instance.member_id != id_ and (holder is None or holder.joined != newest.generation):
-                instance.member_id, instance.settled_us = id_, 0
+                instance.member_id, instance.held_us, instance.settled_us = id_, 0, 0
             if instance.member_id == id_:
                 instance.held_us = instance.held_us or exchange.res_us
     for member in list(group.members.values()):

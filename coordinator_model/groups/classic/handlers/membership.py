@@ -13,7 +13,7 @@ from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
 from coordinator_model.groups.events import Accepted, ServedInJoinPhase, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.groups.records import Exchange, LeaveAsk, Member, Round, SyncAsk
+from coordinator_model.groups.records import Exchange, LeaveAsk, Member, Round, StaticMember, SyncAsk
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
@@ -74,7 +74,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[E
     member.in_sync = exchange.generation
     member.idle_since_us = 0
     held = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
-    if held is not None and held.member_id == member.id:
+    if held is not None and held.member_id == member.id and _is_written(group, exchange, held):
         held.settled_us = held.settled_us or exchange.res_us
     if newest is None or newest.generation != exchange.generation or member.id not in (newest.roster or ()):
         suspects: tuple[Event, ...] = (Accepted(exchange),)
@@ -91,6 +91,21 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[E
                 group.tally.took(group.cluster, SYNC, group.sync_took_us)
         group.observe(Observation.SYNCED, exchange.res_us)
     return suspects
+
+
+def _is_written(group: ClassicGroup, exchange: Exchange, held: StaticMember) -> bool:
+    """Whether the log knows the holder by the time that it is given its assignment, so that no restart brings back the one before.
+
+    The leader's SyncGroup writes all holders. A replacement after it is written by itself, but not by old brokers.
+    """
+    newest = group.round
+    with_the_round = (
+        newest is not None
+        and newest.generation == exchange.generation
+        and newest.leader_synced_us is not None
+        and 0 < held.held_us <= newest.leader_synced_us
+    )
+    return with_the_round or group.identity.dialect.writes_replacements
 
 
 def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
