@@ -349,6 +349,37 @@ def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back
     assert talk.model.counters["missing records"] == 0
 
 
+def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again() -> None:
+    """Whatever the error left of it is thrown away, and the group is learned from the next frames on."""
+    talk = Conversation()
+    a, b = settled(talk)
+    asked = [talk.ask_join(a), talk.ask_join(b)]
+    group, _ = talk.model._opened(("c1", "g"))
+    group.lines.clear()  # as a mistake in the model might
+    with pytest.raises(KeyError):
+        talk.joined(asked[0], generation=4, leader=a, roster=[a, b])
+    talk.findings += talk.model.receive_unreadable(talk.offset - 1, talk.now_us, "g", "the model raised KeyError")
+    talk.joined(asked[1], generation=4, leader=a, roster=[a, b])
+    assert sum(talk.model.tally.unpaired.values()) == 1
+    talk.round([a, b], 5)
+    live(talk, [a, b], 5)
+    assert talk.group_json()["state"] == "Stable"
+    assert talk.rules() == ["V-02"]
+
+
+def test_a_group_on_whose_timers_the_model_raised_does_not_make_it_raise_again() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    group, _ = talk.model._opened(("c1", "g"))
+    group.members["half"] = None  # type: ignore[assignment]  # as a mistake in the model might
+    live(talk, [a, b], 5)
+    assert talk.model.counters["groups that the model stumbled over"] == 1
+    talk.round([a, b], 5)
+    live(talk, [a, b], 5)
+    assert talk.group_json()["state"] == "Stable"
+    assert talk.rules() == ["V-02"]
+
+
 def test_what_was_found_before_the_model_raised_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger has it as published: it would never be told again."""
     talk = Conversation()

@@ -1,22 +1,88 @@
-"""Which finding is the effect of another, and is not said beside it."""
+"""How findings are counted, updated and folded, whatever the rule."""
 
 from __future__ import annotations
 
 import pytest
 
-from coordinator_model.open_findings import OpenFindings
-from coordinator_model.rules import CATALOGUE
-from coordinator_model.rules.base import Breach
+from coordinator_model.finding import Status
+from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.test_rules import live, settled, static_group
 
 
-def told(findings: OpenFindings, rule: str, breach: Breach) -> list[str]:
-    said = findings.report(CATALOGUE[rule], breach, at_us=1, hold_us=0, incarnation=1, group_type="classic")
-    return [finding.rule for finding in said]
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
 
 
-@pytest.mark.parametrize(("instance_id", "said"), [("i-1", []), ("i-2", ["S-02"])])
-def test_a_member_of_the_instance_that_another_finding_is_about_is_its_effect(instance_id: str, said: list[str]) -> None:
-    """Two processes share an instance id (S-01): that one of them goes on although it was fenced (S-02) is no news."""
-    findings = OpenFindings("c1", "g")
-    assert told(findings, "S-01", Breach("i-1", "two processes", "two", (), instance_id="i-1")) == ["S-01"]
-    assert told(findings, "S-02", Breach("m-1", "goes on", "went on", (), member_id="m-1", instance_id=instance_id)) == said
+def told(talk: Conversation, rule: str) -> list[tuple[Status, int]]:
+    """Each event of a rule, with the count that it gives."""
+    return [(finding.status, finding.count) for finding in talk.findings if finding.rule == rule]
+
+
+def test_a_finding_that_recurs_is_updated_in_ever_longer_steps(talk: Conversation) -> None:
+    """Neither each time, which floods who reads it, nor never, which hides that it goes on."""
+    a, _ = settled(talk)
+    for _ in range(20):
+        talk.heartbeat(a, 35)  # P-09, which is certain, and so told at once
+    updates = [(Status.UPDATE, count) for count in (2, 4, 8, 16)]
+    assert told(talk, "P-09") == [(Status.OPEN, 1), *updates]
+    talk.wait(61_000)
+    assert told(talk, "P-09") == [(Status.OPEN, 1), *updates, (Status.RESOLVED, 20)]
+
+
+def test_a_finding_that_is_held_back_says_how_often_it_happened_meanwhile(talk: Conversation) -> None:
+    """The doublings before it is told are not told one by one."""
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    a.generation = 3
+    for _ in range(5):
+        talk.heartbeat(a)  # G-02, which waits for a late frame that may explain it
+    assert talk.findings == []
+    talk.settle()
+    assert told(talk, "G-02") == [(Status.OPEN, 5)]
+
+
+def takes(talk: Conversation, leader: Client, name: str, instance_id: str) -> Client:
+    """A process takes over an instance within generation 3."""
+    client = talk.client(name)
+    client.instance_id = instance_id
+    talk.joined(talk.ask_join(client), generation=3, leader=leader, roster=[], member_id=f"{instance_id}-{client.connection}")
+    talk.call(client, talk.sync_request(client, []), talk.synced())
+    return client
+
+
+def two_fence_each_other(talk: Conversation, leader: Client, first: Client) -> tuple[Client, Client]:
+    """S-01 of instance i. Who holds it, and who was fenced last."""
+    second = takes(talk, leader, "two", "i")
+    talk.heartbeat(first, 82)
+    again = takes(talk, leader, "one", "i")
+    talk.heartbeat(second, 82)
+    return again, second
+
+
+def goes_on(talk: Conversation, fenced: Client, living: list[Client]) -> None:
+    """What S-02 speaks of."""
+    live(talk, living, 4)
+    for _ in range(3):
+        talk.heartbeat(fenced, 82)
+        live(talk, living, 2)
+
+
+def test_what_goes_on_after_it_was_fenced_folds_under_two_processes_of_its_instance(talk: Conversation) -> None:
+    """S-01 speaks of the instance id, S-02 of a member: they meet in the instance id that the latter names."""
+    leader, first = static_group(talk)
+    holder, fenced = two_fence_each_other(talk, leader, first)
+    goes_on(talk, fenced, [leader, holder])
+    assert talk.rules() == ["S-01"]
+
+
+def test_what_goes_on_after_it_was_fenced_does_not_fold_under_another_instance(talk: Conversation) -> None:
+    """The twin of the above."""
+    leader, first, other = talk.client("lead"), talk.client("one"), talk.client("other")
+    first.instance_id, other.instance_id = "i", "j"
+    talk.round([leader, first, other], 3)
+    holder, _ = two_fence_each_other(talk, leader, first)
+    successor = takes(talk, leader, "successor", "j")
+    talk.heartbeat(other, 82)
+    goes_on(talk, other, [leader, holder, successor])
+    assert talk.rules() == ["S-01", "S-02"]

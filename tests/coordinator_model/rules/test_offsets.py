@@ -776,6 +776,17 @@ def test_O_07_does_not_compare_transactional_commits(talk: Conversation) -> None
     assert quiet(talk)
 
 
+def test_O_07_does_not_hold_a_transaction_against_a_commit(talk: Conversation) -> None:
+    """It may still be aborted: then the position is what it was."""
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0,), b: (1,)})
+    talk.commit_offsets(a, {0: 50})
+    transactional(talk, a, offset=40, generation_id_or_member_epoch=3, member_id=a.member_id)
+    talk.commit_offsets(a, {0: 45})
+    live(talk, [a, b], 2)
+    assert talk.rules() == []
+
+
 def test_O_07_does_not_know_refused_commits(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.commit_offsets(a, {0: 50, 1: 1}, {0: 29})

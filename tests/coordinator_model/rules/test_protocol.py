@@ -434,12 +434,24 @@ def test_P_07_allows_what_the_protocol_allows(api_key: int) -> None:
         assert "P-07" not in talk.rules(), (api_key, error)
 
 
-@pytest.mark.parametrize(("api_key", "error", "version"), [(11, 79, 3), (14, 23, 4), (8, 69, 8), (14, 82, 2)])
+@pytest.mark.parametrize(
+    ("api_key", "error", "version"), [(11, 79, 3), (11, 82, 4), (14, 23, 4), (14, 82, 2), (12, 82, 2), (8, 69, 8), (8, 82, 6)]
+)
 def test_P_07_knows_since_when_an_error_exists(talk: Conversation, api_key: int, error: int, version: int) -> None:
     a, _ = settled(talk)
     ask_any(talk, a, api_key, error, version=version)
     talk.settle()
     assert "P-07" in talk.rules()
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_P_07_fires_on_a_leave_that_is_fenced_though_it_can_name_no_instance(talk: Conversation, version: int) -> None:
+    """LeaveGroup names instances since v3 (KIP-345)."""
+    a, _ = settled(talk)
+    request = wire.LeaveGroupRequest(group_id="g", member_id=a.member_id)
+    talk.call(a, request, wire.LeaveGroupResponse(error_code=82), version=version)
+    talk.settle()
+    assert talk.rules() == ["P-07", "M-10"]
 
 
 def test_P_07_allows_codes_of_releases_to_come(talk: Conversation) -> None:

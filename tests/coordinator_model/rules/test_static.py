@@ -111,16 +111,18 @@ def test_S_02_allows_a_burst_while_a_client_closes(talk: Conversation) -> None:
     assert "S-02" not in talk.rules()
 
 
-def test_S_02_allows_a_single_request_however_late(talk: Conversation) -> None:
+def test_S_02_allows_one_more_frame_however_late_it_comes(talk: Conversation) -> None:
+    """What a client had in its queue when it was fenced, behind a pause of its own."""
     leader, first = static_group(talk)
-    replace(talk, leader, "two")
+    second = replace(talk, leader, "two")
     talk.heartbeat(first, 82)
-    for _ in range(5):
-        talk.wait(1_000)
-        talk.heartbeat(leader)
+    live(talk, [leader, second], 6)
     talk.commit(first, 82)
-    talk.settle()
-    assert "S-02" not in talk.rules()
+    live(talk, [leader, second], 3)
+    assert talk.rules() == []
+    talk.commit(first, 82)
+    live(talk, [leader, second], 1)
+    assert talk.rules() == ["S-02"]
 
 
 def test_S_02_resolves_when_its_replacement_was_undone(talk: Conversation) -> None:
@@ -551,6 +553,16 @@ def test_S_07_allows_versions_that_do_not_have_the_field(talk: Conversation) -> 
     talk.heartbeat(first, version=2)
     talk.settle()
     assert "S-07" not in talk.rules()
+
+
+@pytest.mark.parametrize(("version", "said"), [(6, []), (7, ["S-07"])])
+def test_S_07_allows_commits_before_version_7(talk: Conversation, version: int, said: list[str]) -> None:
+    """OffsetCommit has the field since v7 (KIP-345)."""
+    leader, first = static_group(talk)
+    request = talk.commit_request(first, {0: 5}, group_instance_id=None)
+    talk.call(first, request, talk.committed({0: 0}), version=version)
+    live(talk, [leader, first], 2)
+    assert talk.rules() == said
 
 
 def test_S_07_allows_commits_without_a_generation(talk: Conversation) -> None:
