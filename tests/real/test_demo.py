@@ -99,6 +99,7 @@ def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path):
     with demo(tmp_path) as process:
         read_until(process, "waiting until the monitor has learnt")
         process.kill()
+        process.wait()  # else its guards are still below it when the block ends, and are ended with it
     assert_nothing_left(tmp_path)
 
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from harness import WAIT_S, wait_for
 
-from coordinator_model.finding import Finding, Status
+from coordinator_model.finding import Status
 from coordinator_model.rules import CATALOGUE
 from streaming.config.settings import Kafka
 from streaming.kafka.retention import AT_ONCE, EVERY_S, History
@@ -20,8 +20,7 @@ pytestmark = pytest.mark.real
 
 DAY_S = 86_400
 STANDING = replace(
-    Finding.for_view(
-        CATALOGUE["V-03"],
+    CATALOGUE["V-03"].finding(
         subject="mirror/0",
         cluster="prod",
         group="",
