@@ -21,24 +21,24 @@ from coordinator_model.group_view import GroupView, group_view
 from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.admissions import admission_of
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.records import Sight
+from coordinator_model.groups.records import Coverage
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.tracker import Event
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
-from coordinator_model.rules.base import FrameRule, TimerRule, last_words
+from coordinator_model.rules.base import FrameRule, TimerRule, last_frame_text
 from coordinator_model.rules.observation import unreadable
-from coordinator_model.rules.sessions import awaits_heartbeat, heard_us, session_end_us
+from coordinator_model.rules.sessions import awaits_heartbeat, last_frame_us_of, session_end_us
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import (
-    SHELF,
+    BLOCK_SIZE,
     SnapshotError,
-    StoredShelf,
+    StoredBlock,
     due_of,
-    pack_cold,
-    pack_hot,
+    pack_block,
+    pack_fast,
     pack_partition,
-    pack_shelf,
+    pack_slow,
     unpack_group,
     unpack_partition,
 )
@@ -72,28 +72,28 @@ class DeadLetter(NamedTuple):
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # looked up once, for they are needed with each frame
 
 
-class _Shelf:
+class _Block:
     """Groups that came one after the other, and stand together in the snapshot."""
 
     __slots__ = ("keys", "packed")
 
     def __init__(self) -> None:
         self.keys: dict[GroupKey, None] = {}
-        self.packed = b""  #: as of the last snapshot; empty if a cold part has changed since
+        self.packed = b""  #: as of the last snapshot; empty if a slow part has changed since
 
 
-class _Tracked:
+class _TrackedGroup:
     """A group with its open findings and the time of its next check; unpacked from its snapshot when it is first needed."""
 
-    __slots__ = ("cold", "due_us", "group", "hot", "ledger", "shelf")
+    __slots__ = ("block", "due_us", "fast_part", "group", "open_findings", "slow_part")
 
-    def __init__(self, shelf: _Shelf) -> None:
+    def __init__(self, block: _Block) -> None:
         self.group: ClassicGroup | None = None
-        self.ledger: OpenFindings | None = None
+        self.open_findings: OpenFindings | None = None
         self.due_us: int | None = None
-        self.shelf = shelf
-        self.cold = b""  #: both parts as of the last snapshot
-        self.hot = b""
+        self.block = block
+        self.slow_part = b""  #: both parts as of the last snapshot
+        self.fast_part = b""
 
 
 class Coordinator:
@@ -107,16 +107,16 @@ class Coordinator:
         self.partitions: int | None = None  #: of the mirror topic, as far as it was told
         self.now_us = 0  #: newest capture time seen
         # Of the record that receive() has not finished with, because it raised:
-        self._in_hand: int | None = None  # its offset
-        self._found: list[Finding] = []  # what was found before
-        self._set_aside: list[DeadLetter] = []
-        self.counters: Counter[str] = Counter()
-        self.tally = Counters()
+        self._current_offset: int | None = None  # its offset
+        self._current_findings: list[Finding] = []  # what was found before
+        self._dead_letters: list[DeadLetter] = []
+        self.record_counts: Counter[str] = Counter()
+        self.counters = Counters()
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it told anybody
-        self._sight = Sight()
+        self._sight = Coverage()
         self._blind_from_us = 0  # when its newest blind time began
-        self._groups: dict[GroupKey, _Tracked] = {}
-        self._shelves: list[_Shelf] = []  # their groups, one shelf after the other, stand in the order of _groups
+        self._groups: dict[GroupKey, _TrackedGroup] = {}
+        self._blocks: list[_Block] = []  # their groups, one block after the other, stand in the order of _groups
         self._dirty: set[GroupKey] = set()
         self._changed: dict[GroupKey, None] = {}
         self._deadlines: list[tuple[int, GroupKey]] = []
@@ -138,7 +138,7 @@ class Coordinator:
             self.next_offset = offset + 1
         elif not self._in_order(offset, at_us, found):
             return found
-        self._in_hand, self._found = offset, found
+        self._current_offset, self._current_findings = offset, found
         if kind is Kind.GAP:
             self._gap(record, found)
         elif at_us > self.now_us:
@@ -150,10 +150,10 @@ class Coordinator:
         elif kind is Kind.CLOSE:
             self._closed(record)
         elif kind is not Kind.GAP:
-            self.counters[kind.value] += 1
+            self.record_counts[kind.value] += 1
             if kind is Kind.TICK:
-                self.tally.tick_us = record.at_us
-        self._in_hand = None
+                self.counters.tick_us = record.at_us
+        self._current_offset = None
         return found
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
@@ -165,19 +165,19 @@ class Coordinator:
         """
         found: list[Finding] = []
         concerned = [key for key in self._groups if key[1] == group]
-        raised = offset == self._in_hand
+        raised = offset == self._current_offset
         if raised:
-            self._in_hand, found = None, self._found
+            self._current_offset, found = None, self._current_findings
         elif not self._in_order(offset, at_us, found):
             return found
         for key in concerned:
             if raised:
-                self._begin_anew(key, at_us)
-            self._forget_membership(key, at_us, "a record could not be read")
+                self._reset(key, at_us)
+            self._lose_coverage(key, at_us, "a record could not be read")
         if at_us > self.now_us:
             self._move_clock(at_us, found)
-        self.counters["unreadable records"] += 1
-        self._set_aside.append(DeadLetter(offset, reason))
+        self.record_counts["unreadable records"] += 1
+        self._dead_letters.append(DeadLetter(offset, reason))
         where = f"offset {offset} of partition {self.partition} of {self.topic}"
         self._report_view("V-02", f"The record at {where} cannot be read: {reason}.", reason, at_us, found)
         return found
@@ -193,16 +193,18 @@ class Coordinator:
         if before is None or before == partitions:
             return found
         for key in list(self._groups):
-            group, ledger = self._opened(key)
-            for held in [known for known in ledger.open.values() if not known.published]:
-                ledger.withdraw(held)
-            found.extend(ledger.settle(CATALOGUE, self.now_us, self.settings.quiet_ms * 1_000, list(ledger.open), group.kind))
+            group, open_findings = self._opened(key)
+            for held in [known for known in open_findings.open.values() if not known.published]:
+                open_findings.withdraw(held)
+            found.extend(
+                open_findings.settle(CATALOGUE, self.now_us, self.settings.quiet_ms * 1_000, list(open_findings.open), group.kind)
+            )
         summary = (
             f"{self.topic} has {partitions} partitions, where it had {before}: the {len(self._groups)} groups seen in partition "
             f"{self.partition} may be in others now, and are learned anew."
         )
         self._groups.clear()
-        self._shelves.clear()
+        self._blocks.clear()
         self._dirty.clear()
         self._changed.clear()
         self._report_view("V-06", summary, f"{partitions} partitions", self.now_us, found)
@@ -224,7 +226,7 @@ class Coordinator:
 
     def drain_dead_letters(self) -> list[DeadLetter]:
         """The records since the last call that could not be made use of, by offset. To be called before :meth:`snapshot`."""
-        drained, self._set_aside = self._set_aside, []
+        drained, self._dead_letters = self._dead_letters, []
         return drained
 
     def changed_groups(self) -> list[GroupView]:
@@ -232,20 +234,20 @@ class Coordinator:
         changed = []
         for cluster, name in self._changed:
             if (cluster, name) in self._groups:
-                group, ledger = self._opened((cluster, name))
-                changed.append(group_view(group, len(ledger.open), self.partition, self.now_us))
+                group, open_findings = self._opened((cluster, name))
+                changed.append(group_view(group, len(open_findings.open), self.partition, self.now_us))
             else:
                 changed.append(GroupView(cluster, name, None))
         self._changed.clear()
         return changed
 
-    def leave_changes_untold(self) -> None:
+    def discard_changes(self) -> None:
         """Do not tell of the changes so far: nobody wants to know."""
         self._changed.clear()
 
     def figures(self) -> dict[str, Any]:
         """What was counted so far, as JSON values, for the status topic."""
-        return {"counters": dict(self.counters), "groups": len(self._groups), **self.tally.as_json()}
+        return {"counters": dict(self.record_counts), "groups": len(self._groups), **self.counters.as_json()}
 
     # ------------------------------------------------------------------------------------------------ snapshot
 
@@ -254,16 +256,16 @@ class Coordinator:
         groups = self._groups
         for key in self._dirty:
             tracked = groups.get(key)
-            if tracked is not None and tracked.group is not None and tracked.ledger is not None:
-                if tracked.group.cold_changed or not tracked.cold:
-                    tracked.cold = pack_cold(tracked.group, tracked.ledger)
-                    tracked.shelf.packed = b""
-                    tracked.group.cold_changed = False
-                tracked.hot = pack_hot(tracked.group, tracked.due_us)
+            if tracked is not None and tracked.group is not None and tracked.open_findings is not None:
+                if tracked.group.slow_changed or not tracked.slow_part:
+                    tracked.slow_part = pack_slow(tracked.group, tracked.open_findings)
+                    tracked.block.packed = b""
+                    tracked.group.slow_changed = False
+                tracked.fast_part = pack_fast(tracked.group, tracked.due_us)
         self._dirty.clear()
-        for shelf in self._shelves:
-            if not shelf.packed:
-                shelf.packed = pack_shelf((*key, groups[key].cold) for key in shelf.keys)
+        for block in self._blocks:
+            if not block.packed:
+                block.packed = pack_block((*key, groups[key].slow_part) for key in block.keys)
         return pack_partition(
             {
                 "topic": self.topic,
@@ -271,15 +273,15 @@ class Coordinator:
                 "next_offset": self.next_offset,
                 "partitions": self.partitions,
                 "now_us": self.now_us,
-                "counters": dict(self.counters),
-                "tally": self.tally.pack(),
+                "counters": dict(self.record_counts),
+                "tally": self.counters.pack(),
                 "loading": self._loading,
                 "sight": [self._blind_from_us, self._sight.since_us],
                 "view": [self._view.cluster, self._view_due_us, list(self._view.open.values())],
                 "changed": [list(key) for key in self._changed],
             },
-            [shelf.packed for shelf in self._shelves],
-            [tracked.hot for tracked in groups.values()],
+            [block.packed for block in self._blocks],
+            [tracked.fast_part for tracked in groups.values()],
         )
 
     @classmethod
@@ -288,11 +290,11 @@ class Coordinator:
 
         :raises SnapshotError: when the bytes are no snapshot, or one of a newer release.
         """
-        content, shelves = unpack_partition(blob)
+        content, blocks = unpack_partition(blob)
         try:
             model = cls(topic=content["topic"], partition=content["partition"], settings=settings)
             model._fill(content)
-            model._fill_shelves(shelves)
+            model._fill_blocks(blocks)
         except (LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"not a snapshot of the model: {error!r}") from None
         return model
@@ -301,9 +303,9 @@ class Coordinator:
         self.next_offset = content["next_offset"]
         self.now_us = content["now_us"]
         self.partitions = content.get("partitions")  # not told by the first releases
-        self.counters.update(content["counters"])
+        self.record_counts.update(content["counters"])
         if "tally" in content:  # else an earlier release wrote it
-            self.tally = Counters.unpack(content["tally"])
+            self.counters = Counters.unpack(content["tally"])
         self._loading.update(content["loading"])
         self._blind_from_us, self._sight.since_us = content.get("sight", (0, 0))  # earlier releases did not know
         cluster, self._view_due_us, view = content["view"]
@@ -312,16 +314,16 @@ class Coordinator:
             self._view.open[known.rule, known.subject] = known
         self._changed = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
 
-    def _fill_shelves(self, shelves: Iterable[StoredShelf]) -> None:
-        for packed, groups in shelves:
-            shelf = _Shelf()
-            shelf.packed = packed
-            self._shelves.append(shelf)
-            for cluster, name, cold, hot in groups:
+    def _fill_blocks(self, blocks: Iterable[StoredBlock]) -> None:
+        for packed, groups in blocks:
+            block = _Block()
+            block.packed = packed
+            self._blocks.append(block)
+            for cluster, name, slow_part, fast_part in groups:
                 key = cluster, name
-                shelf.keys[key] = None
-                tracked = self._groups[key] = _Tracked(shelf)
-                tracked.cold, tracked.hot, tracked.due_us = cold, hot, due_of(hot)
+                block.keys[key] = None
+                tracked = self._groups[key] = _TrackedGroup(block)
+                tracked.slow_part, tracked.fast_part, tracked.due_us = slow_part, fast_part, due_of(fast_part)
                 if tracked.due_us is not None:
                     heappush(self._deadlines, (tracked.due_us, key))
 
@@ -331,10 +333,10 @@ class Coordinator:
         """Whether the record at ``offset`` is new; says so if some before it are missing."""
         expected = self.next_offset
         if expected is None:
-            self.tally.since_us = at_us
+            self.counters.since_us = at_us
         elif offset < expected:
             if at_us <= self.now_us:
-                self.counters["repeated records"] += 1
+                self.record_counts["repeated records"] += 1
                 return False
             self._written_anew(expected, offset, at_us, found)
         elif offset > expected:
@@ -344,10 +346,10 @@ class Coordinator:
 
     def _hole(self, expected: int, offset: int, at_us: int, found: list[Finding]) -> None:
         missing = offset - expected
-        self.counters["missing records"] += missing
-        self.tally.gaps[MIRROR] += 1
+        self.record_counts["missing records"] += missing
+        self.counters.gaps[MIRROR] += 1
         for key in list(self._groups):
-            self._forget_membership(key, at_us, "records of the mirror are missing")
+            self._lose_coverage(key, at_us, "records of the mirror are missing")
         summary = (
             f"{missing} records of partition {self.partition} of {self.topic} are missing (offsets {expected} to {offset - 1}): "
             f"its {len(self._groups)} groups are back to learning."
@@ -356,10 +358,10 @@ class Coordinator:
 
     def _written_anew(self, expected: int, offset: int, at_us: int, found: list[Finding]) -> None:
         """An offset that was seen before holds a record that was not: it is newer than everything that was."""
-        self.counters["offsets gone back"] += 1
-        self.tally.gaps[MIRROR] += 1
+        self.record_counts["offsets gone back"] += 1
+        self.counters.gaps[MIRROR] += 1
         for key in list(self._groups):
-            self._forget_membership(key, at_us, "the mirror's log was cut back")
+            self._lose_coverage(key, at_us, "the mirror's log was cut back")
         summary = (
             f"Partition {self.partition} of {self.topic} was cut back from offset {expected} to {offset} or before, and written anew: "
             f"its {len(self._groups)} groups are back to learning."
@@ -384,9 +386,9 @@ class Coordinator:
                 self._undecodable(record, UNDECODABLE, str(error), found)
                 return
             body, correlation_id = frame.body, frame.correlation_id
-        counts = (self.tally.requests if is_request else self.tally.responses)[api_key]
+        counts = (self.counters.requests if is_request else self.counters.responses)[api_key]
         key = (record.cluster, record.group)
-        group, ledger = self._heard_of(key, record.at_us)
+        group, open_findings = self._touch(key, record.at_us)
         counts[record.api_version] += 1
         if is_request:
             happenings = dispatch.request(group, record, body)
@@ -394,7 +396,7 @@ class Coordinator:
             happenings = dispatch.response(group, record, body, correlation_id)
             self._note_loading(record, body)
         if happenings:
-            self._judge(group, ledger, happenings, record.at_us, found)
+            self._judge(group, open_findings, happenings, record.at_us, found)
         if group.changed:
             self._after(key, record.at_us)
         elif group.counted:
@@ -402,14 +404,14 @@ class Coordinator:
         group.counted = False
 
     def _judge(
-        self, group: ClassicGroup, ledger: OpenFindings, happenings: Iterable[Event], at_us: int, found: list[Finding]
+        self, group: ClassicGroup, open_findings: OpenFindings, happenings: Iterable[Event], at_us: int, found: list[Finding]
     ) -> None:
         """Let the rules look at what happened."""
         for happening in happenings:
             for rule in rules_for(group, happening):
                 breach = rule.checks[type(happening)](group, happening)
                 if breach is not None:
-                    found.extend(self._report(group, ledger, rule, breach, at_us))
+                    found.extend(self._report(group, open_findings, rule, breach, at_us))
                     group.changed = True  # its open findings are shown with it
 
     def _note_loading(self, record: MirrorRecord, body: Any) -> None:
@@ -421,34 +423,34 @@ class Coordinator:
 
         A request tells nothing of it: a stray client may send one to any group, and is refused.
         """
-        self.counters[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1
-        self.tally.lost(record, NOT_MODELLED)
+        self.record_counts[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1
+        self.counters.lost(record, NOT_MODELLED)
         kind, key = _KIND_BY_API.get(record.api_key), (record.cluster, record.group or "")
         if kind is None or not record.group:
             return
-        if key in self._groups and self._heard_of(key, record.at_us)[0].kind == kind:
+        if key in self._groups and self._touch(key, record.at_us)[0].kind == kind:
             return
         admitted = admission_of(record)
         if admitted is None:
             return
-        group, ledger = self._heard_of(key, record.at_us)
-        self._judge(group, ledger, group.becomes(kind, admitted), record.at_us, found)
+        group, open_findings = self._touch(key, record.at_us)
+        self._judge(group, open_findings, group.becomes(kind, admitted), record.at_us, found)
         self._after(key, record.at_us)
 
     def _undecodable(self, record: MirrorRecord, outcome: str, reason: str, found: list[Finding]) -> None:
-        self.counters["undecodable frames"] += 1
-        self.tally.lost(record, outcome)
-        self._set_aside.append(DeadLetter(record.offset, reason))
+        self.record_counts["undecodable frames"] += 1
+        self.counters.lost(record, outcome)
+        self._dead_letters.append(DeadLetter(record.offset, reason))
         assert record.group is not None
         key = (record.cluster, record.group)
-        group, ledger = self._heard_of(key, record.at_us)
+        group, open_findings = self._touch(key, record.at_us)
         breach = unreadable(record, group.abandon(record), reason)
-        self._forget_membership(key, record.at_us, "a frame could not be read")
-        found.extend(self._report(group, ledger, CATALOGUE["V-02"], breach, record.at_us))
+        self._lose_coverage(key, record.at_us, "a frame could not be read")
+        found.extend(self._report(group, open_findings, CATALOGUE["V-02"], breach, record.at_us))
         self._after(key, record.at_us)
 
     def _closed(self, record: MirrorRecord) -> None:
-        self.counters[record.kind.value] += 1
+        self.record_counts[record.kind.value] += 1
         key = (record.cluster, record.group or "")
         if key in self._groups:
             group, _ = self._opened(key)
@@ -465,10 +467,10 @@ class Coordinator:
         self._blind_from_us = from_us
         if blind_us < self.settings.silence_ms * 1_000 or not self._groups:
             return
-        self.tally.gaps[CAPTURE] += 1
-        self.tally.gap_us += blind_us
+        self.counters.gaps[CAPTURE] += 1
+        self.counters.gap_us += blind_us
         for key in list(self._groups):
-            self._forget_membership(key, to_us, "the capture stood still")
+            self._lose_coverage(key, to_us, "the capture stood still")
         summary = (
             f"Partition {self.partition} of {self.topic} has no record, not even a tick, for {blind_us / 1_000_000:.1f} s: "
             f"its {len(self._groups)} groups are back to learning."
@@ -483,7 +485,7 @@ class Coordinator:
         concerned = [(record.cluster, record.group)] if record.group else list(self._groups)
         for key in concerned:
             if key in self._groups:
-                self._forget_membership(key, record.at_us, "the capture lost frames")
+                self._lose_coverage(key, record.at_us, "the capture lost frames")
         whose = f"group {record.group}" if record.group else f"all {len(self._groups)} groups of partition {self.partition}"
         summary = f"The capture lost {words}: {whose} back to learning."
         self._report_view("V-04", summary, f"a gap record: {words}", record.at_us, found)
@@ -503,67 +505,71 @@ class Coordinator:
         try:
             lost = unpack_loss(record.frame)
         except RecordError:
-            self.tally.gaps[CAPTURE] += 1
+            self.counters.gaps[CAPTURE] += 1
             return "an unknown number of records"
         if lost.records == 0 and record.connection:
-            self.tally.gaps[CONNECTION] += 1
+            self.counters.gaps[CONNECTION] += 1
             # Not a loss on the way: the capturer cannot follow this client (TLS, another protocol, packets it did not see).
             return f"sight of connection {record.connection} from {record.client_address}, which it cannot follow"
-        self.tally.gaps[CAPTURE] += 1
-        self.tally.gap_us += max(0, lost.to_us - lost.from_us)
-        self.counters["records lost by the capture"] += lost.records
+        self.counters.gaps[CAPTURE] += 1
+        self.counters.gap_us += max(0, lost.to_us - lost.from_us)
+        self.record_counts["records lost by the capture"] += lost.records
         return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
 
     def _opened(self, key: GroupKey) -> tuple[ClassicGroup, OpenFindings]:
-        """The group and its ledger, made or unpacked as needed.
+        """The group and its open findings, made or unpacked as needed.
 
         :raises SnapshotError: whenever it is asked for, if the group cannot be unpacked: never half a group.
         """
         tracked = self._groups.get(key)
         if tracked is None:
             tracked = self._track(key)
-        if tracked.group is None or tracked.ledger is None:
+        if tracked.group is None or tracked.open_findings is None:
             cluster, name = key
-            group = ClassicGroup(name, cluster, settings=self.settings, loading=self._loading, tally=self.tally, sight=self._sight)
-            ledger = unpack_group(tracked.cold, tracked.hot, group) if tracked.cold else OpenFindings(cluster, name)
-            tracked.group, tracked.ledger = group, ledger
-        return tracked.group, tracked.ledger
+            group = ClassicGroup(
+                name, cluster, settings=self.settings, loading=self._loading, counters=self.counters, coverage=self._sight
+            )
+            open_findings = (
+                unpack_group(tracked.slow_part, tracked.fast_part, group) if tracked.slow_part else OpenFindings(cluster, name)
+            )
+            tracked.group, tracked.open_findings = group, open_findings
+        return tracked.group, tracked.open_findings
 
-    def _heard_of(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, OpenFindings]:
+    def _touch(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, OpenFindings]:
         """The group that a frame names: how long it is known hangs on when that was last."""
-        group, ledger = self._opened(key)
+        group, open_findings = self._opened(key)
         group.last_record_us = at_us
         self._dirty.add(key)
-        return group, ledger
+        return group, open_findings
 
-    def _track(self, key: GroupKey) -> _Tracked:
-        if not self._shelves or len(self._shelves[-1].keys) >= SHELF:
-            self._shelves.append(_Shelf())
-        shelf = self._shelves[-1]
-        shelf.keys[key] = None
-        shelf.packed = b""
-        tracked = self._groups[key] = _Tracked(shelf)
+    def _track(self, key: GroupKey) -> _TrackedGroup:
+        if not self._blocks or len(self._blocks[-1].keys) >= BLOCK_SIZE:
+            self._blocks.append(_Block())
+        block = self._blocks[-1]
+        block.keys[key] = None
+        block.packed = b""
+        tracked = self._groups[key] = _TrackedGroup(block)
         self._dirty.add(key)
         return tracked
 
-    def _forget(self, key: GroupKey) -> None:
-        shelf = self._groups.pop(key).shelf
-        del shelf.keys[key]
-        shelf.packed = b""
-        if not shelf.keys:
-            self._shelves.remove(shelf)
+    def _drop(self, key: GroupKey) -> None:
+        block = self._groups.pop(key).block
+        del block.keys[key]
+        block.packed = b""
+        if not block.keys:
+            self._blocks.remove(block)
         self._changed[key] = None
 
-    def _forget_membership(self, key: GroupKey, at_us: int, because: str) -> None:
+    def _lose_coverage(self, key: GroupKey, at_us: int, because: str) -> None:
         group, _ = self._opened(key)
-        group.lost_sight(at_us, because)
+        group.on_gap(at_us, because)
         self._after(key, at_us)
 
-    def _begin_anew(self, key: GroupKey, at_us: int) -> None:
+    def _reset(self, key: GroupKey, at_us: int) -> None:
         """Know nothing of a group but its name and what is open against it."""
         group, _ = self._opened(key)
         fresh = ClassicGroup(
-            group.name, group.cluster, settings=self.settings, loading=self._loading, tally=self.tally, sight=self._sight
+            group.name, group.cluster, settings=self.settings, loading=self._loading, counters=self.counters, coverage=self._sight
         )
         fresh.kind, fresh.incarnation, fresh.last_record_us = group.kind, group.incarnation, at_us
         self._groups[key].group = fresh
@@ -573,18 +579,18 @@ class Coordinator:
         tracked = self._groups[key]
         assert tracked.group is not None
         tracked.group.changed = False
-        tracked.group.cold_changed = True
+        tracked.group.slow_changed = True
         self._dirty.add(key)
         self._changed[key] = None
         self._schedule(key, tracked, at_us + CHECK_DELAY_US)
 
-    def _schedule(self, key: GroupKey, tracked: _Tracked, due_us: int) -> None:
+    def _schedule(self, key: GroupKey, tracked: _TrackedGroup, due_us: int) -> None:
         if tracked.due_us is None or due_us < tracked.due_us:
             tracked.due_us = due_us
             self._dirty.add(key)
             heappush(self._deadlines, (due_us, key))
 
-    def _falling_due(self, due_us: int, key: GroupKey) -> _Tracked | None:
+    def _due_group(self, due_us: int, key: GroupKey) -> _TrackedGroup | None:
         """The group that a deadline is for; None if that was put off or brought forward since, or the group is gone."""
         tracked = self._groups.get(key)
         return tracked if tracked is not None and tracked.due_us == due_us else None
@@ -594,7 +600,7 @@ class Coordinator:
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now_us:
             due_us, key = heappop(deadlines)
-            tracked = self._falling_due(due_us, key)
+            tracked = self._due_group(due_us, key)
             if tracked is not None:
                 tracked.due_us = None
                 try:
@@ -602,20 +608,20 @@ class Coordinator:
                 except SnapshotError:
                     raise
                 except Exception as error:  # the record in hand has no part in it
-                    self._stumbled(key, error, found)
+                    self._on_model_error(key, error, found)
         if self._view.open:
             self._settle_view(found)
 
-    def _check(self, key: GroupKey, tracked: _Tracked, found: list[Finding]) -> None:
+    def _check(self, key: GroupKey, tracked: _TrackedGroup, found: list[Finding]) -> None:
         """Let time act on a group: sessions run out, timers fall due, findings are published and resolved."""
-        group, ledger = self._opened(key)
+        group, open_findings = self._opened(key)
         now_us, quiet_us = self.now_us, self.settings.quiet_ms * 1_000
         coming = [group.last_record_us + self.settings.forget_group_ms * 1_000]
-        before = len(ledger.open)
+        before = len(open_findings.open)
         for member in list(group.members.values()):
-            end_us = session_end_us(group, member, heard_us(member))
+            end_us = session_end_us(group, member, last_frame_us_of(member))
             if end_us is not None and end_us <= now_us:
-                self._judge(group, ledger, group.fell_silent(member, end_us), end_us, found)
+                self._judge(group, open_findings, group.fell_silent(member, end_us), end_us, found)
             elif end_us is not None:
                 coming.append(end_us)
             elif awaits_heartbeat(group, member):
@@ -629,29 +635,29 @@ class Coordinator:
                 coming.append(due.until_us)
             if due_us > now_us:
                 coming.append(due_us)
-            elif ledger.is_news(rule, due):
+            elif open_findings.is_news(rule, due):
                 breach = due.describe()._replace(severity=due.severity)
-                found.extend(self._report(group, ledger, rule, breach, due.at_us))
-        self._withdraw_explained(group, ledger)
+                found.extend(self._report(group, open_findings, rule, breach, due.at_us))
+        self._withdraw_explained(group, open_findings)
         over = [
             (known.rule, known.subject)
-            for known in ledger.open.values()
+            for known in open_findings.open.values()
             if self._is_over(group, known.rule, known.subject, standing)
         ]
-        found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, over, group.kind))
-        if group.changed or len(ledger.open) != before:
+        found.extend(open_findings.settle(CATALOGUE, now_us, quiet_us, over, group.kind))
+        if group.changed or len(open_findings.open) != before:
             group.changed = False
-            group.cold_changed = True
+            group.slow_changed = True
             self._changed[key] = None
-        if before or ledger.open:
-            group.cold_changed = True  # a finding may have been published, though none came or went
+        if before or open_findings.open:
+            group.slow_changed = True  # a finding may have been published, though none came or went
         self._dirty.add(key)
         if coming[0] <= now_us:
-            found.extend(ledger.settle(CATALOGUE, now_us, quiet_us, list(ledger.open), group.kind))
-            self._forget(key)
+            found.extend(open_findings.settle(CATALOGUE, now_us, quiet_us, list(open_findings.open), group.kind))
+            self._drop(key)
             return
         coming[0] = max(coming[0], now_us + 1_000_000)
-        next_us = ledger.next_due_us(CATALOGUE, quiet_us)
+        next_us = open_findings.next_due_us(CATALOGUE, quiet_us)
         if next_us is not None:
             coming.append(next_us)
         self._schedule(key, tracked, min(coming))
@@ -661,23 +667,23 @@ class Coordinator:
         visible_us = self._sight.since_us + BLIND_GRACE_US
         return visible_us if self._blind_from_us < due_us < visible_us else due_us
 
-    def _stumbled(self, key: GroupKey, error: Exception, found: list[Finding]) -> None:
+    def _on_model_error(self, key: GroupKey, error: Exception, found: list[Finding]) -> None:
         """The model raised on a group's timers: learn the group anew, and say so."""
-        self.counters["groups that the model stumbled over"] += 1
-        self._begin_anew(key, self.now_us)
-        group, ledger = self._opened(key)
+        self.record_counts["groups that the model stumbled over"] += 1
+        self._reset(key, self.now_us)
+        group, open_findings = self._opened(key)
         reason = raised_in_words(error)
         breach = Breach("", f"Group {group.name} is learned anew: on its timers {reason}.", reason, ())
-        found.extend(self._report(group, ledger, CATALOGUE["V-02"], breach, self.now_us))
-        self._forget_membership(key, self.now_us, "the model stumbled over it")
+        found.extend(self._report(group, open_findings, CATALOGUE["V-02"], breach, self.now_us))
+        self._lose_coverage(key, self.now_us, "the model stumbled over it")
 
-    def _withdraw_explained(self, group: ClassicGroup, ledger: OpenFindings) -> None:
+    def _withdraw_explained(self, group: ClassicGroup, open_findings: OpenFindings) -> None:
         """Drop held findings that a frame captured out of order has explained meanwhile."""
-        for known in ledger.held(self.now_us):
+        for known in open_findings.held(self.now_us):
             rule = CATALOGUE[known.rule]
             if isinstance(rule, FrameRule) and rule.explained is not None and rule.explained(group, known.subject, known.opened_us):
-                ledger.withdraw(known)
-                self.counters["findings withdrawn"] += 1
+                open_findings.withdraw(known)
+                self.record_counts["findings withdrawn"] += 1
 
     @staticmethod
     def _is_over(group: ClassicGroup, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
@@ -686,12 +692,14 @@ class Coordinator:
             return rule.over is not None and rule.over(group, subject)
         return isinstance(rule, TimerRule) and (rule_id, subject) not in standing
 
-    def _report(self, group: ClassicGroup, ledger: OpenFindings, rule: Any, breach: Breach, at_us: int) -> Iterable[Finding]:
+    def _report(self, group: ClassicGroup, open_findings: OpenFindings, rule: Any, breach: Breach, at_us: int) -> Iterable[Finding]:
         hold_us = self.settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
         member = group.members.get(breach.member_id or "")
         if member is not None:
-            breach = breach._replace(observed=breach.observed + last_words(member))
-        return list(ledger.report(rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind))
+            breach = breach._replace(observed=breach.observed + last_frame_text(member))
+        return list(
+            open_findings.report(rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind)
+        )
 
     def _report_view(self, rule_id: str, summary: str, observed: str, at_us: int, found: list[Finding]) -> None:
         subject = f"{self.topic}/{self.partition}"

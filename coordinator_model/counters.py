@@ -187,21 +187,21 @@ class Counters:
     @classmethod
     def unpack(cls, packed: dict[str, Any]) -> Self:
         """The counts that :meth:`pack` gave."""
-        tally = cls()
-        for counts, rows in ((tally.requests, packed["requests"]), (tally.responses, packed["responses"])):
+        counters = cls()
+        for counts, rows in ((counters.requests, packed["requests"]), (counters.responses, packed["responses"])):
             for key, version, count in rows:
                 counts[key][version] = count
         for rare, rows in (
-            (tally.unpaired, packed["unpaired"]),
-            (tally.others, packed["others"]),
-            (tally.errors, packed["errors"]),
-            (tally.evictions, packed.get("evictions", ())),  # an earlier release did not count them
+            (counters.unpaired, packed["unpaired"]),
+            (counters.others, packed["others"]),
+            (counters.errors, packed["errors"]),
+            (counters.evictions, packed.get("evictions", ())),  # an earlier release did not count them
         ):
             rare.update({tuple(key): count for *key, count in rows})
-        tally.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}
-        tally.gaps.update(packed["gaps"])
-        tally.gap_us, tally.since_us, tally.tick_us = packed["gap_us"], packed["since_us"], packed["tick_us"]
-        return tally
+        counters.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}
+        counters.gaps.update(packed["gaps"])
+        counters.gap_us, counters.since_us, counters.tick_us = packed["gap_us"], packed["since_us"], packed["tick_us"]
+        return counters
 
 
 def named_error(api_key: int, error: int) -> tuple[str, str]:

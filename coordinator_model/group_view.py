@@ -38,7 +38,7 @@ class GroupView:
 
 def group_view(group: ClassicGroup, open_findings: int, partition: int, now_us: int) -> GroupView:
     """What is known of the group at ``now_us``."""
-    newest = group.round
+    newest = group.newest_generation
     members = [member for member in group.members.values() if member.present and group.kind == CLASSIC]
     content = {
         "cluster": group.cluster,
@@ -66,7 +66,7 @@ def group_view(group: ClassicGroup, open_findings: int, partition: int, now_us: 
         "updated_at": iso_utc(now_us),
     }
     shown = {member.id for member in members}
-    unproven = frozenset(member.id for member in group.members.values() if member.gone is None and member.id not in shown)
+    unproven = frozenset(member.id for member in group.members.values() if member.removed is None and member.id not in shown)
     return GroupView(group.cluster, group.name, content, unproven)
 
 
@@ -115,7 +115,7 @@ def _member_state(group: ClassicGroup, member: Member) -> str:
         return "rejoining"
     if group.state is State.PREPARING:
         return "not rejoined"
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or member.in_sync == newest.generation:
         return "in sync"
     if member.parked_sync in group.open:
@@ -125,7 +125,7 @@ def _member_state(group: ClassicGroup, member: Member) -> str:
 
 def _waits_for(group: ClassicGroup, members: list[Member]) -> list[str]:
     """The member ids that keep the current phase from ending."""
-    newest = group.round
+    newest = group.newest_generation
     if group.state is State.PREPARING:
         return [member.id for member in members if member.parked_join not in group.open]
     if group.state is State.COMPLETING and newest is not None and newest.leader_synced_us is None:

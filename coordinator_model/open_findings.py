@@ -98,7 +98,7 @@ class OpenFindings:
             yield self._say(rule, known, Status.UPDATE, group_type)
 
     def is_news(self, rule: Rule, due: Due) -> bool:
-        """Whether what fell due is not in the ledger yet: a finding that is not open, a higher severity, or another occurrence.
+        """Whether what fell due is not known yet: a finding that is not open, a higher severity, or another occurrence.
 
         What fell due later than what was counted last is another occurrence: of the next generation, or of the next request.
         """

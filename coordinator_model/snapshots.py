@@ -1,7 +1,7 @@
 """The model's state as bytes: versioned, compact, and cheap to write again when little has changed.
 
-A snapshot has two parts. The *cold* one holds what changes only when something happens to a group; neighbours share a shelf, whose cold
-parts are compressed together, because groups resemble each other: a quarter of the bytes that each would take by itself. The *hot* one
+A snapshot has two parts. The *slow* one holds what changes only when something happens to a group; neighbours share a block, whose slow
+parts are compressed together, because groups resemble each other: a quarter of the bytes that each would take by itself. The *fast* one
 holds what every heartbeat changes, as bare numbers. So steady traffic packs a few dozen bytes for each group that was heard of, and
 neither packs nor compresses anything else.
 
@@ -43,18 +43,18 @@ from coordinator_model.groups.records import (
     AbandonedRequest,
     Ahead,
     ClientInfo,
-    CommitAsk,
+    CommitFacts,
     Exchange,
+    Generation,
     IssuedId,
-    JoinAsk,
-    LeaveAsk,
+    JoinFacts,
+    LeaveFacts,
     Member,
     Refusals,
-    Round,
     Skip,
     StaticMember,
     SuspectedRefusal,
-    SyncAsk,
+    SyncFacts,
 )
 from coordinator_model.open_findings import OpenFinding, OpenFindings
 from coordinator_model.wire import API_NAMES
@@ -70,13 +70,13 @@ class SnapshotError(ValueError):
 _TYPES: Final[dict[int, type[Any]]] = {
     1: Evidence,
     2: ClientInfo,
-    3: JoinAsk,
-    4: SyncAsk,
-    5: LeaveAsk,
+    3: JoinFacts,
+    4: SyncFacts,
+    5: LeaveFacts,
     6: Exchange,
     7: Refusals,
     8: Member,
-    9: Round,
+    9: Generation,
     10: StaticMember,
     11: IssuedId,
     12: OpenFinding,
@@ -93,7 +93,7 @@ _TYPES: Final[dict[int, type[Any]]] = {
     24: Suspect,
     25: Strange,
     30: Offsets,
-    31: CommitAsk,
+    31: CommitFacts,
     32: Holding,
     33: SimpleCommit,
     40: CoordinatorChanges,
@@ -115,8 +115,8 @@ _FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
 }
 
 
-SHELF: Final = 16
-"""Groups to a shelf: with more, one that changes makes more be compressed again; with fewer, they share less."""
+BLOCK_SIZE: Final = 16
+"""Groups in a block: with more, one that changes makes more be compressed again; with fewer, they share less."""
 
 # A record is an array whose first element is a marker, an ext type without content that tells the type. In format 1 it was an ext type
 # around an array: that made a packer within a packer for each record, at twice the time.
@@ -181,39 +181,39 @@ def _unpack(packed: bytes) -> Any:
 _PLAIN: Final = (
     "name", "cluster", "kind", "broker", "incarnation", "settled", "learning_because", "generation_seen", "state_since_us",
     "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
-    "assignments", "offsets", "coordination", "timeline", "sessions",
-    "identity", "unwatched_us", "errors", "joins", "syncs",
+    "assignments", "offsets", "coordinator_changes", "rebalance_history", "sessions",
+    "member_identity", "unconnected_us", "errors", "joins", "syncs",
 )  # fmt: skip
 
 _read_plain = attrgetter(*_PLAIN)
 
-# Times in the hot part are stored as the microseconds before the group's last record: half the bytes.
-_read_hot = attrgetter("last_frame_us", "heartbeat_us", "proven_us", "heartbeat_interval_us", "last_frame")
+# Times in the fast part are stored as the microseconds before the group's last record: half the bytes.
+_read_fast = attrgetter("last_frame_us", "heartbeat_us", "proven_us", "heartbeat_interval_us", "last_frame")
 _API_KEYS: Final = {name: key for key, name in API_NAMES.items()}
 
 
-def pack_cold(group: ClassicGroup, ledger: OpenFindings) -> bytes:
+def pack_slow(group: ClassicGroup, open_findings: OpenFindings) -> bytes:
     """What of a group and its open findings changes only when something happens."""
     return _pack(
         [
             list(_read_plain(group)),
             group.state.value,
             list(group.members.values()),
-            group.rounds,
-            list(ledger.open.values()),
-            list(group.lines),
+            group.generations,
+            list(open_findings.open.values()),
+            list(group.connections),
         ]
     )
 
 
-def pack_hot(group: ClassicGroup, due_us: int | None) -> bytes:
-    """What of a group changes with every frame. Its members and connections stand in the order of :func:`pack_cold`.
+def pack_fast(group: ClassicGroup, due_us: int | None) -> bytes:
+    """What of a group changes with every frame. Its members and connections stand in the order of :func:`pack_slow`.
 
     :param due_us: when time is to act on the group next.
     """
     base_us = group.last_record_us
     members: list[int | None] = []
-    for last_frame_us, heartbeat_us, proven_us, interval_us, last_frame in map(_read_hot, group.members.values()):
+    for last_frame_us, heartbeat_us, proven_us, interval_us, last_frame in map(_read_fast, group.members.values()):
         members += (
             base_us - last_frame_us if last_frame_us else None,
             base_us - heartbeat_us if heartbeat_us else None,
@@ -221,72 +221,74 @@ def pack_hot(group: ClassicGroup, due_us: int | None) -> bytes:
             interval_us,
             _API_KEYS.get(last_frame),
         )
-    lines: list[int] = []
-    for line in group.lines.values():
-        lines += line.outstanding, base_us - line.last_response_us
-    return _pack([due_us, base_us, members, lines, list(group.open.values())])
+    connections: list[int] = []
+    for connection in group.connections.values():
+        connections += connection.outstanding, base_us - connection.last_response_us
+    return _pack([due_us, base_us, members, connections, list(group.open.values())])
 
 
-def _shelves(packed: Sequence[bytes], hot: Sequence[bytes]) -> list[StoredShelf]:
-    hot_parts = iter(hot)
-    shelves = []
-    for shelf in packed:
-        groups = _unpack(zlib.decompress(shelf))
-        shelves.append(StoredShelf(shelf, [Stored(cluster, name, cold, next(hot_parts)) for cluster, name, cold in groups]))
-    return shelves
+def _blocks(packed: Sequence[bytes], fast_part: Sequence[bytes]) -> list[StoredBlock]:
+    fast_parts = iter(fast_part)
+    blocks = []
+    for block in packed:
+        groups = _unpack(zlib.decompress(block))
+        blocks.append(
+            StoredBlock(block, [Stored(cluster, name, slow_part, next(fast_parts)) for cluster, name, slow_part in groups])
+        )
+    return blocks
 
 
-def _shelves_of_format_1(groups: Sequence[tuple[str, str, int | None, bytes, bytes]]) -> list[StoredShelf]:
-    """There a group had a cold part of its own, compressed, and its connections stood by name in the hot one."""
+def _blocks_of_format_1(groups: Sequence[tuple[str, str, int | None, bytes, bytes]]) -> list[StoredBlock]:
+    """There a group had a slow part of its own, compressed, and its connections stood by name in the fast one."""
     stored = []
-    for cluster, name, due_us, cold, hot in groups:
-        base_us, members, lines, open_ = _unpack(hot)
+    for cluster, name, due_us, slow_part, fast_part in groups:
+        base_us, members, lines, open_ = _unpack(fast_part)
         connections: list[str] = []
         numbers: list[int] = []
         for connection, outstanding, before_us in lines:
             connections.append(connection)
             numbers += outstanding, before_us
-        packed = _pack([*_unpack(zlib.decompress(cold)), connections])
+        packed = _pack([*_unpack(zlib.decompress(slow_part)), connections])
         stored.append(Stored(cluster, name, packed, _pack([due_us, base_us, members, numbers, open_])))
-    return [StoredShelf(b"", stored[first : first + SHELF]) for first in range(0, len(stored), SHELF)]
+    return [StoredBlock(b"", stored[first : first + BLOCK_SIZE]) for first in range(0, len(stored), BLOCK_SIZE)]
 
 
-def due_of(hot: bytes) -> int | None:
-    """When time is to act next on the group that :func:`pack_hot` was given."""
-    due_us: int | None = _unpack(hot)[0]
+def due_of(fast_part: bytes) -> int | None:
+    """When time is to act next on the group that :func:`pack_fast` was given."""
+    due_us: int | None = _unpack(fast_part)[0]
     return due_us
 
 
-def unpack_group(cold: bytes, hot: bytes, group: ClassicGroup) -> OpenFindings:
-    """Fill ``group`` from what :func:`pack_cold` and :func:`pack_hot` wrote, and give its ledger.
+def unpack_group(slow_part: bytes, fast_part: bytes, group: ClassicGroup) -> OpenFindings:
+    """Fill ``group`` from what :func:`pack_slow` and :func:`pack_fast` wrote, and return its open findings.
 
     :raises SnapshotError: when the bytes are no group, or one of a newer release; ``group`` is then of no use.
     """
     try:
-        return _fill_group(cold, hot, group)
+        return _fill_group(slow_part, fast_part, group)
     except Exception as error:  # msgpack raises half a dozen unrelated types on bad bytes
         raise SnapshotError(f"group {group.name} cannot be read from the snapshot: {error}") from None
 
 
-def _fill_group(cold: bytes, hot: bytes, group: ClassicGroup) -> OpenFindings:
-    plain, state, members, rounds, findings, connections = _unpack(cold)
+def _fill_group(slow_part: bytes, fast_part: bytes, group: ClassicGroup) -> OpenFindings:
+    plain, state, members, generations, findings, connections = _unpack(slow_part)
     if len(plain) > len(_PLAIN):
         raise SnapshotError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
     group.state = State(state)
-    group.rounds = list(rounds)
+    group.generations = list(generations)
     group.members = {member.id: member for member in members}
-    _fill_hot(group, connections, hot)
-    group.cold_changed = group.changed = False
-    ledger = OpenFindings(group.cluster, group.name)
+    _fill_fast(group, connections, fast_part)
+    group.slow_changed = group.changed = False
+    open_findings = OpenFindings(group.cluster, group.name)
     for known in findings:
-        ledger.open[known.rule, known.subject] = known
-    return ledger
+        open_findings.open[known.rule, known.subject] = known
+    return open_findings
 
 
-def _fill_hot(group: ClassicGroup, connections: Sequence[str], hot: bytes) -> None:
-    _due_us, base_us, values, lines, open_ = _unpack(hot)
+def _fill_fast(group: ClassicGroup, connections: Sequence[str], fast_part: bytes) -> None:
+    _due_us, base_us, values, lines, open_ = _unpack(fast_part)
     given = iter(values)
     for member in group.members.values():
         last_frame_us, heartbeat_us, proven_us, member.heartbeat_interval_us, last_frame = (next(given) for _ in range(5))
@@ -296,7 +298,7 @@ def _fill_hot(group: ClassicGroup, connections: Sequence[str], hot: bytes) -> No
         member.last_frame = API_NAMES.get(last_frame, "")
     group.last_record_us = base_us
     given = iter(lines)
-    group.lines = {name: ConnectionState(next(given), base_us - next(given)) for name in connections}
+    group.connections = {name: ConnectionState(next(given), base_us - next(given)) for name in connections}
     group.open = {exchange.key: exchange for exchange in open_}
 
 
@@ -305,34 +307,34 @@ class Stored(NamedTuple):
 
     cluster: str
     name: str
-    cold: bytes
-    hot: bytes
+    slow_part: bytes
+    fast_part: bytes
 
 
-class StoredShelf(NamedTuple):
-    """Neighbours; ``packed`` is what :func:`pack_shelf` gave for them, empty if another format had no shelves."""
+class StoredBlock(NamedTuple):
+    """Neighbours; ``packed`` is what :func:`pack_block` gave for them, empty if another format had no blocks."""
 
     packed: bytes
     groups: list[Stored]
 
 
-def pack_shelf(groups: Iterable[tuple[str, str, bytes]]) -> bytes:
-    """Cluster, name and cold part of some groups, compressed together."""
+def pack_block(groups: Iterable[tuple[str, str, bytes]]) -> bytes:
+    """Cluster, name and slow part of some groups, compressed together."""
     return zlib.compress(_pack(list(groups)), level=1)
 
 
-def pack_partition(content: dict[str, Any], shelves: Sequence[bytes], hot: Sequence[bytes]) -> bytes:
+def pack_partition(content: dict[str, Any], blocks: Sequence[bytes], fast_part: Sequence[bytes]) -> bytes:
     """The whole model of a partition.
 
     :param content: plain values.
-    :param shelves: what :func:`pack_shelf` gave.
-    :param hot: what :func:`pack_hot` gave for each group, in the order of the shelves.
+    :param blocks: what :func:`pack_block` gave.
+    :param fast: what :func:`pack_fast` gave for each group, in the order of the blocks.
     """
-    return _pack([FORMAT_VERSION, content, shelves, hot])
+    return _pack([FORMAT_VERSION, content, blocks, fast_part])
 
 
-def unpack_partition(blob: bytes) -> tuple[dict[str, Any], list[StoredShelf]]:
-    """The plain values that :func:`pack_partition` was given, and the groups of each shelf.
+def unpack_partition(blob: bytes) -> tuple[dict[str, Any], list[StoredBlock]]:
+    """The plain values that :func:`pack_partition` was given, and the groups of each block.
 
     :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
     """
@@ -344,12 +346,12 @@ def unpack_partition(blob: bytes) -> tuple[dict[str, Any], list[StoredShelf]]:
         raise SnapshotError(f"not a snapshot of the model: {error}") from None
 
 
-def _content_and_shelves(version: Any, content: Any, *groups: Any) -> tuple[dict[str, Any], list[StoredShelf]]:
+def _content_and_shelves(version: Any, content: Any, *groups: Any) -> tuple[dict[str, Any], list[StoredBlock]]:
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise SnapshotError(f"snapshot format {version} is newer than {FORMAT_VERSION}, the newest that this release reads")
     if not isinstance(content, dict):
         raise SnapshotError("not a snapshot of the model: no map")
-    return content, _shelves(*groups) if version > 1 else _shelves_of_format_1(content.pop("groups"))
+    return content, _blocks(*groups) if version > 1 else _blocks_of_format_1(content.pop("groups"))
 
 
 def next_offset(blob: bytes) -> int | None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.coordinator_model.reference import tally
+from tests.coordinator_model.reference import counters
 from tests.needs import closing_line
 
 settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["tally"] = tally.lines()
+        session.config.workeroutput["tally"] = counters.lines()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,7 +59,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in _told_by_workers or tally.lines():
+    for line in _told_by_workers or counters.lines():
         terminalreporter.write_line(line)
     skipped = closing_line(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
     if skipped is not None:

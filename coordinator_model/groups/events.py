@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_model.groups.classic.admissions import Admission
-from coordinator_model.groups.records import ClientInfo, Exchange, Member, Round, StaticMember, SuspectedRefusal
+from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember, SuspectedRefusal
 
 
 class Accepted(NamedTuple):
@@ -33,7 +33,7 @@ class Regressed(NamedTuple):
 
     exchange: Exchange
     generation: int
-    before: Round
+    before: Generation
     explanation: str | None
 
 
@@ -50,7 +50,7 @@ class Mixed(NamedTuple):
     exchange: Exchange
 
 
-class OutOfSight(NamedTuple):
+class NotCovered(NamedTuple):
     """A group that was modelled is now of a type that is not."""
 
     admitted: Admission
@@ -122,7 +122,7 @@ class TwoRosters(NamedTuple):
     """A second leader's answer at one generation names other members, another leader or another protocol."""
 
     exchange: Exchange
-    round: Round
+    newest_generation: Generation
     roster: tuple[str, ...]
     leader: str
     protocol: str | None
@@ -148,7 +148,7 @@ class Collided(NamedTuple):
 
     exchange: Exchange
     member: Member
-    round: Round
+    newest_generation: Generation
 
 
 class Invented(NamedTuple):

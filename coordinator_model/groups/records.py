@@ -1,4 +1,4 @@
-"""What is known of a group, its members, its rounds and its open requests: plain records, no behaviour beyond keeping themselves straight.
+"""What is known of a group, its members, its generations and its open requests: plain records.
 
 The trap is time. ``inv`` is when a request was captured, ``res`` when its answer was; the coordinator acted somewhere between. A
 fact therefore carries both ends where a rule compares it, and a comparison is sound only as "the earlier one's end before the later
@@ -32,7 +32,7 @@ NOBODY: Final = ClientInfo(None, "", "", "")
 REPLACEMENTS_KEPT: Final = 12  #: of an instance; likewise of those who were fenced for one
 
 
-class JoinAsk(NamedTuple):
+class JoinFacts(NamedTuple):
     """What a JoinGroup request asked for."""
 
     session_timeout_ms: int
@@ -44,7 +44,7 @@ class JoinAsk(NamedTuple):
     owns: bool = True  #: it holds partitions while it waits (KIP-429), or it is not known that it does not
 
 
-class SyncAsk(NamedTuple):
+class SyncFacts(NamedTuple):
     """What a SyncGroup request brought."""
 
     assigned: int  #: entries in its assignments; 0 from a follower
@@ -53,14 +53,14 @@ class SyncAsk(NamedTuple):
     protocol_name: str | None = None
 
 
-class LeaveAsk(NamedTuple):
+class LeaveFacts(NamedTuple):
     """Who a LeaveGroup request names, in order."""
 
     members: tuple[tuple[str, str | None], ...]  #: (member id, group instance id)
     reasons: tuple[str, ...]
 
 
-class CommitAsk(NamedTuple):
+class CommitFacts(NamedTuple):
     """Which positions an OffsetCommit or TxnOffsetCommit names; of very many only the first."""
 
     topics: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]  #: (topic name, or id from v10 on; partitions; their offsets)
@@ -68,7 +68,7 @@ class CommitAsk(NamedTuple):
     overlaps: bool = False  #: another commit of this member was under way on another connection: their order is not known
 
 
-Ask = JoinAsk | SyncAsk | LeaveAsk | CommitAsk | None
+RequestFacts = JoinFacts | SyncFacts | LeaveFacts | CommitFacts | None
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Exchange:
     member_id: str
     generation: int
     instance_id: str | None
-    ask: Ask
+    facts: RequestFacts
     actor: ClientInfo
     broker: str
     partition: int
@@ -134,7 +134,7 @@ class AbandonedRequest(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sight:
+class Coverage:
     """How long the capture has seen everything, as far as its ticks tell. One for all groups of a partition."""
 
     since_us: int = 0  #: end of the newest span without a single record; 0 if there was none
@@ -173,12 +173,12 @@ class Member:
     frames_after_fence: int = 0
     fence_frames: list[Evidence] = field(default_factory=list)
     leaving: bool = False  #: it asked to leave, and was neither refused nor served since
-    gone: str | None = None  #: why it is no member any more: left, replaced, dropped, silent, refused
-    gone_us: int = 0
+    removed: str | None = None  #: why it is no member any more: left, replaced, dropped, silent, refused
+    removed_us: int = 0
     joined_before: int | None = None  #: generation of the JoinGroup success before the last, in this incarnation
     alternations: int = 0  #: times in a row that its Heartbeats changed between two hosts that were both connected
-    hung_up_us: int = 0  #: when the connection that it joined or synced on last ended
-    orphan: AbandonedRequest | None = None  #: since its last request other than a heartbeat
+    disconnected_us: int = 0  #: when the connection that it joined or synced on last ended
+    abandoned_request: AbandonedRequest | None = None  #: since its last request other than a heartbeat
     topics: bytes = b""  #: digest of the topics that its last JoinGroup subscribed to, whatever else the metadata says
     least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
     leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
@@ -187,11 +187,11 @@ class Member:
     @property
     def present(self) -> bool:
         """Whether frames proved it a member and nothing since says otherwise."""
-        return self.gone is None and self.proven_us is not None
+        return self.removed is None and self.proven_us is not None
 
 
 @dataclass(slots=True)
-class Round:
+class Generation:
     """One generation: a completed join phase and what followed."""
 
     generation: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import blake2s
 from typing import Any, Final
 
-from coordinator_model.groups.records import Exchange, JoinAsk, LeaveAsk, SyncAsk
+from coordinator_model.groups.records import Exchange, JoinFacts, LeaveFacts, SyncFacts
 from coordinator_model.wire import DecodeError, decode_subscription
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
@@ -39,7 +39,7 @@ def _read_join(exchange: Exchange, body: Any) -> None:
             digest.update(len(part).to_bytes(4, "big"))
             digest.update(part)
     rebalance_timeout_ms = body.rebalance_timeout_ms if exchange.api_version >= 1 else body.session_timeout_ms
-    exchange.ask = JoinAsk(
+    exchange.facts = JoinFacts(
         body.session_timeout_ms,
         rebalance_timeout_ms,
         body.protocol_type,
@@ -63,14 +63,14 @@ def _owns(body: Any) -> bool:
 def _read_sync(exchange: Exchange, body: Any) -> None:
     _read_member(exchange, body)
     idle = tuple(entry.member_id for entry in body.assignments if len(entry.assignment) <= IDLE_ASSIGNMENT_BYTES)
-    exchange.ask = SyncAsk(len(body.assignments), idle, body.protocol_type, body.protocol_name)
+    exchange.facts = SyncFacts(len(body.assignments), idle, body.protocol_type, body.protocol_name)
 
 
 def _read_leave(exchange: Exchange, body: Any) -> None:
     named = [(entry.member_id, entry.group_instance_id) for entry in body.members]
     if exchange.api_version < 3:  # LeaveGroup v0-2 names one member (KIP-345 made it a list)
         named = [(body.member_id, None)]
-    exchange.ask = LeaveAsk(tuple(named), tuple(entry.reason or "" for entry in body.members))
+    exchange.facts = LeaveFacts(tuple(named), tuple(entry.reason or "" for entry in body.members))
 
 
 def _read_commit(exchange: Exchange, body: Any) -> None:
@@ -83,7 +83,7 @@ def _read_nothing(exchange: Exchange, body: Any) -> None:
     """A request whose answer matters, not what it asks."""
 
 
-ASKS: Final = {
+REQUEST_READERS: Final = {
     JOIN_GROUP: _read_join,
     SYNC_GROUP: _read_sync,
     HEARTBEAT: _read_member,
@@ -93,4 +93,4 @@ ASKS: Final = {
     FIND_COORDINATOR: _read_nothing,
     DELETE_GROUPS: _read_nothing,
 }
-MODELLED_API_KEYS: Final = frozenset(ASKS)
+MODELLED_API_KEYS: Final = frozenset(REQUEST_READERS)

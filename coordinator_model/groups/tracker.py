@@ -30,5 +30,5 @@ class Tracker(Protocol):
     def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """An answer was captured; ``exchange.error`` holds the error that decided it, ``exchange.effective_us`` is final."""
 
-    def lost_sight(self, group: GroupData) -> None:
+    def on_gap(self, group: GroupData) -> None:
         """Frames are missing or the coordinator moved: forget what may have changed unseen."""

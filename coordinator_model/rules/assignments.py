@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.trackers.assignments import (
     window_us,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import SyncAsk
+from coordinator_model.groups.records import SyncFacts
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, seconds, who, whom
 
 _NAMED = 3  # of many, so many are named in a summary
@@ -37,7 +37,7 @@ def _some(items: list[str]) -> str:
 
 def _lives(group: ClassicGroup) -> bool:
     """Whether an assignment can still be in force."""
-    return any(member.gone is None for member in group.members.values())
+    return any(member.removed is None for member in group.members.values())
 
 
 def _flaws(group: ClassicGroup) -> AssignmentErrors | None:
@@ -232,8 +232,8 @@ def _emptied(group: ClassicGroup) -> Iterator[Due]:
 
 def _follower_submits(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
     exchange, plan = asked.exchange, group.assignments.plan
-    assert isinstance(exchange.ask, SyncAsk)
-    if plan is None or exchange.generation != plan.generation or not exchange.ask.assigned:
+    assert isinstance(exchange.facts, SyncFacts)
+    if plan is None or exchange.generation != plan.generation or not exchange.facts.assigned:
         return None
     if is_leader(group, plan, exchange.member_id) is not False:
         return None
@@ -242,7 +242,7 @@ def _follower_submits(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
         member.id,
         f"{who(member)} submitted an assignment for generation {plan.generation} of group {group.name} although it was told that "
         f"{plan.leader} leads: the coordinator ignores it.",
-        f"a SyncGroup request with {exchange.ask.assigned} entries from a follower",
+        f"a SyncGroup request with {exchange.facts.assigned} entries from a follower",
         (*admission(member), request_evidence(exchange)),
         generation=plan.generation,
         **about(member),

@@ -194,7 +194,7 @@ def admission(member: Member | None) -> tuple[Evidence, ...]:
     return () if member is None or member.joined_frame is None else (member.joined_frame,)
 
 
-def last_words(member: Member) -> str:
+def last_frame_text(member: Member) -> str:
     """What a member said of itself and sent last, to end a sentence with: the reason of its JoinGroup (KIP-800) is evidence, no more."""
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""
     last = f"; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}" if member.last_frame else ""

@@ -26,7 +26,7 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
 )
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import Exchange, Member, Round
+from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED, JOIN_GROUP, SYNC_GROUP
@@ -51,9 +51,9 @@ def _unanswered(group: ClassicGroup) -> Iterator[Due]:
         seen.add(connection)
         if waiting.api_key in {JOIN_GROUP, SYNC_GROUP} or not waiting.gap_free or waiting.effective_us < 0:
             continue
-        line = group.lines.get(connection)
+        line = group.connections.get(connection)
         begun_us = line.last_response_us if waiting.queued_behind and line is not None else 0
-        since_us = max(waiting.inv_us, begun_us, group.coordination.throttled_until_us)
+        since_us = max(waiting.inv_us, begun_us, group.coordinator_changes.throttled_until_us)
         yield Due(since_us + _HANGS_US, waiting.member_id or connection, Severity.ERROR, _hangs(group, waiting))
 
 
@@ -78,7 +78,7 @@ def _patience_us(group: ClassicGroup) -> int:
     return write_ms * 1_000 + group.settings.slack_us(write_ms)
 
 
-def _forgotten_since(group: ClassicGroup, newest: Round, waiting: Exchange) -> int | None:
+def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange) -> int | None:
     """Since when this JoinGroup of a member of the newest generation ought to have been answered, or None.
 
     A dynamic member is in the roster only if it had a JoinGroup parked, which is owed an answer like its peers'. A static one stays in it
@@ -88,14 +88,14 @@ def _forgotten_since(group: ClassicGroup, newest: Round, waiting: Exchange) -> i
     early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
     if waiting.effective_us < newest.proven_us - early_us and group.members[waiting.member_id].joined != newest.generation:
         return newest.proven_us
-    quiet_us = max(waiting.effective_us + _patience_us(group), group.coordination.told_us)
-    if any(member.joined == newest.generation and heard_us > quiet_us for member, heard_us in heard(group)):
+    quiet_us = max(waiting.effective_us + _patience_us(group), group.coordinator_changes.told_us)
+    if any(member.joined == newest.generation and last_frame_us_of > quiet_us for member, last_frame_us_of in heard(group)):
         return waiting.effective_us
     return None
 
 
 def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.roster is None or group.kind != "classic":
         return
     for waiting in group.waiting_joins():
@@ -122,7 +122,7 @@ def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.sync_done_us is None or group.kind != "classic":
         return
     for waiting in group.waiting_syncs():
@@ -309,7 +309,7 @@ _SESSIONS_TO_COME_BACK = 2  # a client that took a new member id waits until the
 
 
 def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
-    lost = group.coordination.lost
+    lost = group.coordinator_changes.lost
     if lost is None or not (lost.searching or (len(lost.members) > 1 and not lost.returned_us)):
         return
     told_us = lost.since_us + lost.session_ms * 500
@@ -398,14 +398,14 @@ C_02 = TimerRule(
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
-    meaning="The round is complete and one of its members was not told: it waits for its request to time out, its partitions idle.",
+    meaning="The generation is complete and one of its members was not told: it waits for its request to time out, its partitions idle.",
     condition="A member is in the leader's member list of a generation; its latest JoinGroup was asked before the first answer of that "
-    "round was captured (a static member's 2 s before), or a heartbeat of the group succeeded well after it was asked, so that no join "
-    "phase can be on; and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.",
+    "generation was captured (a static member's 2 s before), or a heartbeat of the group succeeded well after it was asked, so that no "
+    "join phase can be on; and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.",
     expected="All waiting JoinGroups are answered when the join phase ends.",
     action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
     false_alarms="A superseded JoinGroup is lawfully never answered: not counted. A static member is on the list without asking, so one "
-    "that asks late may wait for the next round: not counted.",
+    "that asks late may wait for the next generation: not counted.",
     suppressed_by=("C-05", "G-12"),
     due=_join_forgotten,
 )
@@ -479,7 +479,7 @@ C_06 = FrameRule(
     action="Check that __consumer_offsets is compacted (the log cleaner runs) and how large its segments are.",
     false_alarms="None known.",
     checks={KeepsLoading: _loads_long},
-    over=lambda group, _: "loading" not in group.coordination.spells,
+    over=lambda group, _: "loading" not in group.coordinator_changes.spells,
 )
 
 C_07 = FrameRule(
@@ -572,7 +572,7 @@ C_12 = FrameRule(
     false_alarms="A failover gives a few of these within a second or two.",
     suppressed_by=("C-05",),
     checks={PointedWrong: _points_wrong},
-    over=lambda group, _: group.coordination.pointed is None,
+    over=lambda group, _: group.coordinator_changes.pointed is None,
 )
 
 C_13 = FrameRule(
@@ -591,7 +591,7 @@ C_13 = FrameRule(
     "replication factor?",
     false_alarms="A cluster that has just been created.",
     checks={NotAvailable: _unavailable},
-    over=lambda group, _: not group.coordination.spells.keys() & {"not found", "not available"},
+    over=lambda group, _: not group.coordinator_changes.spells.keys() & {"not found", "not available"},
 )
 
 C_14 = TimerRule(

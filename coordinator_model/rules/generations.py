@@ -52,7 +52,7 @@ def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
     proof = group.proof_beyond(refusals.generation, refused.exchange.res_us)
     if proof is None:
         return None
-    # A static member that missed a round lawfully stays behind until it rejoins.
+    # A static member that missed a generation lawfully stays behind until it rejoins.
     patience_us = (member.rebalance_timeout_ms or 0) * 1_000 if member.instance_id is not None else 0
     if refusals.last_us - proof.proven_us < patience_us:
         return None
@@ -152,7 +152,7 @@ def _valid_refused(group: ClassicGroup, contradicted: Contradicted) -> Breach | 
 
 
 def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
-    exchange, known = two.exchange, two.round
+    exchange, known = two.exchange, two.newest_generation
     assert known.roster is not None
     generation = known.generation
     more, fewer = sorted(set(two.roster) - set(known.roster))[:3], sorted(set(known.roster) - set(two.roster))[:3]
@@ -176,10 +176,10 @@ def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
 
 
 def _from_the_future(group: ClassicGroup) -> Iterator[Due]:
-    born = group.identity.born_us is not None
+    born = group.member_identity.born_us is not None
     severity = Severity.ERROR if born else Severity.WARNING
-    for member_id, ahead in group.identity.ahead.items():
-        if ahead.generation <= group.identity.highest:
+    for member_id, ahead in group.member_identity.ahead.items():
+        if ahead.generation <= group.member_identity.highest:
             continue  # a late frame has explained it
 
         def describe(member_id: str = member_id, ahead: Ahead = ahead) -> Breach:
@@ -201,7 +201,7 @@ def _from_the_future(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _skipped(group: ClassicGroup) -> Iterator[Due]:
-    skip = group.identity.skip
+    skip = group.member_identity.skip
     if skip is None:
         return
 
@@ -250,7 +250,7 @@ def _other_generation(group: ClassicGroup, other: OtherGeneration) -> Breach | N
 
 
 def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
-    exchange, member, known = collided.exchange, collided.member, collided.round
+    exchange, member, known = collided.exchange, collided.member, collided.newest_generation
     return Breach(
         member.id,
         f"{who(member)} was handed generation {known.generation} of group {group.name} before the coordinator moved, and was accepted at "
@@ -281,7 +281,7 @@ def _served_in_join_phase(group: ClassicGroup, served: ServedInJoinPhase) -> Bre
 
 def _all_told(group: ClassicGroup, _subject: str) -> bool:
     """Whether nobody is left to tell of the join phase, or it has ended."""
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or not any(join.member_id in newest.told for join in group.waiting_joins()):
         return True
     return all(member.id in newest.told for member in group.present_members())
@@ -299,7 +299,7 @@ G_01 = FrameRule(
     "two of its heartbeat intervals, sent no JoinGroup in between, and the group is proven to be at a higher generation.",
     expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",
     action="Take a thread dump of that client or restart it: look for a blocked poll loop, or a client library that ignores error 22.",
-    false_alarms="A static member that missed a round stays behind until it rejoins: it is given its rebalance timeout.",
+    false_alarms="A static member that missed a generation stays behind until it rejoins: it is given its rebalance timeout.",
     suppressed_by=("S-02", "R-11"),
     checks={Refused: _zombie_generation},
     over=lambda group, member_id: not still_refused(group, member_id),
@@ -416,7 +416,7 @@ G_08 = TimerRule(
     condition="A generation was handed out that is more than one above the last, and a member of the last cannot have been gone meanwhile.",
     expected="Each join phase raises the generation by one; a passage through Empty raises it once more.",
     action="Check that the capture sees every client and every broker of the group.",
-    false_alarms="A round whose members all hung up before they were answered.",
+    false_alarms="A generation whose members all hung up before they were answered.",
     due=_skipped,
 )
 

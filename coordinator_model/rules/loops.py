@@ -50,7 +50,7 @@ def _window_us(group: ClassicGroup) -> int:
 
 def _size(group: ClassicGroup) -> int:
     """Members of the largest generation that is still known, at least."""
-    rosters = [len(known.roster) for known in group.rounds if known.roster is not None]
+    rosters = [len(known.roster) for known in group.generations if known.roster is not None]
     return max([*rosters, sum(1 for _ in group.present_members())])
 
 
@@ -79,7 +79,7 @@ def _most_frequent(rebalances: tuple[Rebalance, ...]) -> tuple[Rebalance, int] |
 
 
 def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
-    timeline, now_us = group.timeline, rebalanced.newest.proven_us
+    timeline, now_us = group.rebalance_history, rebalanced.newest.proven_us
     window_us = _window_us(group)
     count = timeline.rebalanced_within(window_us, now_us)
     busy_us = timeline.busy_us(now_us)
@@ -108,7 +108,7 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
 
 
 def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
-    row = group.timeline.in_a_row()
+    row = group.rebalance_history.in_a_row()
     if len(row) < _LOOP:
         return None
     starter = row[-1].starter
@@ -148,12 +148,12 @@ def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
 
 def _synced_or_gone(group: ClassicGroup, member_id: str) -> bool:
     member = group.members.get(member_id)
-    return member is None or member.gone is not None or member.synced == member.joined
+    return member is None or member.removed is not None or member.synced == member.joined
 
 
 def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
-    newest, birth_us = settled.newest, group.timeline.birth_us
-    before = group.rounds[-2] if len(group.rounds) > 1 else None
+    newest, birth_us = settled.newest, group.rebalance_history.birth_us
+    before = group.generations[-2] if len(group.generations) > 1 else None
     if newest.generation < _WASTED or birth_us is None or before is None:
         return None
     delay_ms = group.settings.group_initial_rebalance_delay_ms
@@ -270,7 +270,7 @@ R_17 = FrameRule(
     false_alarms="Topics created and deleted in turn, under a pattern subscription.",
     checks={Alternated: _ping_pong},
     quiet_times=5,
-    over=lambda group, member_id: member_id not in group.members or group.members[member_id].gone is not None,
+    over=lambda group, member_id: member_id not in group.members or group.members[member_id].removed is not None,
 )
 
 RULES = (R_06, R_07, R_10, R_12, R_17)

@@ -62,13 +62,13 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
 
 def _explained_late(group: ClassicGroup, member_id: str, opened_us: int) -> bool:
     """Whether its JoinGroup success was captured after all, or the coordinator turned out to be loading."""
-    member, newest = group.members.get(member_id), group.round
+    member, newest = group.members.get(member_id), group.newest_generation
     joined = member is not None and newest is not None and member.joined == newest.generation
     return joined or loads_after_all(group, member_id, opened_us)
 
 
 def _unknown_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
-    exchange, newest = accepted.exchange, group.round
+    exchange, newest = accepted.exchange, group.newest_generation
     if newest is None or newest.roster is None or newest.generation != exchange.generation:
         return None
     if exchange.member_id in newest.roster:
@@ -76,7 +76,7 @@ def _unknown_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
     member = group.members.get(exchange.member_id)
     if member is not None and member.joined == exchange.generation:
         return None
-    if member is not None and member.gone == "replaced" and member.gone_us >= exchange.effective_us:
+    if member is not None and member.removed == "replaced" and member.removed_us >= exchange.effective_us:
         return None  # it was still the holder when it was accepted
     if successor_of(group, exchange) is not None:
         return None  # S-03 says it better
@@ -244,9 +244,9 @@ def _leave_refused(group: ClassicGroup, refused: LeaveRefused) -> Breach | None:
 
 
 def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
-    exchange, newest = mispaired.exchange, group.round
+    exchange, newest = mispaired.exchange, group.newest_generation
     instance_id, member_id = exchange.instance_id, exchange.member_id
-    taken = group.identity.taken_over(group, exchange)
+    taken = group.member_identity.taken_over(group, exchange)
     if taken is not None:
         holder = f"member {taken.member_id}"
     else:
@@ -254,7 +254,7 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
         own = roster.get(member_id)
         if own is None or instance_id in {own, *roster.values()} or instance_id in group.instances:
             return None
-        if not group.identity.dialect.checks_unknown_instances:
+        if not group.member_identity.broker_version.checks_unknown_instances:
             return None
         holder = "nobody"
     api = API_NAMES[exchange.api_key]
@@ -273,7 +273,7 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
 
 def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
     exchange, member = over.exchange, over.member
-    newest = group.round
+    newest = group.newest_generation
     size = len(newest.roster) if newest is not None and newest.roster is not None else None
     return Breach(
         member.id,

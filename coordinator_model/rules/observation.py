@@ -8,7 +8,7 @@ from __future__ import annotations
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.events import OutOfSight
+from coordinator_model.groups.events import NotCovered
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.rules.base import Breach, FrameRule, Rule, a_or_an, begin, whom
@@ -19,7 +19,7 @@ from coordinator_model.wire.record import Kind, MirrorRecord
 _SHOWN_TIMES = 60  # of the usual span: an hour by default, for somebody on call to see it
 
 
-def _out_of_sight(group: ClassicGroup, out: OutOfSight) -> Breach:
+def _out_of_sight(group: ClassicGroup, out: NotCovered) -> Breach:
     actor, member_id, _, frame = out.admitted
     return Breach(
         "",
@@ -163,7 +163,7 @@ V_07 = FrameRule(
     action="If the migration was planned, watch the group's lag and members by other means. If not, set group.protocol=classic in the "
     "client named, and look at group.consumer.migration.policy of the brokers.",
     false_alarms="None known. It is over after an hour, or when the group is a classic one again.",
-    checks={OutOfSight: _out_of_sight},
+    checks={NotCovered: _out_of_sight},
     over=lambda group, _: group.kind == CLASSIC,
     quiet_times=_SHOWN_TIMES,
 )

@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.trackers.offsets import (
     lived_through,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import CommitAsk, Exchange, Member
+from coordinator_model.groups.records import CommitFacts, Exchange, Member
 from coordinator_model.rules import generations, members, static
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.wire import API_NAMES, error_name
@@ -75,7 +75,7 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
     needed_us = max(2 * member.heartbeat_interval_us, group.settings.zombie_span_ms * 1_000)
     if refusals.count < group.settings.zombie_refusals or span_us < needed_us:
         return None
-    # A static member that missed a round lawfully stays behind until it rejoins.
+    # A static member that missed a generation lawfully stays behind until it rejoins.
     if refusals.error == ILLEGAL_GENERATION and (exchange.instance_id or member.instance_id) is not None:
         patience_us = group.settings.unbounded_join_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
         if span_us < patience_us * 1_000:
@@ -98,8 +98,8 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
 
 def _zombie_commit(group: ClassicGroup, happening: Any) -> Breach | None:
     exchange: Exchange = happening.exchange
-    ask = exchange.ask
-    if not isinstance(ask, CommitAsk):
+    ask = exchange.facts
+    if not isinstance(ask, CommitFacts):
         return None
     for rule in _FENCING:
         check = rule.checks.get(type(happening))
@@ -134,7 +134,7 @@ def _zombie_commit(group: ClassicGroup, happening: Any) -> Breach | None:
 
 
 def _committed_early(group: ClassicGroup, early: CommittedEarly) -> Breach:
-    exchange, newest = early.exchange, early.round
+    exchange, newest = early.exchange, early.newest_generation
     return Breach(
         exchange.member_id,
         f"The coordinator {exchange.broker} accepted a commit of {_name(exchange)} in group {group.name} while generation "
@@ -292,7 +292,7 @@ O_01 = FrameRule(
     action="Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).",
     false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "
     "static member "
-    "that missed a round is given its rebalance timeout.",
+    "that missed a generation is given its rebalance timeout.",
     suppressed_by=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
     checks={CommitRefused: _refused_again},
     over=lambda group, member_id: member_id not in group.offsets.refused,
@@ -323,7 +323,7 @@ O_03 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="A member wrote offsets while it was not decided who owns what: it may have written over the next owner's.",
-    condition="An OffsetCommit at the newest generation succeeded after every JoinGroup of that round was answered and before "
+    condition="An OffsetCommit at the newest generation succeeded after every JoinGroup of that generation was answered and before "
     "the leader "
     "sent its SyncGroup; nothing was asked meanwhile that starts another join phase, and no session can have run out.",
     expected="REBALANCE_IN_PROGRESS.",
@@ -362,7 +362,7 @@ O_05 = FrameRule(
     condition="An accepted commit names a partition that is in neither the member's present assignment nor the one before.",
     expected="A member commits what it was assigned.",
     action="Review how that client commits: offsets kept across a rebalance, or assign() and subscribe() mixed in one group.",
-    false_alarms="A commit of partitions given up two rounds ago that was sent late. Topics named by id (from OffsetCommit v10 "
+    false_alarms="A commit of partitions given up two generations ago that was sent late. Topics named by id (from OffsetCommit v10 "
     "on) cannot "
     "be held against an assignment.",
     suppressed_by=("O-02", "A-05", "A-06"),

@@ -30,7 +30,7 @@ from coordinator_model.groups.classic.trackers.assignments import (
 )
 from coordinator_model.groups.events import Mixed
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import MAX_INT32, Exchange, JoinAsk, Member, SyncAsk
+from coordinator_model.groups.records import MAX_INT32, Exchange, JoinFacts, Member, SyncFacts
 from coordinator_model.rules.assignments import suspected, suspects
 from coordinator_model.rules.base import (
     Breach,
@@ -220,8 +220,8 @@ def _goes_on(group: ClassicGroup) -> Iterator[Due]:
 
 def _no_common_protocol(group: ClassicGroup, refused: NoCommonProtocol) -> Breach | None:
     exchange = refused.exchange
-    ask = exchange.ask
-    assert isinstance(ask, JoinAsk)
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
     others = sorted({f"{'/'.join(member.protocols)} by {member.actor.client_id}" for member in group.present_members()})
     offers = f"; the others offer {', '.join(others[:_NAMED])}" if others else ""
     times = f"{refused.times} times in a row" if refused.times > 1 else "once"
@@ -253,8 +253,8 @@ def _answer_breach(answered: JoinAnswered, summary: str, observed: str, **fields
 
 def _illegal_choice(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
     exchange, body = answered.exchange, answered.body
-    ask = exchange.ask
-    assert isinstance(ask, JoinAsk)
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
     if not is_foreign(exchange, body):
         return None
     named = f"{body.protocol_type or ask.protocol_type}/{body.protocol_name}"
@@ -301,7 +301,7 @@ def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | Non
 
 
 def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
-    exchange, body, newest = answered.exchange, answered.body, group.round
+    exchange, body, newest = answered.exchange, answered.body, group.newest_generation
     if newest is None or newest.generation != body.generation_id:
         return None
     # Only of answers whose waits overlap is it known that one coordinator, in one life, gave both.
@@ -320,7 +320,7 @@ def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
 
 
 def _disagree(group: ClassicGroup, answered: JoinAnswered, one: str, other: str) -> Breach:
-    assert group.round is not None
+    assert group.newest_generation is not None
     body = answered.body
     breach = _answer_breach(
         answered,
@@ -328,7 +328,7 @@ def _disagree(group: ClassicGroup, answered: JoinAnswered, one: str, other: str)
         f"{body.member_id} {whom(answered.exchange.actor)}.",
         f"JoinGroup successes at generation {body.generation_id} that were waiting at the same time name {other} and {one}",
     )
-    return breach._replace(subject="", evidence=(group.round.proof, *breach.evidence))
+    return breach._replace(subject="", evidence=(group.newest_generation.proof, *breach.evidence))
 
 
 def _skip_misused(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
@@ -350,8 +350,8 @@ def _skip_misused(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
 
 def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
     exchange, plan = asked.exchange, group.assignments.plan
-    assert isinstance(exchange.ask, SyncAsk)
-    if plan is None or plan.generation != exchange.generation or not exchange.ask.assigned:
+    assert isinstance(exchange.facts, SyncFacts)
+    if plan is None or plan.generation != exchange.generation or not exchange.facts.assigned:
         return None
     if not plan.skipped or plan.skipped != exchange.member_id:
         return None
@@ -359,7 +359,7 @@ def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
         exchange.member_id,
         f"{_member(exchange)} leads group {group.name}, was told to skip the assignment, and submitted one nevertheless: the coordinator "
         "drops it.",
-        f"a SyncGroup request with {exchange.ask.assigned} entries after SkipAssignment",
+        f"a SyncGroup request with {exchange.facts.assigned} entries after SkipAssignment",
         (request_evidence(exchange),),
         generation=exchange.generation,
         severity=Severity.WARNING,

@@ -16,7 +16,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import NotRecov
 from coordinator_model.groups.classic.trackers.sessions import held_joins
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member, Round
+from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, IssuedId, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.wire import API_NAMES
@@ -35,13 +35,13 @@ class WaitLimits(NamedTuple):
 
 def _patience(group: ClassicGroup) -> WaitLimits:
     timeout_ms, complete = group.rebalance_timeout_ms()
-    newest, settings = group.round, group.settings
+    newest, settings = group.newest_generation, group.settings
     if newest is not None:
         # The phase's timer was set from whoever was a member then, and may have gone since. Brokers before 3.3.2 keep the timeout of
         # the first process that held an instance id (KAFKA-14009).
         held = {member.instance_id for member in group.present_members() if member.instance_id is not None}
         for member in group.members.values():
-            if member.gone is None or member.gone_us >= newest.proven_us or member.instance_id in held:
+            if member.removed is None or member.removed_us >= newest.proven_us or member.instance_id in held:
                 timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
     if timeout_ms > settings.unbounded_join_ms:
         return WaitLimits(settings.unbounded_join_ms * 1_000, known=False, bounded=False)
@@ -58,7 +58,7 @@ def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:
     connection, number = waiting.key
     if any(other.key[0] == connection and other.key[1] < number for other in group.open.values()):
         return None
-    line = group.lines.get(connection)
+    line = group.connections.get(connection)
     return waiting.effective_us if line is None else max(waiting.effective_us, line.last_response_us)
 
 
@@ -67,7 +67,8 @@ def awaited_members(group: ClassicGroup) -> list[Member]:
     return [
         member
         for member in group.present_members()
-        if member.parked_join not in group.open and not (member.orphan is not None and member.orphan.api_key == JOIN_GROUP)
+        if member.parked_join not in group.open
+        and not (member.abandoned_request is not None and member.abandoned_request.api_key == JOIN_GROUP)
     ]
 
 
@@ -144,31 +145,31 @@ def _plural(count: int, word: str) -> str:
     return word if count == 1 else f"{word}s"
 
 
-def _owing_sync(group: ClassicGroup, newest: Round) -> Iterator[Member]:
+def _owing_sync(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
     """Members that were handed the newest generation and have not sent their SyncGroup for it, whatever became of them."""
     for member in group.members.values():
         if member.joined == newest.generation and member.synced != newest.generation:
             yield member
 
 
-def _unsynced(group: ClassicGroup, newest: Round) -> Iterator[Member]:
+def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
     """Members that were handed the newest generation, still live, and have not sent their SyncGroup for it."""
     for member in _owing_sync(group, newest):
         if member.present:
-            alive = not member.hung_up_us or member.last_frame_us > member.hung_up_us
+            alive = not member.disconnected_us or member.last_frame_us > member.disconnected_us
             if alive and member.parked_join not in group.open:
                 yield member
 
 
 def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
-    """The sync timer that this member's round runs under, as far as it is known, and whether it means anything."""
+    """The sync timer that this member's generation runs under, as far as it is known, and whether it means anything."""
     timeout_ms, _ = group.rebalance_timeout_ms()
     timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
     unbounded_ms = group.settings.unbounded_join_ms
     return min(timeout_ms, unbounded_ms) * 1_000, timeout_ms <= unbounded_ms
 
 
-def _provably_lasts(group: ClassicGroup, newest: Round, since_us: int) -> bool:
+def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> bool:
     """Whether a frame shows that the group was still at this generation, and in no other join phase, at ``since_us`` or later.
 
     A SyncGroup that the coordinator holds is answered as soon as the phase ends. Any other success at the generation shows it too. The
@@ -184,7 +185,7 @@ def _provably_lasts(group: ClassicGroup, newest: Round, since_us: int) -> bool:
     )
 
 
-def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Round) -> Iterator[Due]:
+def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Generation) -> Iterator[Due]:
     """A warning at half the rebalance timeout after the member was handed the generation, an error past it."""
     timeout_us, bounded = _timeout_us(group, member)
 
@@ -206,7 +207,7 @@ def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str
 
 
 def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.leader_synced_us is not None or newest.sync_done_us is not None or newest.unsettled_us:
         return
     for member in _unsynced(group, newest):
@@ -222,7 +223,7 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.unsettled_us:
         return
     for member in _unsynced(group, newest):
@@ -235,7 +236,7 @@ def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.sync_done_us is not None:
         return
     leader = group.members.get(newest.leader)
@@ -264,30 +265,30 @@ def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _ghost(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.roster is None:
         return
     for id_ in newest.roster:
         member = group.members.get(id_)
-        orphan = member.orphan if member is not None else None
-        if member is None or orphan is None or orphan.api_key != JOIN_GROUP or orphan.at_us > newest.proven_us:
+        abandoned = member.abandoned_request if member is not None else None
+        if member is None or abandoned is None or abandoned.api_key != JOIN_GROUP or abandoned.at_us > newest.proven_us:
             continue
-        spoke = member.last_frame and member.last_frame_us > orphan.at_us
-        if spoke or member.joined == newest.generation or member.gone is not None:
+        spoke = member.last_frame and member.last_frame_us > abandoned.at_us
+        if spoke or member.joined == newest.generation or member.removed is not None:
             continue
 
-        def describe(id_: str = id_, orphan: AbandonedRequest = orphan) -> Breach:
-            timeout_us = (orphan.session_timeout_ms or 0) * 1_000
+        def describe(id_: str = id_, abandoned: AbandonedRequest = abandoned) -> Breach:
+            timeout_us = (abandoned.session_timeout_ms or 0) * 1_000
             return Breach(
                 id_,
-                f"Member {id_} {whom(orphan.actor)} is in generation {newest.generation} of group {group.name}, but its client hung up "
+                f"Member {id_} {whom(abandoned.actor)} is in generation {newest.generation} of group {group.name}, but its client hung up "
                 f"while it waited to join: its partitions lie idle until its session ends, {seconds(timeout_us)}, and then all rejoin.",
-                f"the connection of its JoinGroup ended {seconds(newest.proven_us - orphan.at_us)} before the generation was complete, "
+                f"the connection of its JoinGroup ended {seconds(newest.proven_us - abandoned.at_us)} before the generation was complete, "
                 "and nothing came since",
-                (orphan.frame, newest.proof),
-                actor=orphan.actor,
+                (abandoned.frame, newest.proof),
+                actor=abandoned.actor,
                 member_id=id_,
-                instance_id=orphan.instance_id,
+                instance_id=abandoned.instance_id,
                 generation=newest.generation,
             )
 
@@ -320,12 +321,12 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
 
 def _rejoined(group: ClassicGroup, member_id: str) -> bool:
     member = group.members.get(member_id)
-    return member is None or member.rejoin_asked_us is None or member.gone is not None
+    return member is None or member.rejoin_asked_us is None or member.removed is not None
 
 
 def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exchange]]:
     """Ids handed out and not used, for which alone a join phase waits: id, its story, since when, a JoinGroup that waits for it."""
-    newest = group.round
+    newest = group.newest_generation
     waiting = list(group.waiting_joins())
     if not group.issued or newest is None or newest.roster is None or not waiting or awaited_members(group):
         return
@@ -361,7 +362,7 @@ def _pending_id(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
-    exchange, member, newest = refused.exchange, refused.member, group.round
+    exchange, member, newest = refused.exchange, refused.member, group.newest_generation
     refusals = member.refusals
     if exchange.api_key != HEARTBEAT or refusals is None or refusals.error != ILLEGAL_GENERATION or member.instance_id is None:
         return None
@@ -519,7 +520,7 @@ R_11 = FrameRule(
     severity=Severity.ERROR,
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
-    meaning="A static member missed a round and keeps its place in the group: nobody else gets its partitions, and it does not work "
+    meaning="A static member missed a generation and keeps its place in the group: nobody else gets its partitions, and it does not work "
     "on them.",
     condition="A member with an instance id is in the newest member list and heartbeats at an older generation: refused at least three "
     "times over at least 10 s and two of its heartbeat intervals without a JoinGroup. An error once its rebalance timeout has passed.",

@@ -50,7 +50,7 @@ RECONNECT_US = 2_000_000
 _PAUSES = 3  # near misses of a member within the window; one is luck
 
 
-def heard_us(member: Member) -> int:
+def last_frame_us_of(member: Member) -> int:
     """When a frame last restarted the session of this member."""
     return max(member.last_frame_us, member.proven_us or 0)
 
@@ -65,31 +65,31 @@ def session_end_us(group: ClassicGroup, member: Member, since_us: int) -> int | 
 
     :param since_us: when it was heard last.
     """
-    # The others may complete a round without it before slack has passed: that it was dropped then does not explain its silence.
-    waited_for = member.present or (member.gone == "dropped" and member.last_frame_us < member.gone_us)
+    # The others may complete a generation without it before slack has passed: that it was dropped then does not explain its silence.
+    waited_for = member.present or (member.removed == "dropped" and member.last_frame_us < member.removed_us)
     if not waited_for or member.session_timeout_ms is None or group.parked(member):
         return None
-    newest = group.round
+    newest = group.newest_generation
     completed_us = newest.proven_us if newest is not None else 0
     if newest is not None and newest.roster is not None and member.id in newest.roster:
         since_us = max(since_us, completed_us)  # the end of the join phase restarts every session, also of those who were absent
-    orphan = member.orphan
-    if orphan is not None:
+    abandoned_request = member.abandoned_request
+    if abandoned_request is not None:
         # Parked on a connection that ended, or answered after the timer had fired unheeded: it runs again from the next step on.
         resumed_us = completed_us
-        if orphan.api_key != JOIN_GROUP:
+        if abandoned_request.api_key != JOIN_GROUP:
             resumed_us = max(resumed_us, member.proven_us or 0, (newest.sync_done_us or 0) if newest is not None else 0)
-        if resumed_us <= orphan.at_us:
+        if resumed_us <= abandoned_request.at_us:
             return None
         since_us = max(since_us, resumed_us)
-    lost = group.coordination.lost
+    lost = group.coordinator_changes.lost
     if lost is not None and member.id in lost.members:
         if not lost.returned_us and lost.searching:
             return None  # there is nobody whom it could heartbeat to
         since_us = max(since_us, lost.returned_us)  # whoever coordinates the group then starts all sessions again
     if awaits_heartbeat(group, member):
         return None
-    since_us = max(since_us, group.sight.since_us)
+    since_us = max(since_us, group.coverage.since_us)
     settings = group.settings
     return (
         since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_ms * 1_000
@@ -114,7 +114,7 @@ def _thin_margin(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
 
 
 def _late_survivor(group: ClassicGroup, survived: Survived) -> Breach | None:
-    exchange, member, newest = survived.exchange, survived.member, group.round
+    exchange, member, newest = survived.exchange, survived.member, group.newest_generation
     if newest is not None and newest.roster is not None and member.id not in newest.roster:
         return None
     instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
@@ -153,14 +153,14 @@ def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
 
 def _all_disconnected(group: ClassicGroup) -> bool:
     """Whether several members lost their connections, or somebody looks for a coordinator: C-14 speaks of that."""
-    lost = group.coordination.lost
+    lost = group.coordinator_changes.lost
     return lost is not None and not lost.returned_us and (bool(lost.searching) or len(lost.members) > 1)
 
 
 def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
     """Whether the member lost its connection together with a coordinator that has come back since."""
-    lost = group.coordination.lost
-    if lost is None or member.id not in lost.members or member.hung_up_us > lost.returned_us:
+    lost = group.coordinator_changes.lost
+    if lost is None or member.id not in lost.members or member.disconnected_us > lost.returned_us:
         return False
     return len(lost.members) > 1 or lost.returned_us - lost.since_us > RECONNECT_US
 
@@ -172,7 +172,7 @@ def _dead_since(group: ClassicGroup, member: Member) -> int | None:
     """
     if _hung_up_with_all(group, member):
         return None
-    if _all_disconnected(group) or not member.present or member.instance_id is not None or member.orphan is not None:
+    if _all_disconnected(group) or not member.present or member.instance_id is not None or member.abandoned_request is not None:
         return None
     return hung_up_since(group, member)
 
@@ -185,7 +185,7 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
         session_us = member.session_timeout_ms * 1_000
 
         def describe(member: Member = member, ended_us: int = ended_us, session_us: int = session_us) -> Breach:
-            waits_us = max(0, heard_us(member) + session_us - ended_us)
+            waits_us = max(0, last_frame_us_of(member) + session_us - ended_us)
             return Breach(
                 member.id,
                 f"{who(member)} died without leaving group {group.name}: its connection ended and it has not come back. Its partitions "
@@ -198,13 +198,13 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
             )
 
         pause_us = member.heartbeat_interval_us or USUAL_INTERVAL_US
-        yield Due(max(ended_us, group.sight.since_us) + pause_us + RECONNECT_US, member.id, Severity.INFO, describe)
+        yield Due(max(ended_us, group.coverage.since_us) + pause_us + RECONNECT_US, member.id, Severity.INFO, describe)
 
 
 def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
-    """Whether the group has completed a round since, with the member or without it."""
-    member, newest = group.members.get(member_id), group.round
-    return member is None or newest is None or newest.proven_us > member.gone_us or member.gone is None
+    """Whether the group has completed a generation since, with the member or without it."""
+    member, newest = group.members.get(member_id), group.newest_generation
+    return member is None or newest is None or newest.proven_us > member.removed_us or member.removed is None
 
 
 def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
@@ -233,9 +233,9 @@ def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
 
 
 def _heard_or_replaced(group: ClassicGroup, member_id: str) -> bool:
-    """Whether the member speaks again, or the group has completed a round without it."""
-    member, newest = group.members.get(member_id), group.round
-    if member is None or member.gone != "silent":
+    """Whether the member speaks again, or the group has completed a generation without it."""
+    member, newest = group.members.get(member_id), group.newest_generation
+    if member is None or member.removed != "silent":
         return True
     return newest is not None and newest.roster is not None and member_id not in newest.roster
 
@@ -315,7 +315,7 @@ def _throttled(group: ClassicGroup, throttled: Throttled) -> Breach:
 
 def _session_refused(group: ClassicGroup, refused: SessionRefused) -> Breach:
     exchange = refused.exchange
-    timeout_ms = getattr(exchange.ask, "session_timeout_ms", 0)
+    timeout_ms = getattr(exchange.facts, "session_timeout_ms", 0)
     return Breach(
         _named(exchange),
         f"The {whom(exchange.actor)[1:-1]} cannot join group {group.name}: the broker {exchange.broker} does not allow its session "
@@ -344,7 +344,7 @@ T_01 = FrameRule(
     suppressed_by=("T-06", "T-07"),
     checks={ThinMargin: _thin_margin},
     quiet_times=15,
-    over=lambda group, member_id: member_id not in group.members or group.members[member_id].gone is not None,
+    over=lambda group, member_id: member_id not in group.members or group.members[member_id].removed is not None,
 )
 
 T_02 = FrameRule(

@@ -13,7 +13,7 @@ from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import ClientInfo, Exchange, JoinAsk, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, seconds, who, whom
 from coordinator_model.rules.rebalances import awaited_members, processed_since
 
@@ -49,7 +49,7 @@ def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
     found = []
     for waiting in group.waiting_joins():
         since_us = processed_since(group, waiting)
-        if since_us is None or not isinstance(waiting.ask, JoinAsk) or waiting.ask.owns:
+        if since_us is None or not isinstance(waiting.facts, JoinFacts) or waiting.facts.owns:
             continue
         member = group.members.get(waiting.member_id)
         if member is None or not member.idle_since_us:
@@ -61,7 +61,7 @@ def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
 
 def _idle_in_sync_phase(group: ClassicGroup) -> list[Idle]:
     """Those whose SyncGroup at the newest generation the coordinator holds, who own nothing, while nobody has been answered."""
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.sync_done_us is not None:
         return []
     found = []
@@ -80,7 +80,7 @@ def _since_us(idle: list[Idle]) -> int:
 
 
 def _connected(group: ClassicGroup, member: Member) -> bool:
-    return member.actor.connection in group.lines
+    return member.actor.connection in group.connections
 
 
 def _outcome(group: ClassicGroup, member: Member) -> str:
@@ -117,7 +117,7 @@ def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member
 
 
 def _awaited_to_sync(group: ClassicGroup) -> Awaited:
-    newest = group.round
+    newest = group.newest_generation
     assert newest is not None
     leader = group.members.get(newest.leader)
     if newest.leader_synced_us is not None:
@@ -132,7 +132,7 @@ def _awaited_to_sync(group: ClassicGroup) -> Awaited:
 
 
 def _stands_still(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.roster is None:
         return
     idle = idle_in_join_phase(group)

@@ -21,7 +21,7 @@ from coordinator_model.groups.events import (
     WentOnFenced,
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinAsk, Member, StaticMember
+from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
 from coordinator_model.rules.rebalances import processed_since
 from coordinator_model.wire import API_NAMES
@@ -35,8 +35,8 @@ _WHY_TWO = "Either a second process was started while the first still ran, or on
 
 
 def _window_us(exchange: Exchange) -> int:
-    assert isinstance(exchange.ask, JoinAsk)
-    return 2_000 * exchange.ask.session_timeout_ms
+    assert isinstance(exchange.facts, JoinFacts)
+    return 2_000 * exchange.facts.session_timeout_ms
 
 
 def _alternates(group: ClassicGroup, replaced: Replaced) -> Breach | None:
@@ -57,9 +57,9 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
     if not any(at_us >= since for at_us, *_ in instance.fenced):
         return None
     holder = group.members.get(instance.member_id)
-    if holder is None or holder.gone is not None or holder.actor.connection == exchange.actor.connection:
+    if holder is None or holder.removed is not None or holder.actor.connection == exchange.actor.connection:
         return None
-    if holder.actor.connection not in group.lines:
+    if holder.actor.connection not in group.connections:
         return None  # the holder itself hung up: its process starts again
     observed = "was asked for again, with an empty member id, by one that had just been fenced"
     return _duplicate(group, exchange, instance, holder.actor, observed)
@@ -115,11 +115,11 @@ def _no_longer_fenced(group: ClassicGroup, member_id: str) -> bool:
 
 def successor_of(group: ClassicGroup, exchange: Exchange) -> StaticMember | None:
     """The instance that the request names, if its member once held it and had provably been replaced before it asked."""
-    instance = group.identity.taken_over(group, exchange)
+    instance = group.member_identity.taken_over(group, exchange)
     member = group.members.get(exchange.member_id)
     if instance is None or member is None or member.instance_id != instance.id:
         return None
-    held_it = exchange.api_key == JOIN_GROUP or member.gone == "replaced" or 0 < member.joined_us < instance.held_us
+    held_it = exchange.api_key == JOIN_GROUP or member.removed == "replaced" or 0 < member.joined_us < instance.held_us
     return instance if held_it else None
 
 
@@ -164,9 +164,9 @@ def _needless(group: ClassicGroup, needless: Needless) -> Breach | None:
 
 
 def _unattended(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     leader = group.members.get(newest.leader) if newest is not None else None
-    if newest is None or leader is None or leader.gone != "replaced" or leader.instance_id is None:
+    if newest is None or leader is None or leader.removed != "replaced" or leader.instance_id is None:
         return
     instance = group.instances.get(leader.instance_id)
     successor = group.members.get(instance.member_id) if instance is not None else None
@@ -184,7 +184,7 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
             **about(successor),
         )
 
-    yield Due(leader.gone_us + _UNATTENDED_US, "", Severity.WARNING, describe)
+    yield Due(leader.removed_us + _UNATTENDED_US, "", Severity.WARNING, describe)
 
 
 def _absent(group: ClassicGroup) -> list[Member] | None:
@@ -275,7 +275,7 @@ def _owner_fenced(group: ClassicGroup, contradicted: Contradicted) -> Breach | N
 
 
 def _parked_on_dead(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.roster is None or newest.leader_synced_us is None:
         return
     for id_, instance_id in newest.roster.items():

@@ -120,7 +120,7 @@ class ReplayEngine:
 
     def model_counters(self) -> Counter[str]:
         """What the models counted, all partitions together."""
-        return sum((partition.model.counters for partition in self._partitions.values()), Counter())
+        return sum((partition.model.record_counts for partition in self._partitions.values()), Counter())
 
     def _partition(self, number: int) -> _Partition:
         model = Coordinator(topic=self._topic, partition=number, settings=self._settings)
@@ -133,7 +133,7 @@ class ReplayEngine:
         partition.next_look_us = at_us + LOOK_US
         model.drain_dead_letters()  # the file has them
         if self._changed is None:
-            model.leave_changes_untold()
+            model.discard_changes()
             return
         for group in model.changed_groups():
             self._changed(group, at_us)

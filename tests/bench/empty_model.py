@@ -36,7 +36,7 @@ class EmptyModel:
         partition, next_offset, records = struct.unpack(">iqq", blob)
         model = cls(topic="", partition=partition, settings=settings)
         model.next_offset = next_offset
-        model.counters["records"] = records
+        model.record_counts["records"] = records
         return model
 
     def snapshot(self) -> bytes:

@@ -50,12 +50,12 @@ def settle(groups: int, members: int) -> Crowd:
     return Crowd(model, crowd, offset, latest_us + 1_000_000)
 
 
-def heartbeats(crowd: Crowd, rounds: int) -> list[MirrorRecord]:
+def heartbeats(crowd: Crowd, generations: int) -> list[MirrorRecord]:
     """``rounds`` heartbeats of every member, each answered, three seconds apart."""
     records = []
     offset, now_us = crowd.offset, crowd.now_us
     step_us = max(1, 3_000_000 // (2 * len(crowd.members)))
-    for _ in range(rounds):
+    for _ in range(generations):
         for group, client in crowd.members:
             asked = wire.HeartbeatRequest(group_id=group, generation_id=GENERATION, member_id=client.member_id)
             frames = (

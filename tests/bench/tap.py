@@ -95,7 +95,7 @@ def main() -> None:
         try:
             measured: dict[tuple[str, str], list[float]] = {}
             megabytes = options.records * options.size / 1e6
-            for _ in range(options.rounds + 1):  # the first one warms up
+            for _ in range(options.generations + 1):  # the first one warms up
                 for way, bootstrap in ways.items():
                     measured.setdefault(("produce, MB/s", way), []).append(
                         megabytes / produce(bootstrap, options.records, options.size)
@@ -110,7 +110,9 @@ def main() -> None:
         finally:
             tap.kill()
             watch.kill()
-    print(f"{options.records:,} records of {options.size} bytes, median of {options.rounds} rounds, and the range of the ratios")
+    print(
+        f"{options.records:,} records of {options.size} bytes, median of {options.generations} rounds, and the range of the ratios"
+    )
     print(f"{'':32}{'direct':>10}{'tap':>10}{'ratio':>8}")
     for what in dict.fromkeys(key for key, _ in measured):
         direct, through = (measured[what, way][1:] for way in ways)

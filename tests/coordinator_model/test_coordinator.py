@@ -99,7 +99,7 @@ def test_a_missing_offset_is_a_finding_and_sends_groups_back_to_learning() -> No
     finding = talk.the("V-01")
     assert "7 records" in finding.summary
     assert finding.blame.value == "capture"
-    assert talk.model.counters["missing records"] == 7
+    assert talk.model.record_counts["missing records"] == 7
     assert talk.group_json()["learning"] == "records of the mirror are missing"
 
 
@@ -117,7 +117,7 @@ def test_a_gap_record_is_a_finding_and_sends_groups_back_to_learning() -> None:
     talk.gap(3)
     assert "3 records" in talk.the("V-04").summary
     assert talk.group_json()["learning"] == "the capture lost frames"
-    assert talk.model.counters["records lost by the capture"] == 3
+    assert talk.model.record_counts["records lost by the capture"] == 3
 
 
 def test_a_gap_of_one_group_leaves_the_others_alone() -> None:
@@ -149,7 +149,7 @@ def test_a_gap_whose_extent_cannot_be_read_is_a_loss_all_the_same() -> None:
     talk._feed(Kind.GAP, None, b"\xc1")
     assert "an unknown number of records" in talk.the("V-04").summary
     assert talk.group_json()["learning"] == "the capture lost frames"
-    assert talk.model.counters["records lost by the capture"] == 0
+    assert talk.model.record_counts["records lost by the capture"] == 0
 
 
 def test_a_connection_that_cannot_be_followed_is_named() -> None:
@@ -158,14 +158,14 @@ def test_a_connection_that_cannot_be_followed_is_named() -> None:
     nothing_lost = pack_loss(Loss(0, 0, talk.now_us, talk.now_us))
     talk._feed(Kind.GAP, Asked(a, -1, -1, -1), nothing_lost)
     assert f"sight of connection {a.connection} from {a.host}:{a.port}, which it cannot follow" in talk.the("V-04").summary
-    assert "records lost by the capture" not in talk.model.counters
+    assert "records lost by the capture" not in talk.model.record_counts
 
 
 def test_the_end_of_a_connection_makes_no_group() -> None:
     talk = Conversation()
     talk.close(talk.client("a"))
     assert talk.model.changed_groups() == []
-    assert talk.model.counters["close"] == 1
+    assert talk.model.record_counts["close"] == 1
 
 
 @pytest.mark.parametrize("cut_bytes", [0, 17])
@@ -174,7 +174,7 @@ def test_an_unreadable_frame_is_a_finding_and_counted(cut_bytes: int) -> None:
     a, _ = settled(talk)
     talk.raw(a, b"\xff\xff\xff", cut_bytes=cut_bytes)
     assert talk.the("V-02").group == "g"
-    assert talk.model.counters["undecodable frames"] == 1
+    assert talk.model.record_counts["undecodable frames"] == 1
     ((offset, reason),) = talk.model.drain_dead_letters()
     assert (offset, reason in talk.the("V-02").summary) == (talk.offset - 1, True)
     assert talk.model.drain_dead_letters() == []
@@ -272,7 +272,7 @@ def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_i
     assert [finding.rule for finding in found] == ["V-02"]
     assert talk.group_json()["learning"] == "a record could not be read"
     talk.tick()
-    assert talk.model.counters["missing records"] == 0
+    assert talk.model.record_counts["missing records"] == 0
 
 
 def test_an_unreadable_record_moves_the_clock_and_is_counted_once() -> None:
@@ -283,8 +283,8 @@ def test_an_unreadable_record_moves_the_clock_and_is_counted_once() -> None:
     assert "no envelope" in finding.summary
     assert talk.model.now_us == at_us
     assert talk.model.receive_unreadable(talk.offset, at_us, None, "no envelope") == []
-    assert talk.model.counters["unreadable records"] == 1
-    assert talk.model.counters["repeated records"] == 1
+    assert talk.model.record_counts["unreadable records"] == 1
+    assert talk.model.record_counts["repeated records"] == 1
 
 
 def test_a_finding_about_the_view_is_resolved_by_the_clock_alone() -> None:
@@ -311,8 +311,8 @@ def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_
         broken_model.setattr("coordinator_model.coordinator.session_end_us", broken)
         talk.now_us += 1_000_000
         talk.tick()
-    assert talk.model.counters["groups that the model stumbled over"] == 1
-    assert talk.model.counters["tick"] == 1
+    assert talk.model.record_counts["groups that the model stumbled over"] == 1
+    assert talk.model.record_counts["tick"] == 1
     assert talk.model.drain_dead_letters() == []
     assert talk.group_json()["learning"] == "the model stumbled over it"
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
@@ -346,7 +346,7 @@ def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back
     assert talk.group_json()["members"] == []
     assert talk.model._opened(("c1", "g"))[0].members == {}, "nobody knows in what state it was left"
     talk.tick()
-    assert talk.model.counters["missing records"] == 0
+    assert talk.model.record_counts["missing records"] == 0
 
 
 def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again() -> None:
@@ -355,12 +355,12 @@ def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again() -> Non
     a, b = settled(talk)
     asked = [talk.ask_join(a), talk.ask_join(b)]
     group, _ = talk.model._opened(("c1", "g"))
-    group.lines.clear()  # as a mistake in the model might
+    group.connections.clear()  # as a mistake in the model might
     with pytest.raises(KeyError):
         talk.joined(asked[0], generation=4, leader=a, roster=[a, b])
     talk.findings += talk.model.receive_unreadable(talk.offset - 1, talk.now_us, "g", "the model raised KeyError")
     talk.joined(asked[1], generation=4, leader=a, roster=[a, b])
-    assert sum(talk.model.tally.unpaired.values()) == 1
+    assert sum(talk.model.counters.unpaired.values()) == 1
     talk.round([a, b], 5)
     live(talk, [a, b], 5)
     assert talk.group_json()["state"] == "Stable"
@@ -373,7 +373,7 @@ def test_a_group_on_whose_timers_the_model_raised_does_not_make_it_raise_again()
     group, _ = talk.model._opened(("c1", "g"))
     group.members["half"] = None  # type: ignore[assignment]  # as a mistake in the model might
     live(talk, [a, b], 5)
-    assert talk.model.counters["groups that the model stumbled over"] == 1
+    assert talk.model.record_counts["groups that the model stumbled over"] == 1
     talk.round([a, b], 5)
     live(talk, [a, b], 5)
     assert talk.group_json()["state"] == "Stable"
@@ -381,7 +381,7 @@ def test_a_group_on_whose_timers_the_model_raised_does_not_make_it_raise_again()
 
 
 def test_what_was_found_before_the_model_raised_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger has it as published: it would never be told again."""
+    """It is known as published: it would never be told again."""
     talk = Conversation()
     a, _ = settled(talk)
     talk.model.receive_unreadable(talk.offset, talk.now_us, None, "no envelope")
@@ -405,8 +405,8 @@ def test_what_was_found_before_the_model_raised_is_told_all_the_same(monkeypatch
 def test_unmodelled_apis_are_counted_and_name_the_kind_of_group() -> None:
     talk = Conversation()
     talk.consumer_heartbeat(talk.client("a"))
-    assert talk.model.counters["ConsumerGroupHeartbeat req not modelled"] == 1
-    assert talk.model.counters["ConsumerGroupHeartbeat res not modelled"] == 1
+    assert talk.model.record_counts["ConsumerGroupHeartbeat req not modelled"] == 1
+    assert talk.model.record_counts["ConsumerGroupHeartbeat res not modelled"] == 1
     assert talk.group_json()["group_type"] == "consumer"
     assert talk.findings == []
 
@@ -431,7 +431,7 @@ def test_a_kind_that_is_known_already_is_no_news() -> None:
     assert len(talk.model.changed_groups()) == 1
     talk.consumer_heartbeat(a)
     assert talk.model.changed_groups() == []
-    assert talk.model.counters["ConsumerGroupHeartbeat req not modelled"] == 2
+    assert talk.model.record_counts["ConsumerGroupHeartbeat req not modelled"] == 2
 
 
 @pytest.mark.parametrize(("error", "epoch"), [(69, 0), (30, 0), (25, 3), (0, -1)])
@@ -536,7 +536,7 @@ def test_a_group_of_a_type_that_is_not_modelled_is_forgotten_a_day_after_its_las
 def test_an_unmodelled_api_that_names_no_kind_makes_no_group() -> None:
     talk = Conversation()
     talk.raw(talk.client("a"), b"", api_key=16, version=0)
-    assert talk.model.counters["ListGroups req not modelled"] == 1
+    assert talk.model.record_counts["ListGroups req not modelled"] == 1
     assert talk.model.changed_groups() == []
 
 
@@ -599,7 +599,7 @@ def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of() -> None:
     talk.refuse_join(talk.ask_join(asker), 14)
     talk.settle()
     assert "G-02" not in {finding.rule for finding in talk.findings}
-    assert talk.model.counters["findings withdrawn"] == 1
+    assert talk.model.record_counts["findings withdrawn"] == 1
 
 
 def test_a_broker_that_loads_excuses_nothing_in_another_cluster() -> None:
@@ -718,12 +718,12 @@ def test_a_log_that_was_cut_back_is_a_finding_and_what_is_written_anew_is_read()
     talk.now_us += 1_000_000
     talk.tick()
     assert "cut back from offset" in talk.the("V-01").summary
-    assert talk.model.counters["offsets gone back"] == 1
+    assert talk.model.record_counts["offsets gone back"] == 1
     assert talk.group_json()["learning"] == "the mirror's log was cut back"
     talk.round([a, b], 4)
     assert talk.group_json()["learning"] is None
     assert talk.model.next_offset == talk.offset > before
-    assert talk.model.counters["repeated records"] == talk.model.counters["missing records"] == 0
+    assert talk.model.record_counts["repeated records"] == talk.model.record_counts["missing records"] == 0
 
 
 def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_anew() -> None:

@@ -20,7 +20,7 @@ def talk() -> Conversation:
 
 
 def frames(talk: Conversation) -> dict[tuple[str, int, str, str], int]:
-    return {tuple(row[:4]): row.frames for row in talk.model.tally.frames()}  # type: ignore[misc]
+    return {tuple(row[:4]): row.frames for row in talk.model.counters.frames()}  # type: ignore[misc]
 
 
 def test_frames_are_counted_by_api_version_and_direction(talk: Conversation) -> None:
@@ -67,10 +67,10 @@ def test_an_answer_without_its_request_is_unpaired_and_counted_once(talk: Conver
 
 def test_a_record_that_comes_twice_is_counted_once(talk: Conversation) -> None:
     settled(talk)
-    before = talk.model.tally.pack()
+    before = talk.model.counters.pack()
     for record in talk.records:
         talk.model.receive(record)
-    assert talk.model.tally.pack() == before
+    assert talk.model.counters.pack() == before
 
 
 def test_errors_are_counted_by_api_for_the_cluster_and_for_the_group(talk: Conversation) -> None:
@@ -79,7 +79,7 @@ def test_errors_are_counted_by_api_for_the_cluster_and_for_the_group(talk: Conve
     talk.heartbeat(b, 27)
     talk.commit(a, 22)
     talk.heartbeat(b, 31_999)
-    counted = {tuple(row) for row in talk.model.tally.error_counts()}
+    counted = {tuple(row) for row in talk.model.counters.error_counts()}
     assert counted == {
         ("c1", "JoinGroup", "MEMBER_ID_REQUIRED", 2),
         ("c1", "Heartbeat", "REBALANCE_IN_PROGRESS", 2),
@@ -115,7 +115,7 @@ def test_phases_are_measured_from_the_first_frame_that_began_them(talk: Conversa
         talk.joined(one, generation=1, leader=a, roster=[a, b])
     talk.wait(700)
     talk.sync_all([a, b])
-    join, sync = talk.model.tally.durations()
+    join, sync = talk.model.counters.durations()
     assert (join.cluster, join.phase, sync.phase) == ("c1", "join", "sync")
     assert 3_000_000 < join.total_us < 3_100_000
     assert 700_000 < sync.total_us < 710_000
@@ -133,15 +133,15 @@ def test_a_phase_whose_beginning_was_not_seen_began_with_whoever_waited_longest(
     talk.wait(2_000)
     asked.append(talk.ask_join(b))
     talk.joined(asked[1], generation=8, leader=a, roster=[])
-    (join,) = talk.model.tally.durations()
+    (join,) = talk.model.counters.durations()
     assert 2_000_000 <= join.total_us < 2_100_000
 
 
 @pytest.mark.parametrize("seconds", [0.001, *BUCKETS_S, 601.0, 90_000.0])
 def test_a_duration_falls_into_the_bucket_that_ends_with_it(seconds: float) -> None:
-    tally = Counters()
-    tally.took("c", "join", round(seconds * 1_000_000))
-    (found,) = tally.durations()
+    counters = Counters()
+    counters.took("c", "join", round(seconds * 1_000_000))
+    (found,) = counters.durations()
     below = [bound for bound in BUCKETS_S if bound < seconds]
     assert found.counts.index(1) == len(below)
     assert len(found.counts) == len(BUCKETS_S) + 1
@@ -216,7 +216,7 @@ def test_a_generation_whose_answers_are_interrupted_by_a_loss_is_counted_once(ta
 
 
 def evictions(talk: Conversation) -> dict[str, int]:
-    counted = talk.model.tally.eviction_counts()
+    counted = talk.model.counters.eviction_counts()
     assert {count.cluster for count in counted} <= {"c1"}
     return {count.cause: count.members for count in counted}
 
@@ -266,13 +266,13 @@ def test_losses_are_counted_by_where_sight_was_lost(talk: Conversation) -> None:
     talk.gap(records=3)
     talk.lose(2)
     talk.tick()
-    assert talk.model.tally.gaps == {"capture": 1, "mirror": 1}
-    assert talk.model.tally.gap_us == 1_000_000
+    assert talk.model.counters.gaps == {"capture": 1, "mirror": 1}
+    assert talk.model.counters.gap_us == 1_000_000
 
 
 def test_the_newest_tick_and_the_first_record_are_known(talk: Conversation) -> None:
     settled(talk)
-    assert talk.model.tally.tick_us == 0
+    assert talk.model.counters.tick_us == 0
     talk.wait(5_000)
     told = talk.model.figures()
     assert told["since_ms"] == START_US // 1_000
@@ -288,9 +288,9 @@ def test_counts_go_on_after_a_restart(talk: Conversation) -> None:
     assert evictions(talk) == {"refused": 1}
     talk.gap()
     talk.raw(a, b"\xff")
-    before, told, content = talk.model.tally.pack(), talk.model.figures(), talk.group_json()
+    before, told, content = talk.model.counters.pack(), talk.model.figures(), talk.group_json()
     talk.model = Coordinator.restore(talk.model.snapshot())
-    assert talk.model.tally.pack() == before
+    assert talk.model.counters.pack() == before
     assert json.dumps(talk.model.figures()) == json.dumps(told)
     for name in ("rebalances", "errors", "joins", "syncs"):
         assert talk.group_json()[name] == content[name]

@@ -17,7 +17,7 @@ from coordinator_model.finding import Finding, Severity, Status
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES, decode
 from coordinator_model.wire.record import MirrorRecord
-from tests.coordinator_model.reference import tally
+from tests.coordinator_model.reference import counters
 from tests.coordinator_model.reference.history import History, Plan, acts, plans, profiles
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, exchanges
 
@@ -50,7 +50,7 @@ def test_a_lawful_life_has_no_error(plan: Plan) -> None:
     history = plan.run()
     findings = replay(history)
     errors = [finding for finding in findings if finding.severity.rank >= Severity.ERROR.rank]
-    tally.lawful.update(
+    counters.lawful.update(
         histories=1,
         records=len(history.records),
         false=len(errors),
@@ -63,7 +63,7 @@ def test_a_lawful_life_has_no_error(plan: Plan) -> None:
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
-    counts = tally.unlawful.setdefault(act.__name__, Counter())
+    counts = counters.unlawful.setdefault(act.__name__, Counter())
 
     @settings(max_examples=min(settings().max_examples, 2_000))
     @given(

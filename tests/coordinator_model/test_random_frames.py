@@ -25,8 +25,8 @@ def lives(seed: str) -> None:
     frames, model = Wire(random), Coordinator(topic="mirror", partition=0)
     for _ in range(RECORDS):
         model.receive(frames.next())
-        assert model.counters["undecodable frames"] == 0, f"seed {seed}: the generator wrote a frame that is none"
-        assert model.counters["groups that the model stumbled over"] == 0, f"seed {seed}: a timer rule raised"
+        assert model.record_counts["undecodable frames"] == 0, f"seed {seed}: the generator wrote a frame that is none"
+        assert model.record_counts["groups that the model stumbled over"] == 0, f"seed {seed}: a timer rule raised"
         model.drain_dead_letters()
         if random.random() < 0.05:
             model.changed_groups()

@@ -257,30 +257,30 @@ def record_types(blob: bytes) -> set[int]:
     seen: set[int] = set()
     version, content, *groups = unpacked(blob, seen)
     if version == 1:
-        for *_, cold, hot in content["groups"]:
-            unpacked(zlib.decompress(cold), seen)
-            unpacked(hot, seen)
+        for *_, slow_part, fast_part in content["groups"]:
+            unpacked(zlib.decompress(slow_part), seen)
+            unpacked(fast_part, seen)
     else:
-        shelves, hots = groups
-        for shelf in shelves:
-            for *_, cold in msgpack.unpackb(zlib.decompress(shelf)):
-                unpacked(cold, seen)
-        for hot in hots:
-            unpacked(hot, seen)
+        blocks, hots = groups
+        for block in blocks:
+            for *_, slow_part in msgpack.unpackb(zlib.decompress(block)):
+                unpacked(slow_part, seen)
+        for fast_part in hots:
+            unpacked(fast_part, seen)
     return seen
 
 
 def with_group(blob: bytes, change: Callable[[list[Any]], None]) -> bytes:
-    """The snapshot with the cold part of each group changed; records in it stay as they are."""
-    version, content, shelves, hots = msgpack.unpackb(blob, strict_map_key=False)
-    for number, shelf in enumerate(shelves):
-        groups = msgpack.unpackb(zlib.decompress(shelf))
+    """The snapshot with the slow part of each group changed; records in it stay as they are."""
+    version, content, blocks, hots = msgpack.unpackb(blob, strict_map_key=False)
+    for number, block in enumerate(blocks):
+        groups = msgpack.unpackb(zlib.decompress(block))
         for group in groups:
-            cold = msgpack.unpackb(group[2], strict_map_key=False)
-            change(cold)
-            group[2] = msgpack.packb(cold)
-        shelves[number] = zlib.compress(msgpack.packb(groups))
-    packed: bytes = msgpack.packb([version, content, shelves, hots])
+            slow_part = msgpack.unpackb(group[2], strict_map_key=False)
+            change(slow_part)
+            group[2] = msgpack.packb(slow_part)
+        blocks[number] = zlib.compress(msgpack.packb(groups))
+    packed: bytes = msgpack.packb([version, content, blocks, hots])
     return packed
 
 
@@ -290,9 +290,15 @@ def with_group(blob: bytes, change: Callable[[list[Any]], None]) -> bytes:
 def open_findings(model: Coordinator) -> set[str]:
     ledgers = [model._opened(key)[1] for key in model._groups]
     return {
-        finding_id(known.rule, cluster=ledger.cluster, group=ledger.group, subject=known.subject, opened_at_us=known.opened_us)
-        for ledger in ledgers
-        for known in ledger.open.values()
+        finding_id(
+            known.rule,
+            cluster=open_findings.cluster,
+            group=open_findings.group,
+            subject=known.subject,
+            opened_at_us=known.opened_us,
+        )
+        for open_findings in ledgers
+        for known in open_findings.open.values()
     }
 
 
@@ -345,7 +351,7 @@ def test_what_the_fixture_of_the_first_format_knows() -> None:
         cluster: (state, generation, incarnation, len(members), open_)
         for cluster, (state, generation, incarnation, members, open_) in known.items()
     } == KNOWN_TO_FORMAT_1
-    assert model.counters["records lost by the capture"] == 1
+    assert model.record_counts["records lost by the capture"] == 1
     assert {(known.rule, known.published) for known in model._view.open.values()} == {("V-04", True)}
 
 
@@ -387,9 +393,9 @@ def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> Non
     talk = Conversation()
     talk.close(settled(talk)[0])
     talk.tick()
-    model = Coordinator.restore(with_group(talk.model.snapshot(), lambda cold: cold[0].__delitem__(slice(-4, None))))
+    model = Coordinator.restore(with_group(talk.model.snapshot(), lambda slow_part: slow_part[0].__delitem__(slice(-4, None))))
     group, _ = model._opened(("c1", "g"))
-    assert group.unwatched_us == 0
+    assert group.unconnected_us == 0
     assert (group.errors, group.joins, group.syncs) == ({}, (0, 0), (0, 0))
     assert group.generation == 3
     assert group.state is State.STABLE
@@ -426,11 +432,11 @@ def settled_model() -> Coordinator:
     ("change", "sentence"),
     [
         (
-            lambda cold: cold[2].append([msgpack.ExtType(99, b"")]),
+            lambda slow_part: slow_part[2].append([msgpack.ExtType(99, b"")]),
             "group g cannot be read from the snapshot: unknown record type 99",
         ),
-        (lambda cold: cold[0].append("new"), "group g cannot be read from the snapshot: it has 27 fields"),
-        (lambda cold: cold.pop(), "group g cannot be read from the snapshot: not enough values"),
+        (lambda slow_part: slow_part[0].append("new"), "group g cannot be read from the snapshot: it has 27 fields"),
+        (lambda slow_part: slow_part.pop(), "group g cannot be read from the snapshot: not enough values"),
     ],
 )
 def test_a_group_that_cannot_be_unpacked_is_refused_whenever_it_is_needed(change: Callable[[Any], None], sentence: str) -> None:
@@ -474,7 +480,7 @@ def beat_of(number: int, at_us: int) -> MirrorRecord:
 
 
 def test_groups_that_come_and_go_leave_the_others_in_the_order_in_which_they_came() -> None:
-    """What is restored goes through its groups as the model that was stored does, whatever shelf they stand on."""
+    """What is restored goes through its groups as the model that was stored does, whatever block they stand in."""
     settings = Settings(forget_group_ms=60_000)
     kept = Coordinator(topic="mirror", partition=0, settings=settings)
     restored = Coordinator(topic="mirror", partition=0, settings=settings)
@@ -493,8 +499,8 @@ def test_groups_that_come_and_go_leave_the_others_in_the_order_in_which_they_cam
 def test_what_only_heartbeats_is_neither_packed_cold_nor_compressed_again() -> None:
     model = settled_model()
     model.snapshot()
-    (shelf,) = model._shelves
-    before = shelf.packed
+    (block,) = model._blocks
+    before = block.packed
     talk = Conversation()
     a, _ = settled(talk)
     count = len(talk.records)
@@ -502,7 +508,7 @@ def test_what_only_heartbeats_is_neither_packed_cold_nor_compressed_again() -> N
     for record in talk.records[count:]:
         assert not model.receive(record)
     blob = model.snapshot()
-    assert shelf.packed is before
+    assert block.packed is before
     assert Coordinator.restore(blob).snapshot() == blob
 
 

@@ -30,8 +30,8 @@ from rich.table import Table
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import Counters
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.records import Sight
-from coordinator_model.snapshots import Stored, due_of, pack_cold, pack_hot, unpack_group, unpack_partition
+from coordinator_model.groups.records import Coverage
+from coordinator_model.snapshots import Stored, due_of, pack_fast, pack_slow, unpack_group, unpack_partition
 from streaming.config.settings import Job
 from streaming.demo.broker import Broker
 from streaming.spark import checkpoint, model_store
@@ -229,17 +229,17 @@ def _restored(folder: Path, states: list[dict[str, Any]]) -> dict[int, dict[str,
 
 def decoded(blob: bytes) -> dict[str, Any]:
     """A snapshot in a form that is equal whenever what is known is: when a group was last packed does not show."""
-    content, shelves = unpack_partition(blob)
+    content, blocks = unpack_partition(blob)
     return {
         **content,
-        **{f"{stored.cluster}/{stored.name}": _packed_anew(stored) for shelf in shelves for stored in shelf.groups},
+        **{f"{stored.cluster}/{stored.name}": _packed_anew(stored) for block in blocks for stored in block.groups},
     }
 
 
 def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
-    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, tally=Counters(), sight=Sight())
-    ledger = unpack_group(stored.cold, stored.hot, group)
-    return pack_cold(group, ledger), pack_hot(group, due_of(stored.hot))
+    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, counters=Counters(), coverage=Coverage())
+    open_findings = unpack_group(stored.slow_part, stored.fast_part, group)
+    return pack_slow(group, open_findings), pack_fast(group, due_of(stored.fast_part))
 
 
 def alone(model: Coordinator) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_records_that_expired_before_they_were_read_are_counted_and_the_groups_l
     (hole,) = world.findings("V-01")
     assert f"50 records of partition 0 of {TOPIC} are missing (offsets {stands_at} to {expired_to - 1})" in hole["summary"]
     counted = [told["counters"].get("missing records", 0) for told in world.monitor.status()]
-    assert counted == [model.counters["missing records"] for model in models] == [50, 0, 0, 0]
+    assert counted == [model.record_counts["missing records"] for model in models] == [50, 0, 0, 0]
 
 
 def test_a_mirror_that_gains_partitions_is_said_and_its_groups_are_learned_anew(world: World) -> None:

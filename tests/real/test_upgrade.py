@@ -138,7 +138,7 @@ def as_known_then(model: Coordinator) -> dict[str, Any]:
         group, _ = model._opened(key)
         for member in group.members.values():
             member.idle_since_us = 0
-        group.cold_changed = True
+        group.slow_changed = True
         model._dirty.add(key)
     return alone(model)
 

@@ -12,13 +12,13 @@ from coordinator_model.counters import Counters
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.records import (
     NOBODY,
+    Coverage,
     Exchange,
     ExchangeKey,
+    Generation,
     IssuedId,
-    JoinAsk,
+    JoinFacts,
     Member,
-    Round,
-    Sight,
     StaticMember,
 )
 from coordinator_model.settings import Settings
@@ -46,11 +46,14 @@ class GroupData:
         "causes",
         "changed",
         "cluster",
-        "cold_changed",
+        "connections",
         "counted",
+        "counters",
+        "coverage",
         "deleted_us",
         "errors",
         "generation_seen",
+        "generations",
         "incarnation",
         "instances",
         "issued",
@@ -59,22 +62,19 @@ class GroupData:
         "kind",
         "last_record_us",
         "learning_because",
-        "lines",
         "loading",
         "members",
         "name",
         "open",
         "protocol_type",
-        "rounds",
         "settings",
         "settled",
-        "sight",
+        "slow_changed",
         "state",
         "state_since_us",
         "sync_took_us",
         "syncs",
-        "tally",
-        "unwatched_us",
+        "unconnected_us",
     )
 
     def __init__(
@@ -84,15 +84,15 @@ class GroupData:
         *,
         settings: Settings,
         loading: Mapping[tuple[str, str], int],
-        tally: Counters,
-        sight: Sight,
+        counters: Counters,
+        coverage: Coverage,
     ) -> None:
         self.name = name
         self.cluster = cluster
         self.settings = settings
         self.loading = loading  #: (cluster, broker) → last time that it told anybody in this partition that it is loading
-        self.tally = tally  #: of the partition
-        self.sight = sight  #: likewise
+        self.counters = counters  #: of the partition
+        self.coverage = coverage  #: likewise
         self.kind = CLASSIC
         self.broker = ""
         self.incarnation = 1
@@ -102,12 +102,12 @@ class GroupData:
         self.state = State.UNKNOWN
         self.state_since_us = 0
         self.protocol_type = ""
-        self.rounds: list[Round] = []
+        self.generations: list[Generation] = []
         self.members: dict[str, Member] = {}
         self.instances: dict[str, StaticMember] = {}
         self.issued: dict[str, IssuedId] = {}
         self.open: dict[ExchangeKey, Exchange] = {}
-        self.lines: dict[str, ConnectionState] = {}
+        self.connections: dict[str, ConnectionState] = {}
         self.causes: dict[str, int] = {}  #: completed rebalances by what began them
         self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → answers
         self.join_took_us: int | None = None
@@ -118,23 +118,23 @@ class GroupData:
         self.last_record_us = 0
         self.changed = True  #: something that an overview shows
         self.counted = False  #: likewise, but nothing that a timer rule looks at
-        self.cold_changed = True  #: something other than what every heartbeat changes
-        self.unwatched_us = 0  #: last time that no member was connected: a coordinator that restarts then does so unseen
+        self.slow_changed = True  #: something other than what every heartbeat changes
+        self.unconnected_us = 0  #: last time that no member was connected: a coordinator that restarts then does so unseen
 
     @property
-    def round(self) -> Round | None:
+    def newest_generation(self) -> Generation | None:
         """The newest generation proven in this incarnation."""
-        return self.rounds[-1] if self.rounds else None
+        return self.generations[-1] if self.generations else None
 
     @property
     def generation(self) -> int | None:
-        newest = self.round
+        newest = self.newest_generation
         return self.generation_seen if newest is None else newest.generation
 
     @property
     def learning(self) -> bool:
         """No full roster has been seen in this incarnation: whoever needs the membership must wait."""
-        newest = self.round
+        newest = self.newest_generation
         return newest is None or newest.roster is None
 
     def present_members(self) -> Iterator[Member]:
@@ -142,9 +142,9 @@ class GroupData:
 
     def rebalance_timeout_ms(self) -> tuple[int, bool]:
         """The largest rebalance timeout among the members, and whether every member's is known."""
-        roster = self.round.roster if self.round is not None else None
+        roster = self.newest_generation.roster if self.newest_generation is not None else None
         known = [member.rebalance_timeout_ms for member in self.present_members() if member.rebalance_timeout_ms is not None]
-        asked = [waiting.ask.rebalance_timeout_ms for waiting in self.waiting_joins() if isinstance(waiting.ask, JoinAsk)]
+        asked = [waiting.facts.rebalance_timeout_ms for waiting in self.waiting_joins() if isinstance(waiting.facts, JoinFacts)]
         complete = roster is not None and all(
             id_ in self.members and self.members[id_].rebalance_timeout_ms is not None for id_ in roster
         )
@@ -170,35 +170,35 @@ class GroupData:
         last = self.loading.get((self.cluster, broker))
         return last is not None and abs(at_us - last) <= self.settings.load_window_ms * 1_000
 
-    def proof_beyond(self, generation: int, before_us: int) -> Round | None:
-        """The oldest round above ``generation`` that was proven before ``before_us``; None if there is none."""
+    def proof_beyond(self, generation: int, before_us: int) -> Generation | None:
+        """The oldest one above ``generation`` that was proven before ``before_us``; None if there is none."""
         skew = self.settings.clock_skew_ms * 1_000
-        for candidate in self.rounds:
+        for candidate in self.generations:
             if candidate.generation > generation and candidate.proven_us < before_us - skew:
                 return candidate
         return None
 
-    def lasts(self, known: Round, before_us: int) -> bool:
-        """Whether this round was proven before ``before_us``, and no coordinator that loads the group anew, unseen, can have lost it.
+    def lasts(self, known: Generation, before_us: int) -> bool:
+        """Whether this generation was proven before ``before_us``, and no coordinator that loads the group anew, unseen, can have lost it.
 
         It would start from what was last written. A restart that nobody sees ends all connections.
         """
         proven_us = before_us - self.settings.clock_skew_ms * 1_000
         if known.sync_done_us is not None and known.sync_done_us < proven_us:
             return True
-        return known.proven_us < proven_us and self.unwatched_us < known.proven_us
+        return known.proven_us < proven_us and self.unconnected_us < known.proven_us
 
-    def lasting_beyond(self, generation: int, before_us: int) -> Round | None:
-        """The oldest round above ``generation`` that :meth:`lasts`; None if there is none."""
-        for candidate in self.rounds:
+    def lasting_beyond(self, generation: int, before_us: int) -> Generation | None:
+        """The oldest one above ``generation`` that :meth:`lasts`; None if there is none."""
+        for candidate in self.generations:
             if candidate.generation > generation and self.lasts(candidate, before_us):
                 return candidate
         return None
 
     def line(self, connection: str) -> ConnectionState:
         """What is known of a connection, from now on if it was not."""
-        line = self.lines.get(connection)
+        line = self.connections.get(connection)
         if line is None:
-            line = self.lines[connection] = ConnectionState()
-            self.cold_changed = True
+            line = self.connections[connection] = ConnectionState()
+            self.slow_changed = True
         return line

@@ -15,7 +15,7 @@ from coordinator_model.groups.classic.trackers.sessions import SLOW_US
 from coordinator_model.groups.events import Mismatched, WentOnFenced
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
-from coordinator_model.groups.requests import ASKS, MODELLED_API_KEYS
+from coordinator_model.groups.requests import MODELLED_API_KEYS, REQUEST_READERS
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
@@ -54,7 +54,7 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
         record.queued_behind,
     )
     exchange.correlation_id = record.correlation_id
-    ASKS[api_key](exchange, body)
+    REQUEST_READERS[api_key](exchange, body)
     # Behind requests that this group does not see, nothing is known of when it was processed until it is answered.
     exchange.effective_us = record.at_us if record.queued_behind <= line.outstanding else -1
     line.outstanding += 1
@@ -63,9 +63,9 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     happenings = NOTHING if handler is None else handler(group, exchange)
     member = group.members.get(exchange.member_id) if exchange.member_id else None
     if member is not None:
-        if member.gone == "silent":
+        if member.removed == "silent":
             # Another coordinator, or this one restarted, starts all sessions again. And a clock that jumped proves no silence.
-            watched = max(group.unwatched_us, group.sight.since_us) <= member.last_frame_us
+            watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
             stayed = record.broker == group.broker and watched
             if member.proven_us is not None and stayed:
                 exchange.silence_us = record.at_us - member.last_frame_us
@@ -73,14 +73,14 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
         member.last_frame_us = record.at_us
         member.last_frame = API_NAMES[api_key]
         if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
-            happenings = (*happenings, *group.identity.check_identity(group, exchange, member))
+            happenings = (*happenings, *group.member_identity.check_identity(group, exchange, member))
         if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
             member.frames_after_fence += 1
             member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
             happenings = (*happenings, WentOnFenced(exchange, member))
-            group.cold_changed = True
+            group.slow_changed = True
     if api_key != HEARTBEAT:
-        group.cold_changed = True
+        group.slow_changed = True
         for watch in _TRACKERS_OF[api_key](group):
             happenings += watch.asked(group, exchange, body)
     return happenings
@@ -93,9 +93,9 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     """
     exchange = group.open.pop((record.connection, record.exchange), None)
     if exchange is None:
-        group.tally.unpaired[record.api_key, record.api_version] += 1
+        group.counters.unpaired[record.api_key, record.api_version] += 1
         return NOTHING
-    line = group.lines[record.connection]  # made with the request, and gone only together with it
+    line = group.connections[record.connection]  # made with the request, and gone only together with it
     line.outstanding -= 1
     if correlation_id != exchange.correlation_id:
         return _answers_another(group, exchange, record, correlation_id)
@@ -105,25 +105,25 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     exchange.res_us = record.at_us
     exchange.response_offset = record.offset
     if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
-        group.cold_changed = True
-        return (group.identity.contradicted(exchange, body),)  # nothing else follows from such an answer
+        group.slow_changed = True
+        return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such an answer
     happenings = _ON_RESPONSE[exchange.api_key](group, exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
-        group.cold_changed = True
+        group.slow_changed = True
         for watch in _TRACKERS_OF[exchange.api_key](group):
             happenings += watch.replied(group, exchange, body)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
-        group.cold_changed = True
+        group.slow_changed = True
         happenings += group.sessions.replied(group, exchange, body)
-    if group.identity.alert:
-        happenings += group.identity.recheck(group, exchange, body)
+    if group.member_identity.alert:
+        happenings += group.member_identity.recheck(group, exchange, body)
     return happenings
 
 
 def _answers_another(group: ClassicGroup, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Event, ...]:
     """Whatever this answer says, it does not say it of this request."""
     exchange.res_us, exchange.response_offset = record.at_us, record.offset
-    group.lost_sight(record.at_us, "an answer does not belong to its request")
+    group.on_gap(record.at_us, "an answer does not belong to its request")
     return (Mismatched(exchange, correlation_id),)
 
 

@@ -39,16 +39,16 @@ from coordinator_model.groups.classic.trackers.rebalance_history import Rebalanc
 from coordinator_model.groups.classic.trackers.sessions import Sessions, evicted_early
 from coordinator_model.groups.events import (
     FellSilent,
-    OutOfSight,
+    NotCovered,
     Refused,
 )
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
+    Coverage,
     Exchange,
     Member,
     Refusals,
-    Sight,
 )
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.settings import Settings
@@ -62,15 +62,15 @@ from coordinator_model.wire.record import MirrorRecord
 
 #: attribute of the group → the APIs whose frames it is shown
 TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
-    ("identity", member_identity.API_KEYS),
+    ("member_identity", member_identity.API_KEYS),
     ("assignments", assignments.API_KEYS),
     ("offsets", offsets.API_KEYS),
-    ("coordination", coordinator_changes.API_KEYS),
-    ("timeline", rebalance_history.API_KEYS),
+    ("coordinator_changes", coordinator_changes.API_KEYS),
+    ("rebalance_history", rebalance_history.API_KEYS),
     ("sessions", sessions.API_KEYS),
 )
 
-GONE_MEMBERS_KEPT: Final = 32
+REMOVED_MEMBERS_KEPT: Final = 32
 
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
 
@@ -78,7 +78,7 @@ _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refuse
 class ClassicGroup(GroupData):
     """What is known of one group, its trackers, and how what is known changes."""
 
-    __slots__ = ("assignments", "coordination", "identity", "offsets", "sessions", "timeline")
+    __slots__ = ("assignments", "coordinator_changes", "member_identity", "offsets", "rebalance_history", "sessions")
 
     def __init__(
         self,
@@ -87,45 +87,47 @@ class ClassicGroup(GroupData):
         *,
         settings: Settings,
         loading: Mapping[tuple[str, str], int],
-        tally: Counters,
-        sight: Sight,
+        counters: Counters,
+        coverage: Coverage,
     ) -> None:
-        super().__init__(name, cluster, settings=settings, loading=loading, tally=tally, sight=sight)
-        self.identity = MemberIdentity()
+        super().__init__(name, cluster, settings=settings, loading=loading, counters=counters, coverage=coverage)
+        self.member_identity = MemberIdentity()
         self.assignments = Assignments()
         self.offsets = Offsets()
-        self.coordination = CoordinatorChanges()
-        self.timeline = RebalanceHistory()
+        self.coordinator_changes = CoordinatorChanges()
+        self.rebalance_history = RebalanceHistory()
         self.sessions = Sessions()
 
     def abandon(self, record: MirrorRecord) -> Exchange | None:
         """A frame of this exchange cannot be read, and nobody will learn how it ended: gives the request, if that was seen."""
         exchange = self.open.pop((record.connection, record.exchange), None)
         if exchange is not None:
-            self.lines[record.connection].outstanding -= 1
+            self.connections[record.connection].outstanding -= 1
         return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
         """A connection ended: what was open on it will not be answered, and nobody owes an answer."""
         for key in [key for key in self.open if key[0] == connection]:
-            self.timeline.orphaned(self, self.open.pop(key), at_us)
+            self.rebalance_history.on_abandoned(self, self.open.pop(key), at_us)
         for member in self.members.values():
             if member.actor.connection == connection:
-                member.hung_up_us = at_us
-        self.sessions.hung_up(connection)
-        line = self.lines.pop(connection, None)
-        if not any(member.proven_us is not None and member.actor.connection in self.lines for member in self.members.values()):
-            self.unwatched_us = at_us
-            self.identity.unwatched()
-            self.coordination.unwatched(self, at_us)
+                member.disconnected_us = at_us
+        self.sessions.on_disconnect(connection)
+        line = self.connections.pop(connection, None)
+        if not any(
+            member.proven_us is not None and member.actor.connection in self.connections for member in self.members.values()
+        ):
+            self.unconnected_us = at_us
+            self.member_identity.on_no_connection()
+            self.coordinator_changes.on_no_connection(self, at_us)
         if line is not None and line.outstanding:
             self.changed = True
         self.last_record_us = at_us
 
-    def lost_sight(self, at_us: int, because: str) -> None:
+    def on_gap(self, at_us: int, because: str) -> None:
         """Frames are missing, or the group moved: what was known of generation and membership may have changed unseen."""
         self.learning_because = because
-        self.rounds.clear()
+        self.generations.clear()
         self.issued.clear()
         self.generation_seen = None
         for member in self.members.values():
@@ -141,7 +143,7 @@ class ClassicGroup(GroupData):
         for waiting in self.open.values():
             waiting.gap_free = False
         for name, _ in TRACKERS:
-            getattr(self, name).lost_sight(self)
+            getattr(self, name).on_gap(self)
         self.observe(Observation.LOST_SIGHT, at_us)
 
     def becomes(self, kind: str, admitted: Admission) -> tuple[Event, ...]:
@@ -149,28 +151,28 @@ class ClassicGroup(GroupData):
         # Until one of its JoinGroups succeeds, a group counts as a classic one without any proof.
         modelled = self.kind == CLASSIC and bool(self.protocol_type)
         self.kind = kind
-        self.lost_sight(admitted.at_us, f"is of the {kind} type, which is not modelled yet")
-        return (OutOfSight(admitted),) if modelled else NOTHING
+        self.on_gap(admitted.at_us, f"is of the {kind} type, which is not modelled yet")
+        return (NotCovered(admitted),) if modelled else NOTHING
 
     def new_incarnation(self, at_us: int, because: str) -> None:
         """The coordinator moved, or loaded the group anew."""
         self.incarnation += 1
         self.settled = False
-        self.lost_sight(at_us, because)
+        self.on_gap(at_us, because)
 
     def fell_silent(self, member: Member, at_us: int) -> tuple[Event, ...]:
         """Its session has run out by any reckoning."""
-        self.gone(member, "silent", at_us)
+        self.remove(member, "silent", at_us)
         return (FellSilent(member, at_us),)
 
     # ------------------------------------------------------------------------------------------------ bookkeeping
 
     def observe(self, seen: Observation, at_us: int) -> None:
         """Something happened that the state may follow from."""
-        if self.rounds and seen in UNSETTLING:
-            self.rounds[-1].unsettled_us = self.rounds[-1].unsettled_us or at_us
-        elif self.rounds and seen in SETTLING:
-            self.rounds[-1].unsettled_us = 0
+        if self.generations and seen in UNSETTLING:
+            self.generations[-1].unsettled_us = self.generations[-1].unsettled_us or at_us
+        elif self.generations and seen in SETTLING:
+            self.generations[-1].unsettled_us = 0
         # A group of another type has other states.
         after = TRANSITIONS[self.state][seen] if self.kind == CLASSIC else State.UNKNOWN
         if after is not self.state:
@@ -180,15 +182,15 @@ class ClassicGroup(GroupData):
             self.state_since_us = at_us
         self.changed = True
 
-    def gone(self, member: Member, why: str, at_us: int) -> None:
+    def remove(self, member: Member, why: str, at_us: int) -> None:
         """A member is one no longer: it "left", fell "silent", or was "refused", "dropped" by a generation, or "replaced"."""
         was_present = member.present
-        member.gone = why
-        member.gone_us = at_us
+        member.removed = why
+        member.removed_us = at_us
         self.changed = True
         cause = REMOVED if why == "left" and not member.leaving else _EVICTIONS.get(why)
         if was_present and cause is not None:
-            self.tally.evictions[self.cluster, cause] += 1
+            self.counters.evictions[self.cluster, cause] += 1
         if was_present and why in {"left", "silent", "refused"}:
             others = any(True for _ in self.present_members())
             if not others:
@@ -199,7 +201,7 @@ class ClassicGroup(GroupData):
 
     def _takes_part(self, member: Member) -> bool:
         """Whether a member may be in the newest generation: one that did not join it went while it came about, and starts nothing."""
-        newest = self.round
+        newest = self.newest_generation
         if newest is None or member.joined == newest.generation:
             return True
         if newest.roster is not None:
@@ -207,14 +209,14 @@ class ClassicGroup(GroupData):
         return member.instance_id is not None or member.parked_join in self.open
 
     def speaks_again(self, member: Member) -> None:
-        member.gone = None
+        member.removed = None
         self.changed = True
 
     def _forget_some(self) -> None:
-        gone = [member for member in self.members.values() if member.gone is not None]
-        if len(gone) > GONE_MEMBERS_KEPT:
-            gone.sort(key=lambda member: max(member.last_frame_us, member.gone_us))
-            for member in gone[: len(gone) - GONE_MEMBERS_KEPT]:
+        gone = [member for member in self.members.values() if member.removed is not None]
+        if len(gone) > REMOVED_MEMBERS_KEPT:
+            gone.sort(key=lambda member: max(member.last_frame_us, member.removed_us))
+            for member in gone[: len(gone) - REMOVED_MEMBERS_KEPT]:
                 del self.members[member.id]
 
     def member_of(self, exchange: Exchange) -> Member:
@@ -229,7 +231,7 @@ class ClassicGroup(GroupData):
 
     def accepted(self, exchange: Exchange) -> None:
         """Note that this broker acted as the group's coordinator."""
-        self.coordination.returned(self, exchange.res_us)
+        self.coordinator_changes.returned(self, exchange.res_us)
         if exchange.broker != self.broker:
             if self.broker and self.settled:
                 self.new_incarnation(exchange.res_us, f"the coordinator moved from {self.broker} to {exchange.broker}")
@@ -251,8 +253,8 @@ class ClassicGroup(GroupData):
         if member.fenced_us is not None and member.fenced_us < exchange.effective_us:
             member.fenced_us = None  # its replacement was undone
             member.frames_after_fence = 0
-        if member.gone is not None:
-            member.gone = None
+        if member.removed is not None:
+            member.removed = None
             self.changed = True
 
     def stays(self, member: Member, exchange: Exchange) -> None:
@@ -260,7 +262,7 @@ class ClassicGroup(GroupData):
         asked_after = exchange.inv_us > member.leave_asked_us + self.settings.clock_skew_ms * 1_000
         if asked_after and not any(open_.api_key == LEAVE_GROUP for open_ in self.open.values()):
             member.leaving = False
-            self.cold_changed = True
+            self.slow_changed = True
 
     def refuse(self, exchange: Exchange, error: int) -> tuple[Event, ...]:
         """A Heartbeat, SyncGroup or OffsetCommit was refused for its generation, its member id or its instance id."""
@@ -278,9 +280,9 @@ class ClassicGroup(GroupData):
         refusals.add(exchange.res_us, frame)
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
         early: tuple[Event, ...] = NOTHING
-        if error == UNKNOWN_MEMBER_ID and member.gone in {None, "dropped"} and newer:
+        if error == UNKNOWN_MEMBER_ID and member.removed in {None, "dropped"} and newer:
             early = evicted_early(self, exchange, member)
-            self.gone(member, "refused", exchange.res_us)
+            self.remove(member, "refused", exchange.res_us)
         return (Refused(exchange, member), *early)
 
     def fence(self, exchange: Exchange, member: Member) -> tuple[Event, ...]:
@@ -288,8 +290,8 @@ class ClassicGroup(GroupData):
         if member.fenced_us is None:
             member.fenced_us = exchange.res_us
             member.fence_frames = [response_evidence(exchange, FENCED_INSTANCE_ID)]
-        if member.gone is None:
-            self.gone(member, "replaced", exchange.res_us)
+        if member.removed is None:
+            self.remove(member, "replaced", exchange.res_us)
         if exchange.instance_id is not None:
             instance = self.instances.get(exchange.instance_id)
             if instance is not None and instance.member_id != member.id:

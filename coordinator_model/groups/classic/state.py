@@ -97,7 +97,7 @@ TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
         Observation.JOIN_TRIGGERS: _P,
         Observation.TOLD_TO_REJOIN: _P,
         Observation.JOINED: _K,
-        Observation.SYNCED: _P,  # the success of the round before, captured late
+        Observation.SYNCED: _P,  # the success of the generation before, captured late
         Observation.HEARTBEAT_OK: _P,  # likewise
         Observation.STILL_SERVED: _S,
         Observation.MEMBER_GONE: _P,
@@ -108,7 +108,7 @@ TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
     _K: {
         Observation.JOIN_TRIGGERS: _P,
         Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,  # a round that nobody synced, and the next one
+        Observation.JOINED: _K,  # a generation that nobody synced, and the next one
         Observation.SYNCED: _S,
         Observation.HEARTBEAT_OK: _K,
         Observation.STILL_SERVED: _K,

@@ -13,7 +13,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.groups.classic import assignment_checks
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
-from tests.coordinator_model.rules.rounds import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
+from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
 
 @pytest.fixture

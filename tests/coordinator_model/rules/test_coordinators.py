@@ -529,8 +529,8 @@ def test_what_is_kept_of_brokers_and_connections_is_bounded(talk: Conversation) 
         for index in range(CONNECTIONS_KEPT + 2):
             talk.commit_offsets(talk.client(f"c{index}", str(broker)), {0: 1}, **SIMPLE)
     group, _ = talk.model._opened(("c1", "g"))
-    assert len(group.coordination.tenures) == TENURES_KEPT
-    assert {len(tenure.connections) for tenure in group.coordination.tenures.values()} == {CONNECTIONS_KEPT}
+    assert len(group.coordinator_changes.tenures) == TENURES_KEPT
+    assert {len(tenure.connections) for tenure in group.coordinator_changes.tenures.values()} == {CONNECTIONS_KEPT}
 
 
 # ---------------------------------------------------------------------------------------------------- C-06, C-07

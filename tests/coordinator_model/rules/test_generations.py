@@ -612,7 +612,7 @@ def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conv
     talk.heartbeat(b, 22)
     talk.settle()
     assert "G-11" not in talk.rules()
-    assert not talk.model._opened(("c1", "g"))[0].identity.alert
+    assert not talk.model._opened(("c1", "g"))[0].member_identity.alert
 
 
 # ---------------------------------------------------------------------------------------------------- G-12

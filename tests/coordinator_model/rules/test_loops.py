@@ -262,10 +262,10 @@ def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: 
         generation += 1
         arrives(talk, bad, [a], generation)
         group = talk.model._opened(("c1", "g"))[0]
-        group.members[unseen.member_id].gone = None  # it lives, elsewhere
+        group.members[unseen.member_id].removed = None  # it lives, elsewhere
         generation += 1
         departs(talk, bad, [a], generation)
-        group.members[unseen.member_id].gone = None
+        group.members[unseen.member_id].removed = None
     talk.settle()
     assert "R-07" not in talk.rules()
 
@@ -412,7 +412,7 @@ def test_R_07_forgets_a_start_that_was_refused(talk: Conversation) -> None:
     talk.refuse_join(talk.ask_join(stranger), 23)
     talk.heartbeat(a, 27)
     talk.round([a, b], 4)
-    assert talk.model._opened(("c1", "g"))[0].timeline.rebalances[-1].starter.cause == "not seen"
+    assert talk.model._opened(("c1", "g"))[0].rebalance_history.rebalances[-1].starter.cause == "not seen"
 
 
 def test_R_07_resolves_when_it_is_quiet(talk: Conversation) -> None:

@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from coordinator_model.groups.classic.group import GONE_MEMBERS_KEPT
+from coordinator_model.groups.classic.group import REMOVED_MEMBERS_KEPT
 from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
 from coordinator_model.groups.classic.trackers.member_identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
 from tests.coordinator_model.conversation import Client, Conversation
@@ -221,7 +221,7 @@ def test_M_03_keeps_few_refusals_in_mind(talk: Conversation) -> None:
     talk.wait(1_000)
     for client in clients[1:]:
         talk.heartbeat(client, 25)
-    assert len(talk.model._opened(("c1", "g"))[0].identity.doubts) == DOUBTS_KEPT
+    assert len(talk.model._opened(("c1", "g"))[0].member_identity.doubts) == DOUBTS_KEPT
 
 
 # ---------------------------------------------------------------------------------------------------- M-04
@@ -326,7 +326,7 @@ def test_M_04_stops_when_too_many_ids_were_handed_out_to_remember(talk: Conversa
 
 def test_M_04_stops_when_gone_members_may_have_been_forgotten(talk: Conversation) -> None:
     a, _ = newborn(talk)
-    for number in range(GONE_MEMBERS_KEPT + 1):
+    for number in range(REMOVED_MEMBERS_KEPT + 1):
         gone = talk.client(f"c{number}")
         gone.member_id = f"gone-{number}"
         talk.heartbeat(gone, 25, generation=1)
@@ -736,7 +736,7 @@ def test_M_10_remembers_few_subjects(talk: Conversation) -> None:
         script = talk.client("script")
         script.member_id = f"stale-{number}"
         talk.leave(script, 25)
-    assert len(talk.model._opened(("c1", "g"))[0].identity.refused_leaves) == LEAVES_KEPT
+    assert len(talk.model._opened(("c1", "g"))[0].member_identity.refused_leaves) == LEAVES_KEPT
 
 
 # ---------------------------------------------------------------------------------------------------- M-11
@@ -830,7 +830,9 @@ def test_M_11_keeps_no_request_in_mind_that_will_not_be_answered(talk: Conversat
     one.instance_id = "i-2"
     talk.heartbeat(one, 82)
     talk.heartbeat(two)
-    assert not talk.model._opened(("c1", "g"))[0].identity.alert or talk.model._opened(("c1", "g"))[0].identity.odd == ()
+    assert (
+        not talk.model._opened(("c1", "g"))[0].member_identity.alert or talk.model._opened(("c1", "g"))[0].member_identity.odd == ()
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- M-12

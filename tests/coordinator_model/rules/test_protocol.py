@@ -10,7 +10,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.protocol import LEGAL_ERRORS
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
-from tests.coordinator_model.rules.rounds import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
+from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
 
 @pytest.fixture

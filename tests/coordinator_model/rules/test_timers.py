@@ -13,7 +13,7 @@ from coordinator_model.rules import TIMER_RULES, timers_for
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
-from tests.coordinator_model.rules.rounds import join, parts, share_out
+from tests.coordinator_model.rules.generations import join, parts, share_out
 from tests.coordinator_model.test_rules import live, settled
 
 

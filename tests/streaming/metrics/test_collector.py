@@ -237,7 +237,7 @@ def test_partitions_are_summed_where_they_count_the_same_and_apart_where_they_do
         label = {"partition": str(watched.model.partition)}
         assert value(found, "rebalance_monitor_state_bytes", **label) == len(watched.model.snapshot())
         tick_s = value(found, "rebalance_monitor_last_tick_timestamp_seconds", **label)
-        assert tick_s == pytest.approx(watched.model.tally.tick_us / 1e6, abs=0.001)
+        assert tick_s == pytest.approx(watched.model.counters.tick_us / 1e6, abs=0.001)
 
 
 def test_nothing_is_shown_of_topics_that_are_half_read():

@@ -227,7 +227,7 @@ def test_a_batch_that_was_repeated_changes_nothing(replay):
     again, kept = run(replay, rows()[50:], committed)
     assert again["findings"] == second["findings"]
     restored = restore(Coordinator, replay.models, SnapshotRef(*kept), Settings()).model
-    assert restored.counters["repeated records"] == 0
+    assert restored.record_counts["repeated records"] == 0
 
 
 def test_a_kept_model_is_used_only_if_the_committed_state_names_its_snapshot(replay, monkeypatch):

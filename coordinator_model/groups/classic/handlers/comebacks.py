@@ -81,13 +81,13 @@ def _ended(group: ClassicGroup) -> list[Dead]:
     unused = [(id_, issued.actor) for id_, issued in group.issued.items() if id_ not in group.members]
     return [
         *(Dead(member.id, member.actor) for member in members),
-        *(Dead(id_, actor) for id_, actor in unused if actor.connection not in group.lines),
+        *(Dead(id_, actor) for id_, actor in unused if actor.connection not in group.connections),
     ]
 
 
 def _died(group: ClassicGroup, member: Member) -> bool:
     """One that was told that it is no member any more begins anew lawfully, be it on another connection."""
-    return member.gone != "refused" and hung_up_since(group, member) is not None
+    return member.removed != "refused" and hung_up_since(group, member) is not None
 
 
 def _is_same(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001
@@ -110,7 +110,7 @@ def _is_neighbour(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> b
 def _connected(group: ClassicGroup, but: ClientInfo) -> list[ClientInfo]:
     """The members that are connected, on other connections."""
     actors = (member.actor for member in group.members.values())
-    return [actor for actor in actors if actor.connection in group.lines and actor.connection != but.connection]
+    return [actor for actor in actors if actor.connection in group.connections and actor.connection != but.connection]
 
 
 _SAMENESS: Final = (("client id and host", _is_same), ("client id", _is_namesake), ("host", _is_neighbour))

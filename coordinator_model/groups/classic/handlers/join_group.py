@@ -14,7 +14,7 @@ from coordinator_model.groups.classic.handlers import comebacks
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Accepted, Answered, Mixed, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import host_of, response_evidence
-from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, IssuedId, JoinAsk, Member, Round, StaticMember
+from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, Generation, IssuedId, JoinFacts, Member, StaticMember
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
@@ -34,8 +34,8 @@ ISSUED_KEPT: Final = 64
 
 
 def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
-    ask = exchange.ask
-    assert isinstance(ask, JoinAsk)
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
     group.changed = True
     if exchange.member_id:
         member = group.member_of(exchange)
@@ -58,7 +58,7 @@ def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     return (Returned(exchange, instance),) if _was_fenced(instance, exchange) else NOTHING
 
 
-def _note_idle(member: Member, exchange: Exchange, ask: JoinAsk) -> None:
+def _note_idle(member: Member, exchange: Exchange, ask: JoinFacts) -> None:
     if not ask.owns and not member.idle_since_us:
         member.idle_since_us = exchange.inv_us
 
@@ -72,8 +72,8 @@ def _was_fenced(instance: StaticMember, exchange: Exchange) -> bool:
     )
 
 
-def _classify_rejoin(group: ClassicGroup, exchange: Exchange, member: Member, ask: JoinAsk) -> None:
-    newest = group.round
+def _classify_rejoin(group: ClassicGroup, exchange: Exchange, member: Member, ask: JoinFacts) -> None:
+    newest = group.newest_generation
     if (
         exchange.member_id in group.issued  # a new member
         or (newest is not None and newest.leader == member.id and group.state is State.STABLE)
@@ -108,18 +108,18 @@ def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event
     if error == NONE:
         return _joined(group, exchange, body) if body.generation_id > 0 else NOTHING
     if error == MEMBER_ID_REQUIRED:
-        assert isinstance(exchange.ask, JoinAsk)
+        assert isinstance(exchange.facts, JoinFacts)
         group.accepted(exchange)
         if len(group.issued) >= ISSUED_KEPT:
             del group.issued[min(group.issued, key=lambda id_: group.issued[id_].issued_us)]
-        group.issued[body.member_id] = IssuedId(exchange.res_us, exchange.ask.session_timeout_ms, exchange.actor)
+        group.issued[body.member_id] = IssuedId(exchange.res_us, exchange.facts.session_timeout_ms, exchange.actor)
         return NOTHING
     if exchange.member_id:
         member = group.member_of(exchange)
         if error == FENCED_INSTANCE_ID:
             return group.fence(exchange, member)
-        if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.gone in {None, "dropped"}:
-            group.gone(member, "refused", exchange.res_us)
+        if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.removed in {None, "dropped"}:
+            group.remove(member, "refused", exchange.res_us)
         group.issued.pop(exchange.member_id, None)
     return NOTHING
 
@@ -135,11 +135,11 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
     if exchange.member_id and exchange.member_id != body.member_id:
         happenings.append(Answered(exchange, body.member_id))
     generation = body.generation_id
-    newest = group.round
+    newest = group.newest_generation
     if newest is not None and generation < newest.generation:
         skew = group.settings.clock_skew_ms * 1_000
         if newest.proven_us >= exchange.effective_us - skew:
-            # It overlaps the newest round, so it may be an old answer that was captured late; but how old, its request tells.
+            # It overlaps the newest generation, so it may be an old answer that was captured late; but how old, its request tells.
             passed = group.proof_beyond(generation, exchange.effective_us)
             if passed is not None:
                 happenings.append(Regressed(exchange, generation, passed, _why_reset(group, exchange, passed, generation)))
@@ -161,7 +161,7 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
     return tuple(happenings)
 
 
-def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> str | None:
+def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> str | None:
     """A lawful reason for a newcomer to be handed the newest generation's number again: it is that of a group which began anew."""
     if body.generation_id != newest.generation or newest.roster is None or body.member_id in newest.roster:
         return None
@@ -172,7 +172,7 @@ def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round)
     return _why_reset(group, exchange, newest, newest.generation - 1)
 
 
-def _why_reset(group: ClassicGroup, exchange: Exchange, before: Round, generation: int) -> str | None:
+def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, generation: int) -> str | None:
     """A lawful reason for the generation to have started anew since ``before``, or None if there can be none."""
     if group.deleted_us is not None and group.deleted_us >= before.proven_us:
         return "the group was deleted in between"
@@ -186,13 +186,13 @@ def _why_reset(group: ClassicGroup, exchange: Exchange, before: Round, generatio
         member = group.members.get(id_)
         if member is None or member.session_timeout_ms is None:
             return "not all session timeouts are known"
-        if member.gone is None and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
+        if member.removed is None and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
             return None
     return "the group may have been empty in between, and expired"
 
 
-def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Round:
-    newest = Round(
+def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Generation:
+    newest = Generation(
         body.generation_id,
         exchange.res_us,
         response_evidence(exchange, NONE, body.generation_id),
@@ -204,10 +204,10 @@ def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Round:
         began_us = min([exchange.inv_us, *(waiting.inv_us for waiting in group.waiting_joins())])
     group.join_took_us = max(0, exchange.res_us - began_us)
     group.joins = (group.joins[0] + 1, group.joins[1] + group.join_took_us)
-    group.tally.took(group.cluster, JOIN, group.join_took_us)
-    group.rounds.append(newest)
-    del group.rounds[:-ROUNDS_KEPT]
-    for older in group.rounds[:-2]:
+    group.counters.took(group.cluster, JOIN, group.join_took_us)
+    group.generations.append(newest)
+    del group.generations[:-ROUNDS_KEPT]
+    for older in group.generations[:-2]:
         older.roster = None
     group.generation_seen = newest.generation
     group.protocol_type = body.protocol_type or group.protocol_type
@@ -215,9 +215,9 @@ def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Round:
     return newest
 
 
-def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round, happenings: list[Event]) -> None:
-    ask = exchange.ask
-    assert isinstance(ask, JoinAsk)
+def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation, happenings: list[Event]) -> None:
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
     group.issued.pop(body.member_id, None)
     member = group.members.get(body.member_id)
     if member is None:
@@ -247,7 +247,7 @@ def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ro
     group.changed = True
 
 
-def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newest: Round, happenings: list[Event]) -> None:
+def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newest: Generation, happenings: list[Event]) -> None:
     assert exchange.instance_id is not None
     instance = group.instances.get(exchange.instance_id)
     if instance is None:
@@ -269,15 +269,15 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     instance.replacements = [*instance.replacements[-REPLACEMENTS_KEPT:], note]
     instance.frames = [*instance.frames[-3:], response_evidence(exchange, NONE, member.joined)]
     old = group.members.get(old_id)
-    if old is not None and old.gone is None:
-        group.gone(old, "replaced", exchange.res_us)
+    if old is not None and old.removed is None:
+        group.remove(old, "replaced", exchange.res_us)
     if newest.roster is not None and old_id in newest.roster:
         del newest.roster[old_id]
         newest.roster[member.id] = instance.id
     happenings.append(Replaced(exchange, instance, old_id))
 
 
-def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Round) -> None:
+def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> None:
     """The leader's answer names every member: from here on the membership is known."""
     newest.roster = {entry.member_id: entry.group_instance_id for entry in body.members}
     for id_, instance_id in newest.roster.items():
@@ -287,8 +287,8 @@ def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ro
             member.last_frame_us = exchange.res_us
         if member.proven_us is None:
             member.proven_us = exchange.res_us
-        if member.gone not in {None, "replaced"}:
-            member.gone = None
+        if member.removed not in {None, "replaced"}:
+            member.removed = None
         if instance_id is not None:
             member.instance_id = instance_id
             instance = group.instances.setdefault(instance_id, StaticMember(instance_id, id_))
@@ -300,6 +300,6 @@ def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ro
     for member in list(group.members.values()):
         if member.present and member.id not in newest.roster:
             if member.joined == newest.generation and member.instance_id is not None:
-                newest.roster[member.id] = member.instance_id  # replaced an instance after the round was complete
+                newest.roster[member.id] = member.instance_id  # replaced an instance after the generation was complete
             else:
-                group.gone(member, "dropped", exchange.res_us)
+                group.remove(member, "dropped", exchange.res_us)

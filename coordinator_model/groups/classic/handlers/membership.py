@@ -13,7 +13,7 @@ from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
 from coordinator_model.groups.events import Accepted, ServedInJoinPhase, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.groups.records import Exchange, LeaveAsk, Member, Round, StaticMember, SyncAsk
+from coordinator_model.groups.records import Exchange, Generation, LeaveFacts, Member, StaticMember, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
@@ -43,12 +43,12 @@ def sync_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     member.parked_sync = exchange.key
     member.synced = exchange.generation
     member.synced_us = exchange.inv_us
-    newest = group.round
+    newest = group.newest_generation
     leads = newest is not None and newest.generation == exchange.generation and newest.leader == member.id
     if newest is not None and leads and newest.leader_synced_us is None:
         newest.leader_synced_us = exchange.inv_us
-        assert isinstance(exchange.ask, SyncAsk)
-        newest.idle = exchange.ask.idle
+        assert isinstance(exchange.facts, SyncFacts)
+        newest.idle = exchange.facts.idle
     group.changed = True
     return NOTHING
 
@@ -60,7 +60,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[E
         return group.coordinator_moves(exchange)
     if error in NOT_ADMITTED:
         return group.refuse(exchange, error)
-    newest = group.round
+    newest = group.newest_generation
     current = newest is None or newest.generation == exchange.generation
     if error == REBALANCE_IN_PROGRESS:
         if current and newest is not None:
@@ -69,7 +69,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[E
     if error != NONE or not exchange.member_id:
         return NOTHING
     group.accepted(exchange)
-    newest = group.round
+    newest = group.newest_generation
     member = group.member_of(exchange)
     member.in_sync = exchange.generation
     member.idle_since_us = 0
@@ -88,7 +88,7 @@ def sync_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[E
             if group.state is State.COMPLETING:
                 group.sync_took_us = max(0, exchange.res_us - group.state_since_us)
                 group.syncs = (group.syncs[0] + 1, group.syncs[1] + group.sync_took_us)
-                group.tally.took(group.cluster, SYNC, group.sync_took_us)
+                group.counters.took(group.cluster, SYNC, group.sync_took_us)
         group.observe(Observation.SYNCED, exchange.res_us)
     return suspects
 
@@ -98,14 +98,14 @@ def _is_written(group: ClassicGroup, exchange: Exchange, held: StaticMember) -> 
 
     The leader's SyncGroup writes all holders. A replacement after it is written by itself, but not by old brokers.
     """
-    newest = group.round
+    newest = group.newest_generation
     with_the_round = (
         newest is not None
         and newest.generation == exchange.generation
         and newest.leader_synced_us is not None
         and 0 < held.held_us <= newest.leader_synced_us
     )
-    return with_the_round or group.identity.dialect.writes_replacements
+    return with_the_round or group.member_identity.broker_version.writes_replacements
 
 
 def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
@@ -118,7 +118,7 @@ def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
     member.heartbeat_interval_us = pause_us if known == 0 else (3 * known + pause_us) // 4
     if (pause_us < least - least // 8 or not least) and before_us > member.joined_us:
         member.least_interval_us = pause_us
-        group.cold_changed = True
+        group.slow_changed = True
     return pause_us
 
 
@@ -131,13 +131,13 @@ def heartbeat_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...
     if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 1_000 * THIN_SHARE:
         late = group.sessions.thin_margin(group, exchange, member)
     if exchange.key[0] != member.actor.connection:
-        late += group.identity.check_connection(group, exchange, member)
+        late += group.member_identity.check_connection(group, exchange, member)
     return late
 
 
 def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     error = exchange.error = body.error_code
-    newest = group.rounds[-1] if group.rounds else None
+    newest = group.generations[-1] if group.generations else None
     if error == NONE:
         member = group.members.get(exchange.member_id)
         if (
@@ -147,16 +147,16 @@ def heartbeat_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
             and newest.roster is not None
             and member.id in newest.roster
             and exchange.broker == group.broker
-            and member.gone is None
+            and member.removed is None
         ):
             # Steady traffic ends here.
             member.proven_us = exchange.res_us
             if member.leaving:
                 group.stays(member, exchange)
-            group.coordination.returned(group, exchange.res_us)
+            group.coordinator_changes.returned(group, exchange.res_us)
             if member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
-                group.changed = group.cold_changed = True
+                group.changed = group.slow_changed = True
             if group.state in _UNSERVED:
                 _served_after_all(group, exchange)
             return _served_in_join_phase(group, exchange, member, newest) if newest.told else NOTHING
@@ -182,12 +182,12 @@ def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
     elif exchange.inv_us <= group.state_since_us + late_us or any(open_.api_key == JOIN_GROUP for open_ in group.open.values()):
         return
     else:
-        seen = Observation.JOINED if group.rounds[-1].sync_done_us is None else Observation.STILL_SERVED
-    group.cold_changed = True
+        seen = Observation.JOINED if group.generations[-1].sync_done_us is None else Observation.STILL_SERVED
+    group.slow_changed = True
     group.observe(seen, exchange.res_us)
 
 
-def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Round) -> tuple[Event, ...]:
+def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Generation) -> tuple[Event, ...]:
     """Whether this success was given at a generation that had provably ended before it was asked for.
 
     Others were told to rejoin and wait for the phase's end: their connections stand, so the coordinator has not loaded the group again,
@@ -208,12 +208,12 @@ def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Membe
 
 
 def _heartbeat_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
-    group.cold_changed = True
+    group.slow_changed = True
     if group.loading_near(exchange.broker, exchange.res_us) or not exchange.member_id:
         return NOTHING
     group.accepted(exchange)
     member = group.member_of(exchange)
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.generation <= exchange.generation:
         if newest is not None and newest.generation < exchange.generation:
             group.assignments.ahead(group, exchange)
@@ -225,7 +225,7 @@ def _heartbeat_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event,
     return (Accepted(exchange),)
 
 
-def _heartbeat_told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Round | None) -> tuple[Event, ...]:
+def _heartbeat_told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation | None) -> tuple[Event, ...]:
     member = group.member_of(exchange)
     happenings: tuple[Event, ...] = NOTHING
     if newest is None or newest.generation == exchange.generation:
@@ -248,8 +248,8 @@ def _heartbeat_told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: R
 
 
 def leave_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
-    assert isinstance(exchange.ask, LeaveAsk)
-    for id_, _ in exchange.ask.members:
+    assert isinstance(exchange.facts, LeaveFacts)
+    for id_, _ in exchange.facts.members:
         member = group.members.get(id_)
         if member is not None and member.actor.client_id == exchange.actor.client_id:
             member.leaving, member.leave_asked_us = True, exchange.inv_us
@@ -257,10 +257,10 @@ def leave_asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
 
 
 def leave_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    assert isinstance(exchange.ask, LeaveAsk)
+    assert isinstance(exchange.facts, LeaveFacts)
     error = exchange.error = body.error_code
     if error != NONE:
-        for id_, _ in exchange.ask.members:
+        for id_, _ in exchange.facts.members:
             _not_left(group, id_)
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
@@ -268,20 +268,20 @@ def leave_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[
         return NOTHING
     outcomes = [entry.error_code for entry in body.members] or [NONE]  # v0-2 fold the only member's error into the top one
     group.accepted(exchange)
-    for (id_, instance_id), outcome in zip(exchange.ask.members, outcomes, strict=False):
+    for (id_, instance_id), outcome in zip(exchange.facts.members, outcomes, strict=False):
         holder = group.instances.get(instance_id) if instance_id is not None and not id_ else None
         member = group.members.get(holder.member_id if holder is not None else id_)
         group.issued.pop(id_, None)
         if outcome == NONE and member is not None:
-            group.gone(member, "left", exchange.res_us)
+            group.remove(member, "left", exchange.res_us)
             if member.instance_id is not None:
                 group.instances.pop(member.instance_id, None)
         elif outcome != NONE:
             _not_left(group, id_)
             own = member is not None and instance_id in {None, member.instance_id}
             served_since = member is not None and (member.proven_us or 0) >= exchange.effective_us
-            if outcome == UNKNOWN_MEMBER_ID and member is not None and own and not served_since and member.gone is None:
-                group.gone(member, "refused", exchange.res_us)
+            if outcome == UNKNOWN_MEMBER_ID and member is not None and own and not served_since and member.removed is None:
+                group.remove(member, "refused", exchange.res_us)
     group.changed = True
     return NOTHING
 
@@ -289,7 +289,7 @@ def leave_answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[
 def _not_left(group: ClassicGroup, member_id: str) -> None:
     """A LeaveGroup was refused. One that repeats another, which was granted, is refused as well."""
     member = group.members.get(member_id)
-    if member is not None and member.gone != "left":
+    if member is not None and member.removed != "left":
         member.leaving = False
 
 
@@ -319,7 +319,7 @@ def transactional_commit_answered(group: ClassicGroup, exchange: Exchange, body:
 def _commit_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     if not exchange.member_id or exchange.generation < 0:
         return NOTHING
-    newest = group.round
+    newest = group.newest_generation
     if newest is not None and newest.generation == exchange.generation and exchange.member_id in (newest.roster or ()):
         return NOTHING
     group.accepted(exchange)
@@ -329,7 +329,7 @@ def _commit_accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ..
 def deleted(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     for result in body.results:
         if result.group_id == group.name and result.error_code == NONE:
-            group.deleted_us = exchange.res_us  # the rounds stay: the next one is explained by it
+            group.deleted_us = exchange.res_us  # the generations stay: the next one is explained by it
             group.members.clear()
             group.instances.clear()
             group.issued.clear()

@@ -1,9 +1,9 @@
-"""What the leader of a round assigned, what the members offered and were given, and in which protocol they all speak.
+"""What the leader of a generation assigned, what the members offered and were given, and in which protocol they all speak.
 
 The traps. *An assignment is the leader's word about one generation of one incarnation.* A static member that took over an instance after
-the round inherits the old one's entry, under an id that the leader never heard of. *A generation is not one plan*: a leader that lost an
-answer submits again, and the coordinator may keep either. *Whoever starts listening in the middle has missed the plan*: the coordinator
-hands out what it stored before. So a delivery is held against the plan only when the round was seen from its beginning (``Plan.born``)
+the generation inherits the old one's entry, under an id that the leader never heard of. *A generation is not one plan*: a leader that lost
+an answer submits again, and the coordinator may keep either. *Whoever starts listening in the middle has missed the plan*: the coordinator
+hands out what it stored before. So a delivery is held against the plan only when the generation was seen from its beginning (``Plan.born``)
 and nothing contradicts itself since (``Plan.disputed``); and what does not fit waits for the reorder window, because the frame that
 explains it may be on a slower connection.
 """
@@ -25,7 +25,7 @@ from coordinator_model.groups.classic.assignment_checks import (
     Subscription,
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import ClientInfo, JoinAsk, SyncAsk
+from coordinator_model.groups.records import ClientInfo, JoinFacts, SyncFacts
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -54,7 +54,7 @@ DIGESTS_KEPT: Final = 3
 HASH_BYTES: Final = 3
 STRANGE_KEPT: Final = 8
 METADATA_AGE_US: Final = 600_000_000  #: twice metadata.max.age.ms: no leader's view of a topic is older, unless that is configured
-OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, while a round waits for its plan
+OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, while a generation waits for its plan
 
 
 # ---------------------------------------------------------------------------------------------------- happenings
@@ -203,8 +203,8 @@ class Assignments:
         errors = _errors(api_key, body, group.name)
         return (*happenings, Failed(exchange, errors)) if errors else happenings
 
-    def lost_sight(self, group: GroupData) -> None:
-        """Forget the current round's plan. How many partitions a topic has is no secret of the coordinator, and stays.
+    def on_gap(self, group: GroupData) -> None:
+        """Forget the current generation's plan. How many partitions a topic has is no secret of the coordinator, and stays.
 
         When the coordinator merely moved, no frame is missing: who is suspected stays so, and what the next one completes is in sight.
         """
@@ -245,7 +245,7 @@ class Assignments:
         self.mixed_since_us = 0
         self.since_us = self.since_us or exchange.inv_us
         answered = JoinAnswered(exchange, body)
-        newest = group.round
+        newest = group.newest_generation
         if newest is None or newest.generation != body.generation_id:
             return (answered,)  # an old answer, captured late
         plan = self._plan_of(group, body)
@@ -269,9 +269,9 @@ class Assignments:
             self.older = plan if plan is not None and _waited_for(group, plan) else None
             plan = self.plan = Plan(body.generation_id, body.leader, follows=self.rooted)
             return plan
-        assert group.round is not None
+        assert group.newest_generation is not None
         contradicts = body.leader != plan.leader and not same_instance(group, body.leader, plan.leader)
-        if contradicts or body.protocol_name != group.round.protocol:
+        if contradicts or body.protocol_name != group.newest_generation.protocol:
             plan.disputed = True
         return plan
 
@@ -282,7 +282,7 @@ class Assignments:
         offers = {entry.member_id: assignment_checks.read_subscription(entry.metadata) for entry in body.members}
         for offer in offers.values():
             self._learn_topics({} if offer is None else dict(offer.owned))
-        rivals = assignment_checks.rival_claims(offers, [one.generation for one in group.rounds])
+        rivals = assignment_checks.rival_claims(offers, [one.generation for one in group.generations])
         if not plan.submitted:
             cooperative = body.protocol_name == COOPERATIVE_STICKY
             kept = {id_: _without_claims(offer, cooperative=cooperative) for id_, offer in offers.items()}
@@ -324,7 +324,11 @@ class Assignments:
         self, group: GroupData, exchange: Exchange, body: Any, plan: Plan | None, submitted: dict[str, Partitions | None]
     ) -> None:
         """Note what is wrong with the plan. Only a plan that answers a roster can be held against one."""
-        protocol = body.protocol_name or (group.round.protocol if group.round is not None and plan is not None else "") or ""
+        protocol = (
+            body.protocol_name
+            or (group.newest_generation.protocol if group.newest_generation is not None and plan is not None else "")
+            or ""
+        )
         flaws = AssignmentErrors(
             exchange.generation,
             exchange.member_id,
@@ -341,7 +345,9 @@ class Assignments:
             known = sorted(topic for topic in wanted if topic in self.topics)
             plan.blank = not any(entry.assignment for entry in body.assignments) and bool(known)
             flaws = flaws._replace(
-                strangers=assignment_checks.strangers(submitted, {*offers, *((group.round and group.round.roster) or ())}),
+                strangers=assignment_checks.strangers(
+                    submitted, {*offers, *((group.newest_generation and group.newest_generation.roster) or ())}
+                ),
                 left_out=assignment_checks.left_out(submitted, offers),
                 unsubscribed=() if protocol == "stream" else assignment_checks.unsubscribed(submitted, offers),
                 jumps=assignment_checks.jumps(submitted, offers, plan.generation - 1) if protocol == COOPERATIVE_STICKY else (),
@@ -496,7 +502,7 @@ def same_instance(group: GroupData, one: str, other: str) -> bool:
 
 
 def is_leader(group: GroupData, plan: Plan | None, member_id: str) -> bool | None:
-    """Whether this member leads the plan's round; None where that is not known."""
+    """Whether this member leads the plan's generation; None where that is not known."""
     if plan is None or plan.disputed:
         return None
     if member_id == plan.leader or same_instance(group, member_id, plan.leader):
@@ -511,7 +517,7 @@ def is_leader(group: GroupData, plan: Plan | None, member_id: str) -> bool | Non
 
 def joined_protocol(group: GroupData, plan: Plan | None, exchange: Exchange) -> tuple[str, str] | None:
     """Protocol type and name that the member was told when it joined the generation of this SyncGroup; None if that was not seen."""
-    newest, member = group.round, group.members.get(exchange.member_id)
+    newest, member = group.newest_generation, group.members.get(exchange.member_id)
     if plan is None or newest is None or member is None or plan.disputed:
         return None
     if not newest.generation == plan.generation == exchange.generation == member.joined:
@@ -521,8 +527,8 @@ def joined_protocol(group: GroupData, plan: Plan | None, exchange: Exchange) -> 
 
 def is_foreign(exchange: Exchange, body: Any) -> bool:
     """Whether a JoinGroup success names a protocol type or name that is not the joiner's own."""
-    ask = exchange.ask
-    assert isinstance(ask, JoinAsk)
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
     if not exchange.member_id and exchange.instance_id is not None and exchange.api_version <= 6:
         return False  # brokers 2.3 and 2.4 answer a static member that comes back with what the group runs
     return (body.protocol_type is not None and body.protocol_type != ask.protocol_type) or body.protocol_name not in ask.protocols
@@ -539,8 +545,8 @@ def strange_protocol(group: GroupData, plan: Plan | None, exchange: Exchange, bo
 
 def asks_for_another(group: GroupData, plan: Plan | None, exchange: Exchange) -> str:
     """``type/name`` as a SyncGroup request names them, if they are not what the member joined with; else empty (KIP-559)."""
-    ask = exchange.ask
-    assert isinstance(ask, SyncAsk)
+    ask = exchange.facts
+    assert isinstance(ask, SyncFacts)
     if exchange.api_version < 5:
         return ""
     if ask.protocol_type is None or ask.protocol_name is None:

@@ -239,7 +239,7 @@ class CoordinatorChanges:
             happenings.extend(self._survived(group, exchange, body, moved=moved))
         return tuple(happenings)
 
-    def lost_sight(self, group: GroupData) -> None:
+    def on_gap(self, group: GroupData) -> None:
         if group.incarnation != self.incarnation:
             self.incarnation = group.incarnation
             self.moved = True
@@ -252,7 +252,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ no coordinator
 
-    def unwatched(self, group: GroupData, at_us: int) -> None:
+    def on_no_connection(self, group: GroupData, at_us: int) -> None:
         """No member is connected any more."""
         if self.lost is not None and not self.lost.returned_us:
             return
@@ -266,7 +266,7 @@ class CoordinatorChanges:
         """A broker accepted somebody."""
         if self.lost is not None and not self.lost.returned_us:
             self.lost = self.lost._replace(returned_us=at_us)
-            group.changed = group.cold_changed = True
+            group.changed = group.slow_changed = True
 
     def _searched(self, group: GroupData, exchange: Exchange, lost: LostCoordinator) -> None:
         """A client of the group asks who its coordinator is, after all members lost theirs.
@@ -421,7 +421,7 @@ class CoordinatorChanges:
         if exchange.api_key == SYNC_GROUP and (
             known is None or (generation, group.incarnation) > (known.generation, known.incarnation)
         ):
-            newest = group.round
+            newest = group.newest_generation
             roster = newest.roster if newest is not None and newest.generation == generation else None
             members = tuple(crc32(id_.encode()) for id_ in list(roster or ())[:ROSTER_KEPT])
             frame = response_evidence(exchange, 0)
@@ -442,7 +442,7 @@ def _same_life(group: GroupData, exchange: Exchange, persisted: Persisted) -> bo
     if crc32(exchange.member_id.encode()) in persisted.roster:
         return True  # a group that started anew would not know this member
     return any(
-        member.gone is None
+        member.removed is None
         and member.session_timeout_ms is not None
         and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us
         and crc32(member.id.encode()) in persisted.roster
@@ -462,7 +462,7 @@ def _count(group: GroupData, api_key: int, errors: set[int]) -> None:
     for error in errors - {0}:
         known = group.errors.setdefault(api_key, {})
         known[error] = known.get(error, 0) + 1
-        group.tally.errors[group.cluster, api_key, error] += 1
+        group.counters.errors[group.cluster, api_key, error] += 1
         group.counted = True
 
 

@@ -38,10 +38,10 @@ from coordinator_model.groups.records import (
     ClientInfo,
     Exchange,
     ExchangeKey,
-    JoinAsk,
-    LeaveAsk,
+    Generation,
+    JoinFacts,
+    LeaveFacts,
     Member,
-    Round,
     Skip,
     StaticMember,
     SuspectedRefusal,
@@ -87,7 +87,7 @@ class MemberIdentity:
 
     alert: bool = False  #: something is in doubt: look at successes too
     incarnation: int = 1
-    dialect: BrokerVersion = field(default_factory=BrokerVersion)
+    broker_version: BrokerVersion = field(default_factory=BrokerVersion)
     highest: int = -1  #: generation of any JoinGroup success so far, whatever happened since
     born_us: int | None = None  #: when the group was seen to begin at generation 1, with no frame lost and no failover since
     handed_out: tuple[int, ...] = ()  #: CRC-32 of the ids given with MEMBER_ID_REQUIRED since then
@@ -106,7 +106,7 @@ class MemberIdentity:
     def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         api_key = exchange.api_key
         if api_key == SYNC_GROUP:
-            newest = group.round
+            newest = group.newest_generation
             if (
                 self.fresh is not None
                 and newest is not None
@@ -127,14 +127,14 @@ class MemberIdentity:
             return NOTHING
         if exchange.instance_id is not None:
             if _nothing_else_moves(group, exchange):
-                assert group.round is not None
-                self.lone = (*self.lone, (exchange.key, group.round.generation, False))
+                assert group.newest_generation is not None
+                self.lone = (*self.lone, (exchange.key, group.newest_generation.generation, False))
             return NOTHING
         return _unused(group, exchange)
 
     def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
-        self.dialect = self.dialect.heard(api_key, exchange.api_version)
+        self.broker_version = self.broker_version.heard(api_key, exchange.api_version)
         if api_key == DELETE_GROUPS:
             if any(result.group_id == group.name and result.error_code == 0 for result in body.results):
                 self.born_us = None
@@ -154,19 +154,19 @@ class MemberIdentity:
         self._mind()
         return tuple(happenings)
 
-    def lost_sight(self, group: GroupData) -> None:
+    def on_gap(self, group: GroupData) -> None:
         """What was proven is proven no longer. A failover, unlike lost frames, tells which generation was never written."""
         moved = group.incarnation != self.incarnation
         self.incarnation = group.incarnation
         self.lost = self.fresh if moved else None
         if moved:
-            self.dialect = BrokerVersion()
+            self.broker_version = BrokerVersion()
         self.fresh = self.born_us = self.skip = None
         self.handed_out = self.doubts = self.odd = self.lone = ()
         self.ahead = {}
         self._mind()
 
-    def unwatched(self) -> None:
+    def on_no_connection(self) -> None:
         """Nobody is connected any more: a coordinator may restart unseen, and what was right or wrong before says nothing after."""
         self.doubts = ()
         self._mind()
@@ -193,7 +193,7 @@ class MemberIdentity:
             if calls_itself is not None:
                 self.odd = (*self.odd[1 - ODD_KEPT :], exchange.key)
                 self._mind()
-                group.cold_changed = True
+                group.slow_changed = True
             if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == JOIN_GROUP):
                 happenings.append(Inconsistent(exchange, member))
         return tuple(happenings)
@@ -201,9 +201,9 @@ class MemberIdentity:
     def check_connection(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A Heartbeat was captured on another connection than the member last spoke on."""
         before, member.actor = member.actor, exchange.actor
-        group.cold_changed = True
-        if before.connection not in group.lines or host_of(before.address) == host_of(exchange.actor.address):
-            if before.connection not in group.lines:
+        group.slow_changed = True
+        if before.connection not in group.connections or host_of(before.address) == host_of(exchange.actor.address):
+            if before.connection not in group.connections:
                 member.alternations = 0
             return NOTHING
         member.alternations += 1
@@ -211,7 +211,7 @@ class MemberIdentity:
 
     def recheck(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """An answer was captured while something is in doubt."""
-        group.cold_changed = True
+        group.slow_changed = True
         was_odd = exchange.key in self.odd
         if was_odd:
             self.odd = tuple(key for key in self.odd if key != exchange.key)
@@ -245,7 +245,7 @@ class MemberIdentity:
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
         happenings: list[Event] = []
-        if exchange.error and _bears_generation(self.dialect, exchange, body):
+        if exchange.error and _bears_generation(self.broker_version, exchange, body):
             happenings.append(Malformed(exchange, body.generation_id, body.member_id))
         new = not exchange.member_id and exchange.instance_id is None
         two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
@@ -267,7 +267,7 @@ class MemberIdentity:
 
     def _joined(self, group: GroupData, exchange: Exchange, body: Any, *, new: bool) -> list[Event]:
         happenings: list[Event] = []
-        newest = group.round
+        newest = group.newest_generation
         if self.skip is not None and self.skip.before < body.generation_id < self.skip.generation:
             self.skip = None  # an answer captured late explains it
         if group.kind != "classic" or newest is None or newest.generation != body.generation_id:
@@ -290,12 +290,12 @@ class MemberIdentity:
             happenings.extend(self._roster_shows(group, exchange, roster))
         return happenings
 
-    def _completed(self, group: GroupData, exchange: Exchange, newest: Round) -> None:
+    def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> None:
         """A generation was seen for the first time."""
         generation = newest.generation
         begun = generation == 1 and self._is_new(exchange)
         # The first generation seen in an incarnation may have been written before it.
-        self.fresh = (generation, ()) if begun or len(group.rounds) > 1 else None
+        self.fresh = (generation, ()) if begun or len(group.generations) > 1 else None
         if self.lost is not None and generation > self.lost[0]:
             self.lost = None
         since_us = exchange.res_us - group.settings.quiet_ms * 1_000
@@ -303,9 +303,9 @@ class MemberIdentity:
         self.skip = None
         if begun:
             self.born_us = exchange.res_us
-        if len(group.rounds) < 2:
+        if len(group.generations) < 2:
             return
-        before = group.rounds[-2]
+        before = group.generations[-2]
         if generation - before.generation > 1 and _never_empty(group, before, exchange):
             frames = (before.proof, newest.proof)
             self.skip = Skip(before.generation, generation, exchange.res_us, exchange.actor, frames)
@@ -322,22 +322,22 @@ class MemberIdentity:
             return []  # the group was deleted while this waited for its answer
         if exchange.error == GROUP_MAX_SIZE_REACHED and member.proven_us is not None:
             return [OverCapacity(exchange, member)]
-        assert isinstance(exchange.ask, JoinAsk)
+        assert isinstance(exchange.facts, JoinFacts)
         if (
             exchange.error == UNKNOWN_MEMBER_ID
             and group.kind == "classic"
             and self.born_us is not None
-            and exchange.inv_us > self.born_us + exchange.ask.session_timeout_ms * 1_000
+            and exchange.inv_us > self.born_us + exchange.facts.session_timeout_ms * 1_000
             and member.joined is None
             and member.proven_us is None
             and crc32(member.id.encode()) not in self.handed_out
-            and sum(1 for one in group.members.values() if one.gone is not None) < _GONE_KEPT
+            and sum(1 for one in group.members.values() if one.removed is not None) < _GONE_KEPT
         ):
             return [Invented(exchange)]
         return []
 
     def _doubt(self, group: GroupData, exchange: Exchange) -> None:
-        newest = group.round
+        newest = group.newest_generation
         member = group.members[exchange.member_id]
         if newest is None or group.kind != "classic":
             return
@@ -378,7 +378,7 @@ class MemberIdentity:
         if (
             exchange.error == FENCED_INSTANCE_ID
             or group.kind != "classic"
-            or group.round is None
+            or group.newest_generation is None
             or member.proven_us is None
             or exchange.generation <= highest
         ):
@@ -388,7 +388,7 @@ class MemberIdentity:
             self.ahead = {**self.ahead, member.id: known._replace(generation=exchange.generation, last_us=exchange.res_us)}
             group.changed = True
             return
-        frames = (group.round.proof, request_evidence(exchange), response_evidence(exchange, exchange.error))
+        frames = (group.newest_generation.proof, request_evidence(exchange), response_evidence(exchange, exchange.error))
         kept = list(self.ahead.items())[1 - AHEAD_KEPT :]
         self.ahead = {**dict(kept), member.id: Ahead(exchange.generation, highest, exchange.res_us, exchange.actor, frames)}
         group.changed = True
@@ -421,7 +421,7 @@ class MemberIdentity:
             after = doubt.res_us + _skew_us(group) < exchange.effective_us
             if doubt.error == FENCED_INSTANCE_ID and holder_id is not None and after:
                 holder = group.members.get(holder_id)
-                earlier = holder is not None and holder.gone == "replaced" and holder.joined_us < doubt.joined_us
+                earlier = holder is not None and holder.removed == "replaced" and holder.joined_us < doubt.joined_us
                 if holder_id == doubt.member_id or earlier:
                     wrong.append(Contradicted(exchange, doubt, holder_id))
                 continue
@@ -430,7 +430,7 @@ class MemberIdentity:
         return list(wrong)
 
     def _collision(self, group: GroupData, exchange: Exchange) -> list[Event]:
-        newest, member = group.round, group.members.get(exchange.member_id)
+        newest, member = group.newest_generation, group.members.get(exchange.member_id)
         if self.lost is None or newest is None or member is None:
             return []
         generation, holders = self.lost
@@ -439,15 +439,15 @@ class MemberIdentity:
         return []
 
     def _left(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
-        assert isinstance(exchange.ask, LeaveAsk)
+        assert isinstance(exchange.facts, LeaveFacts)
         happenings: list[Event] = []
         if body.error_code not in {0, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
             return happenings
         outcomes = [entry.error_code for entry in body.members] or [body.error_code]
-        for (id_, instance_id), outcome in zip(exchange.ask.members, outcomes, strict=False):
+        for (id_, instance_id), outcome in zip(exchange.facts.members, outcomes, strict=False):
             member = group.members.get(id_)
             if outcome:
-                if member is not None and member.gone == "left":
+                if member is not None and member.removed == "left":
                     continue  # asked twice, the first was granted
                 subject = id_ or instance_id or ""
                 times = self.refused_leaves.pop(subject, 0) + 1
@@ -482,11 +482,11 @@ def _validated(group: GroupData, exchange: Exchange, body: Any) -> bool:
     return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 
 
-def _bears_generation(dialect: BrokerVersion, exchange: Exchange, body: Any) -> bool:
+def _bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: Any) -> bool:
     """Whether a JoinGroup refusal has a generation that no refusal has."""
     if body.generation_id < 0 or (exchange.instance_id is not None and not exchange.member_id):
         return False  # a replacement that could not be written is answered with the group's own generation
-    return body.generation_id > 0 or dialect.marks_failed_joins
+    return body.generation_id > 0 or broker_version.marks_failed_joins
 
 
 def _known_so(group: GroupData, exchange: Exchange) -> bool:
@@ -497,7 +497,7 @@ def _known_so(group: GroupData, exchange: Exchange) -> bool:
     return instance is not None and instance.member_id == exchange.member_id
 
 
-def _provably_in(exchange: Exchange, member: Member, newest: Round, before_us: int) -> bool:
+def _provably_in(exchange: Exchange, member: Member, newest: Generation, before_us: int) -> bool:
     """Whether the member was in the newest generation's list, and its session cannot have run out since it was last accepted.
 
     To remove a dynamic member from a settled group is to start a join phase, which ends with another generation. A later success at
@@ -523,8 +523,8 @@ def _rightful(group: GroupData, exchange: Exchange, member: Member, before_us: i
     )
 
 
-def _differs(group: GroupData, newest: Round, body: Any, roster: dict[str, str | None]) -> bool:
-    """Whether the leader's list tells of another membership, leader or protocol than the one adopted for the round.
+def _differs(group: GroupData, newest: Generation, body: Any, roster: dict[str, str | None]) -> bool:
+    """Whether the leader's list tells of another membership, leader or protocol than the one adopted for the generation.
 
     By instance id where there is one: a static member may be replaced within a generation.
     """
@@ -536,17 +536,17 @@ def _differs(group: GroupData, newest: Round, body: Any, roster: dict[str, str |
     return (known, leader, newest.protocol) != (told, roster.get(body.leader) or body.leader, body.protocol_name)
 
 
-def _one_life(group: GroupData, exchange: Exchange, newest: Round) -> bool:
-    """Whether the coordinator cannot have loaded the group anew between the round's first answer and this one.
+def _one_life(group: GroupData, exchange: Exchange, newest: Generation) -> bool:
+    """Whether the coordinator cannot have loaded the group anew between the generation's first answer and this one.
 
-    Either it would not have lost the round, or this request was parked with the others.
+    Either it would not have lost the generation, or this request was parked with the others.
     """
     parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - _skew_us(group)
     return parked or group.lasts(newest, exchange.effective_us)
 
 
-def _never_empty(group: GroupData, before: Round, exchange: Exchange) -> bool:
-    """Whether somebody of that round was a member ever since: a passage through Empty costs a generation of its own."""
+def _never_empty(group: GroupData, before: Generation, exchange: Exchange) -> bool:
+    """Whether somebody of that generation was a member ever since: a passage through Empty costs a generation of its own."""
     if before.roster is None:
         return False
     if exchange.member_id in before.roster:
@@ -555,7 +555,7 @@ def _never_empty(group: GroupData, before: Round, exchange: Exchange) -> bool:
         member = group.members.get(id_)
         if member is None or member.session_timeout_ms is None:
             continue
-        until_now = member.present or (member.gone == "dropped" and member.gone_us == exchange.res_us)
+        until_now = member.present or (member.removed == "dropped" and member.removed_us == exchange.res_us)
         if until_now and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
             return True
     return False
@@ -563,8 +563,8 @@ def _never_empty(group: GroupData, before: Round, exchange: Exchange) -> bool:
 
 def _nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
     """Whether the group is provably settled, and the static member that comes back asks for just what it had."""
-    newest, ask = group.round, exchange.ask
-    assert isinstance(ask, JoinAsk)
+    newest, ask = group.newest_generation, exchange.facts
+    assert isinstance(ask, JoinFacts)
     assert exchange.instance_id is not None
     instance = group.instances.get(exchange.instance_id)
     if newest is None or newest.roster is None or group.kind != "classic":
@@ -579,7 +579,7 @@ def _nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
         return False
     for id_ in newest.roster:
         member = group.members.get(id_)
-        if member is None or member.gone is not None or member.session_timeout_ms is None:
+        if member is None or member.removed is not None or member.session_timeout_ms is None:
             return False
         if member.in_sync != newest.generation or member.protocols != ask.protocols:
             return False
@@ -590,8 +590,8 @@ def _nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
 
 def _unused(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
     """Ids that this connection was handed a while ago, that still hold, and of which it makes no use while it asks for another."""
-    assert isinstance(exchange.ask, JoinAsk)
-    oldest_us = exchange.inv_us - exchange.ask.session_timeout_ms * 1_000
+    assert isinstance(exchange.facts, JoinFacts)
+    oldest_us = exchange.inv_us - exchange.facts.session_timeout_ms * 1_000
     newest_us = exchange.inv_us - group.settings.reorder_window_ms * 1_000
     unused = tuple(
         id_
@@ -607,9 +607,9 @@ def _abandoned(group: GroupData, exchange: Exchange) -> int:
     members = sum(
         1
         for member in group.members.values()
-        if member.gone in {"dropped", "silent", "refused"}
+        if member.removed in {"dropped", "silent", "refused"}
         and member.instance_id is None
-        and member.gone_us >= since_us
+        and member.removed_us >= since_us
         and _same_client(member.actor, exchange.actor)
     )
     issued = sum(1 for one in group.issued.values() if one.issued_us >= since_us and _same_client(one.actor, exchange.actor))

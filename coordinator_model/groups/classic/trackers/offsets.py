@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.trackers.coordinator_changes import heard
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import ClientInfo, CommitAsk, Exchange, Member, Refusals, Round, SyncAsk
+from coordinator_model.groups.records import ClientInfo, CommitFacts, Exchange, Generation, Member, Refusals, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import DecodeError, decode_assignment
 from coordinator_model.wire.constants import (
@@ -96,7 +96,7 @@ class CommittedEarly(NamedTuple):
     """A commit was accepted while the group provably waited for its assignment."""
 
     exchange: Exchange
-    round: Round
+    newest_generation: Generation
 
 
 class CommittedForeign(NamedTuple):
@@ -147,7 +147,7 @@ class Offsets:
     rejected: dict[str, tuple[int, int]] = field(default_factory=dict)  #: committer → (error, times in a row)
     let_in: dict[str, SimpleCommit] = field(default_factory=dict)  #: by committer: accepted without identity
     turned_away: dict[str, SimpleCommit] = field(default_factory=dict)  #: likewise, refused
-    joins_out: int = 0  #: JoinGroup requests without an answer since the round was proven, those of ended connections included
+    joins_out: int = 0  #: JoinGroup requests without an answer since the generation was proven, those of ended connections included
     unrest_us: int = 0  #: capture time of the last request that may have ended the wait for the assignment
     set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
@@ -161,7 +161,7 @@ class Offsets:
             self.refused.pop(exchange.member_id, None)
             if exchange.member_id in group.issued:
                 _keep(self.holdings, exchange.member_id, Holding(-1, {}, {}), HOLDINGS_KEPT)
-        if not isinstance(exchange.ask, SyncAsk) or exchange.ask.assigned:
+        if not isinstance(exchange.facts, SyncFacts) or exchange.facts.assigned:
             self.unrest_us = exchange.inv_us
         return NOTHING
 
@@ -170,7 +170,7 @@ class Offsets:
         if api_key in COMMITS:
             return self._commit_answered(group, exchange, body)
         if api_key == JOIN_GROUP:
-            newest = group.round
+            newest = group.newest_generation
             if newest is not None and newest.proven_us == exchange.res_us:
                 if self.generation is not None and newest.generation <= self.generation:
                     self._forget_positions(None)  # they may be of a group of this name that is no more
@@ -181,7 +181,7 @@ class Offsets:
             self._assigned(group, exchange, body)
         return NOTHING
 
-    def lost_sight(self, group: GroupData) -> None:  # noqa: ARG002
+    def on_gap(self, group: GroupData) -> None:  # noqa: ARG002
         """Positions may have been committed and partitions assigned unseen."""
         self._forget_positions(None)
         self.set_back = {}
@@ -200,16 +200,16 @@ class Offsets:
     # ------------------------------------------------------------------------------------------------ commits
 
     def _commit_asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        exchange.ask = _read_positions(body)
+        exchange.facts = _read_positions(body)
         if exchange.member_id:
             for other in group.open.values():
                 if (
-                    isinstance(other.ask, CommitAsk)
+                    isinstance(other.facts, CommitFacts)
                     and other.member_id == exchange.member_id
                     and other.actor.connection != exchange.actor.connection
                 ):
-                    other.ask = other.ask._replace(overlaps=True)
-                    exchange.ask = exchange.ask._replace(overlaps=True)
+                    other.facts = other.facts._replace(overlaps=True)
+                    exchange.facts = exchange.facts._replace(overlaps=True)
         elif exchange.api_key == TXN_OFFSET_COMMIT and exchange.api_version >= 3 and exchange.generation < 0:
             return (Unfenced(exchange, body.transactional_id),)
         return NOTHING
@@ -226,10 +226,10 @@ class Offsets:
         accepted = named > len(refused)
         happenings = self._rejections(exchange, codes, accepted=accepted)
         if accepted:
-            assert isinstance(exchange.ask, CommitAsk)
+            assert isinstance(exchange.facts, CommitFacts)
             if refused:
-                exchange.ask = _without(exchange.ask, refused)
-            return happenings + self._accepted(group, exchange, exchange.ask)
+                exchange.facts = _without(exchange.facts, refused)
+            return happenings + self._accepted(group, exchange, exchange.facts)
         for error in REFUSALS:
             if error in codes:
                 return happenings + self._refused(group, exchange, error)
@@ -259,9 +259,9 @@ class Offsets:
         refusals.add(exchange.res_us, response_evidence(exchange, error))
         return (CommitRefused(exchange, refusals),)
 
-    def _accepted(self, group: GroupData, exchange: Exchange, ask: CommitAsk) -> tuple[Event, ...]:
+    def _accepted(self, group: GroupData, exchange: Exchange, ask: CommitFacts) -> tuple[Event, ...]:
         if exchange.generation < 0:
-            self._forget(ask)
+            self._drop(ask)
             if _is_simple(exchange):
                 self._note_simple(group, self.let_in, exchange, 0)
             return NOTHING
@@ -280,12 +280,12 @@ class Offsets:
         happenings.extend(self._positions(exchange, ask, committer))
         return tuple(happenings)
 
-    def _completing(self, group: GroupData, exchange: Exchange) -> Round | None:
-        """The round that provably waited for its assignment during the whole of this commit, or None.
+    def _completing(self, group: GroupData, exchange: Exchange) -> Generation | None:
+        """The generation that provably waited for its assignment during the whole of this commit, or None.
 
         Nothing may have been asked since it was complete that starts another join phase, no session and no sync timer can have run out.
         """
-        newest = group.round
+        newest = group.newest_generation
         if newest is None or newest.roster is None or newest.generation != exchange.generation:
             return None
         if newest.unsettled_us or newest.leader_synced_us is not None or newest.sync_done_us is not None:
@@ -321,7 +321,7 @@ class Offsets:
             return ()
         return tuple((topic, partition) for topic, partition in named if not _has(holding.now, topic, partition))
 
-    def _positions(self, exchange: Exchange, ask: CommitAsk, committer: str) -> Iterator[Event]:
+    def _positions(self, exchange: Exchange, ask: CommitFacts, committer: str) -> Iterator[Event]:
         """Note what was committed, and tell what does not fit what was there."""
         if self.generation is None or exchange.generation > self.generation:
             self._forget_positions(exchange.generation)
@@ -378,7 +378,7 @@ class Offsets:
         self.committed = {}
         self.kept = 0
 
-    def _forget(self, ask: CommitAsk) -> None:
+    def _drop(self, ask: CommitFacts) -> None:
         """Somebody else set these positions."""
         for topic, partitions, _ in ask.topics:
             known = self.committed.get(topic, {})
@@ -405,7 +405,7 @@ class Offsets:
         _keep(self.holdings, member, Holding(exchange.generation, now, lost), HOLDINGS_KEPT)
 
     def _forget_holdings(self, group: GroupData, generation: int) -> None:
-        """A round begins: what was held two rounds ago, and by whom nobody hears of any more, is of no use."""
+        """A generation begins: what was held two generations ago, and by whom nobody hears of any more, is of no use."""
         self.holdings = {
             id_: holding
             for id_, holding in self.holdings.items()
@@ -433,8 +433,12 @@ def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
     A member id is never used again, so it was a member all the while (the coordinator cannot have been empty).
     """
     skew_us = group.settings.clock_skew_ms * 1_000
-    for member, heard_us in heard(group):
-        if member.joined is not None and member.joined_us < commit.effective_us - skew_us and heard_us > commit.res_us + skew_us:
+    for member, last_frame_us_of in heard(group):
+        if (
+            member.joined is not None
+            and member.joined_us < commit.effective_us - skew_us
+            and last_frame_us_of > commit.res_us + skew_us
+        ):
             return member
     return None
 
@@ -467,7 +471,7 @@ def _keep(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:
         del kept[next(iter(kept))]
 
 
-def _read_positions(body: Any) -> CommitAsk:
+def _read_positions(body: Any) -> CommitFacts:
     topics = []
     room, left_out = POSITIONS_KEPT, 0
     for topic in body.topics:
@@ -477,10 +481,10 @@ def _read_positions(body: Any) -> CommitAsk:
         if entries:
             partitions = tuple(entry.partition_index for entry in entries)
             topics.append((topic.name or topic.topic_id, partitions, tuple(entry.committed_offset for entry in entries)))
-    return CommitAsk(tuple(topics), left_out)
+    return CommitFacts(tuple(topics), left_out)
 
 
-def _without(ask: CommitAsk, refused: dict[Partition, int]) -> CommitAsk:
+def _without(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFacts:
     topics = []
     for topic, partitions, offsets in ask.topics:
         kept = [pair for pair in zip(partitions, offsets, strict=True) if (topic, pair[0]) not in refused]

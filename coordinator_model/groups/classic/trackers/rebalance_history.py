@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.evidence import host_of, request_evidence
-from coordinator_model.groups.records import NOBODY, AbandonedRequest, ClientInfo, Exchange, JoinAsk, LeaveAsk, Member, Round
+from coordinator_model.groups.records import (
+    NOBODY,
+    AbandonedRequest,
+    ClientInfo,
+    Exchange,
+    Generation,
+    JoinFacts,
+    LeaveFacts,
+    Member,
+)
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import DecodeError, decode_subscription
 from coordinator_model.wire.constants import (
@@ -99,14 +108,14 @@ class Rebalanced(NamedTuple):
     """A new generation was handed out, to a group that had members before."""
 
     exchange: Exchange
-    newest: Round
+    newest: Generation
 
 
 class Settled(NamedTuple):
     """The first assignment of a generation was delivered."""
 
     exchange: Exchange
-    newest: Round
+    newest: Generation
 
 
 class JoinedUnsynced(NamedTuple):
@@ -163,7 +172,7 @@ class RebalanceHistory:
             return self._tries_on(group, exchange)
         member = group.members.get(exchange.member_id)
         if member is not None:
-            member.orphan = None
+            member.abandoned_request = None
         if api_key == JOIN_GROUP:
             return self._join_asked(group, exchange, body, member)
         if api_key == SYNC_GROUP:
@@ -176,10 +185,10 @@ class RebalanceHistory:
         api_key, error = exchange.api_key, exchange.error
         if error in COORDINATOR_MOVES:
             return self._tries_on(group, exchange)
-        if api_key == JOIN_GROUP and error == NONE and group.round is not None:
-            return self._joined(group, exchange, body, group.round)
-        if api_key == SYNC_GROUP and error == NONE and group.round is not None:
-            return self._synced(group, exchange, group.round)
+        if api_key == JOIN_GROUP and error == NONE and group.newest_generation is not None:
+            return self._joined(group, exchange, body, group.newest_generation)
+        if api_key == SYNC_GROUP and error == NONE and group.newest_generation is not None:
+            return self._synced(group, exchange, group.newest_generation)
         if error == REBALANCE_IN_PROGRESS:
             self._told_to_rejoin(group, exchange)
         elif error and self.trigger is not None and self.trigger.frame is not None:
@@ -188,19 +197,19 @@ class RebalanceHistory:
                 self.trigger = None  # refused: it started nothing
         return NOTHING
 
-    def orphaned(self, group: GroupData, exchange: Exchange, at_us: int) -> None:
+    def on_abandoned(self, group: GroupData, exchange: Exchange, at_us: int) -> None:
         """The connection ended on which this request waited for its answer."""
         if exchange.api_key not in {JOIN_GROUP, SYNC_GROUP} or exchange.superseded or not exchange.gap_free:
             return
-        orphan = self._orphan(exchange, at_us)
+        abandoned_request = self._orphan(exchange, at_us)
         member = group.members.get(exchange.member_id)
         if member is not None:
             if exchange.key in {member.parked_join, member.parked_sync}:
-                _make_orphan(member, orphan)
+                _make_orphan(member, abandoned_request)
         elif exchange.instance_id is not None and not exchange.member_id:
-            self.nameless = dict([*self.nameless.items(), (exchange.instance_id, orphan)][-OTHERS_KEPT:])
+            self.nameless = dict([*self.nameless.items(), (exchange.instance_id, abandoned_request)][-OTHERS_KEPT:])
 
-    def lost_sight(self, group: GroupData) -> None:
+    def on_gap(self, group: GroupData) -> None:
         """Generations may have come and gone unseen. What was counted stays true."""
         self.generation = self.trigger = self.busy_since_us = self.birth_us = None
         self.unsynced = {}
@@ -259,7 +268,9 @@ class RebalanceHistory:
         topics = _digest_of_topics(body)
         happenings: tuple[Event, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
-            self.nameless = {id_: orphan for id_, orphan in self.nameless.items() if id_ != exchange.instance_id}
+            self.nameless = {
+                id_: abandoned_request for id_, abandoned_request in self.nameless.items() if id_ != exchange.instance_id
+            }
         if group.state in {State.EMPTY, State.DEAD} or not any(group.present_members()):
             self.trigger = None
         if exchange.starts_phase and self.trigger is None:
@@ -283,15 +294,15 @@ class RebalanceHistory:
         return (Alternated(exchange, member, len(known) - 1, len({digest for _, digest in known})),)
 
     def _leave_asked(self, group: GroupData, exchange: Exchange) -> None:
-        assert isinstance(exchange.ask, LeaveAsk)
-        for index, (id_, instance_id) in enumerate(exchange.ask.members):
+        assert isinstance(exchange.facts, LeaveFacts)
+        for index, (id_, instance_id) in enumerate(exchange.facts.members):
             holder = group.instances.get(instance_id) if instance_id is not None and not id_ else None
             member = group.members.get(holder.member_id if holder is not None else id_)
             if member is None:
                 continue
-            member.orphan = None
+            member.abandoned_request = None
             if member.present and self.trigger is None:
-                reason = exchange.ask.reasons[index] if exchange.ask.reasons else ""
+                reason = exchange.facts.reasons[index] if exchange.facts.reasons else ""
                 own = member.leaving
                 self.trigger = Starter(
                     MEMBER_LEFT if own else REMOVED,
@@ -304,7 +315,7 @@ class RebalanceHistory:
                 )
 
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
-        newest, member = group.round, group.members.get(exchange.member_id)
+        newest, member = group.newest_generation, group.members.get(exchange.member_id)
         if exchange.api_key == SYNC_GROUP and member is not None and not group.parked(member):
             _make_orphan(member, self._orphan(exchange, exchange.res_us))
         if newest is None or newest.generation != exchange.generation or exchange.effective_us <= newest.proven_us:
@@ -312,7 +323,7 @@ class RebalanceHistory:
         if self.trigger is None:
             self.trigger = _expired(group, newest, exchange.res_us) or NOBODY_SEEN
 
-    def _joined(self, group: GroupData, exchange: Exchange, body: Any, newest: Round) -> tuple[Event, ...]:
+    def _joined(self, group: GroupData, exchange: Exchange, body: Any, newest: Generation) -> tuple[Event, ...]:
         if body.generation_id != newest.generation:
             return NOTHING  # an answer of an earlier generation, captured late
         happenings: tuple[Event, ...] = NOTHING
@@ -331,7 +342,7 @@ class RebalanceHistory:
             happenings += (JoinedUnsynced(exchange, group.members[body.member_id], times + 1),)
         return happenings
 
-    def _completed(self, group: GroupData, exchange: Exchange, newest: Round) -> tuple[Event, ...]:
+    def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
         starter, self.trigger = self.trigger or NOBODY_SEEN, None
         if newest.generation != self.counted:  # else sight was lost between two answers of one and the same
             cause = _seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
@@ -353,16 +364,16 @@ class RebalanceHistory:
         self.rebalances = (*kept, Rebalance(newest.generation, newest.proven_us, starter))[-REBALANCES_KEPT:]
         return (Rebalanced(exchange, newest),)
 
-    def _name_orphans(self, group: GroupData, newest: Round) -> None:
+    def _name_orphans(self, group: GroupData, newest: Generation) -> None:
         """Static members get their first id with the completion: now it is known under which id a ghost sits in the roster."""
         for id_, instance_id in (newest.roster or {}).items():
-            orphan = self.nameless.get(instance_id) if instance_id is not None else None
+            abandoned_request = self.nameless.get(instance_id) if instance_id is not None else None
             member = group.members.get(id_)
-            if orphan is not None and member is not None and member.joined != newest.generation:
-                _make_orphan(member, orphan)
+            if abandoned_request is not None and member is not None and member.joined != newest.generation:
+                _make_orphan(member, abandoned_request)
         self.nameless = {}
 
-    def _synced(self, group: GroupData, exchange: Exchange, newest: Round) -> tuple[Event, ...]:  # noqa: ARG002
+    def _synced(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:  # noqa: ARG002
         first = newest.generation == exchange.generation == self.generation and newest.sync_done_us == exchange.res_us
         if not first:
             return NOTHING
@@ -379,7 +390,7 @@ class RebalanceHistory:
         if self.moved_us is None or group.settled:
             self.moved_us = None
             return NOTHING
-        known = [member for member in group.members.values() if member.gone is None and member.session_timeout_ms is not None]
+        known = [member for member in group.members.values() if member.removed is None and member.session_timeout_ms is not None]
         names = {member.actor.client_id for member in known}
         if not known or (exchange.member_id not in group.members and exchange.actor.client_id not in names):
             return NOTHING
@@ -396,7 +407,7 @@ class RebalanceHistory:
 
     @staticmethod
     def _orphan(exchange: Exchange, at_us: int) -> AbandonedRequest:
-        ask = exchange.ask if isinstance(exchange.ask, JoinAsk) else None
+        ask = exchange.facts if isinstance(exchange.facts, JoinFacts) else None
         return AbandonedRequest(
             exchange.api_key,
             at_us,
@@ -437,8 +448,8 @@ def _digest_of_topics(body: Any) -> bytes:
 
 
 def _starter(group: GroupData, exchange: Exchange, member: Member | None, topics: bytes) -> Starter:
-    ask = exchange.ask
-    assert isinstance(ask, JoinAsk)
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
     if member is None or exchange.member_id in group.issued:
         cause = NEW_MEMBER
     elif ask.protocol_type == CONNECT:
@@ -461,14 +472,14 @@ def _is_shared(group: GroupData, actor: ClientInfo, member_id: str) -> bool:
     for other in group.present_members():
         if other.id == member_id:
             continue
-        if other.actor.client_id == actor.client_id and other.actor.connection in group.lines:
+        if other.actor.client_id == actor.client_id and other.actor.connection in group.connections:
             return True
         if other.actor == NOBODY and other.id.startswith(f"{actor.client_id}-"):
             return True
     return False
 
 
-def _expired(group: GroupData, newest: Round, at_us: int) -> Starter | None:
+def _expired(group: GroupData, newest: Generation, at_us: int) -> Starter | None:
     """The only member whose session can have run out by then, if there is exactly one."""
     silent = [
         member
@@ -499,26 +510,26 @@ def _seen_late(group: GroupData, exchange: Exchange) -> str:
 
 def _had_members(group: GroupData) -> bool:
     """Whether the join phase took anybody from work: a group that was empty before it, or is new, takes nobody."""
-    before = group.rounds[-2] if len(group.rounds) > 1 else None
+    before = group.generations[-2] if len(group.generations) > 1 else None
     if before is None:
         return False  # not known
     if before.roster is None:
         return True
     members = (group.members.get(id_) for id_ in before.roster)
-    return any(member is not None and member.gone not in {"left", "silent"} for member in members)
+    return any(member is not None and member.removed not in {"left", "silent"} for member in members)
 
 
 def _still_connected(group: GroupData, member: Member) -> bool:
     """Whether the connection stands on which its last JoinGroup success was delivered, so that it has it."""
-    return member.joined_frame is not None and member.joined_frame.connection in group.lines
+    return member.joined_frame is not None and member.joined_frame.connection in group.connections
 
 
-def _make_orphan(member: Member, orphan: AbandonedRequest) -> None:
-    member.orphan = orphan
+def _make_orphan(member: Member, abandoned_request: AbandonedRequest) -> None:
+    member.abandoned_request = abandoned_request
     if member.session_timeout_ms is None:
-        member.session_timeout_ms = orphan.session_timeout_ms
+        member.session_timeout_ms = abandoned_request.session_timeout_ms
     if member.rebalance_timeout_ms is None:
-        member.rebalance_timeout_ms = orphan.rebalance_timeout_ms
+        member.rebalance_timeout_ms = abandoned_request.rebalance_timeout_ms
 
 
 __all__ = [

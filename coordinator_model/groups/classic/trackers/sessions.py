@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import ClientInfo, Exchange, LeaveAsk, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     HEARTBEAT,
@@ -136,7 +136,7 @@ class Sessions:
         if exchange.api_key == JOIN_GROUP:
             left = self.left.get(exchange.actor.connection)
             if left is not None:
-                self.hung_up(exchange.actor.connection)
+                self.on_disconnect(exchange.actor.connection)
                 if not exchange.member_id:
                     return (CameBack(exchange, left),)
         return NOTHING
@@ -162,12 +162,12 @@ class Sessions:
             happenings += (Survived(exchange, member, witnessed),)
         return happenings
 
-    def hung_up(self, connection: str) -> None:
+    def on_disconnect(self, connection: str) -> None:
         """A connection ended."""
         if connection in self.left:
             self.left = {other: left for other, left in self.left.items() if other != connection}
 
-    def lost_sight(self, group: GroupData) -> None:
+    def on_gap(self, group: GroupData) -> None:
         """Who left or died may have come back unseen, and what looked like a pause may have been lost frames."""
         self.left, self.pauses = {}, {}
         dead = (member.id for member in group.members.values() if hung_up_since(group, member) is not None)
@@ -178,14 +178,14 @@ class Sessions:
         assert member.session_timeout_ms is not None
         if not member.present or group.parked(member):
             return NOTHING
-        newest = group.round
+        newest = group.newest_generation
         synced_us = newest.sync_done_us or 0 if newest is not None else 0
-        if member.hung_up_us >= member.last_frame_us:
+        if member.disconnected_us >= member.last_frame_us:
             return NOTHING  # its connection ended: it had nobody to heartbeat to
-        gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.sight.since_us)
+        gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.coverage.since_us)
         if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
             return NOTHING
-        group.cold_changed = True
+        group.slow_changed = True
         return (self._paused(exchange, member, gap_us),)
 
     def _paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
@@ -198,10 +198,10 @@ class Sessions:
         return ThinMargin(exchange, member, tuple(gap for _, gap in latest))
 
     def _leave_asked(self, group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
-        assert isinstance(exchange.ask, LeaveAsk)
+        assert isinstance(exchange.facts, LeaveFacts)
         happenings: tuple[Event, ...] = NOTHING
-        reasons = exchange.ask.reasons or ("",)
-        for (id_, instance_id), reason in zip(exchange.ask.members, reasons, strict=False):
+        reasons = exchange.facts.reasons or ("",)
+        for (id_, instance_id), reason in zip(exchange.facts.members, reasons, strict=False):
             member = group.members.get(id_)
             if _tells_of_poll_timeout(reason):
                 happenings += (PollTimeout(exchange, member, id_ or instance_id or "", reason),)
@@ -223,9 +223,9 @@ class Sessions:
 
 def hung_up_since(group: GroupData, member: Member) -> int | None:
     """When the connection ended that this member spoke on last, without a LeaveGroup before it; None while that is not the case."""
-    if not member.hung_up_us or member.hung_up_us < member.last_frame_us or member.actor.connection in group.lines:
+    if not member.disconnected_us or member.disconnected_us < member.last_frame_us or member.actor.connection in group.connections:
         return None
-    return None if member.leaving or member.gone == "left" else member.hung_up_us
+    return None if member.leaving or member.removed == "left" else member.disconnected_us
 
 
 def held_joins(group: GroupData) -> tuple[int, int]:
@@ -236,7 +236,7 @@ def held_joins(group: GroupData) -> tuple[int, int]:
 
 def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
     """Whether nothing lawful explains that ``member`` is told UNKNOWN_MEMBER_ID: called before the group's state follows from it."""
-    newest = group.round
+    newest = group.newest_generation
     if newest is None or newest.roster is None or member.id not in newest.roster or group.kind != "classic":
         return NOTHING
     in_sync = member.in_sync == newest.generation == exchange.generation and group.state is State.STABLE
@@ -254,7 +254,7 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple
     if not all(other is not None and other.last_frame for other in roster):
         return NOTHING  # some members are on a path that is not captured, and so may be what they did
     joined_on = {other.joined_frame.connection for other in roster if other is not None and other.joined_frame is not None}
-    if not any(connection in group.lines for connection in joined_on):
+    if not any(connection in group.connections for connection in joined_on):
         return NOTHING  # all connections are new: the broker may have been restarted
     return (Evicted(exchange, member, silence_us),)
 

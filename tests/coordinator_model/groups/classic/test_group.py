@@ -55,7 +55,7 @@ def test_an_answer_that_cannot_be_read_ends_its_request_all_the_same(talk: Conve
     talk._feed(Kind.RESPONSE, asked, b"\xff")
     group = group_of(talk)
     assert group.open == {}
-    assert group.lines[a.connection].outstanding == 0
+    assert group.connections[a.connection].outstanding == 0
     talk.wait(120_000)
     assert "R-01" not in talk.rules()  # nobody waits any more
 
@@ -108,9 +108,9 @@ def test_a_member_thought_gone_is_back_when_the_leader_is_told_of_it(talk: Conve
     for _ in range(20):
         talk.heartbeat(a)
         talk.wait(1_000)
-    assert group_of(talk).members[b.member_id].gone == "silent"
+    assert group_of(talk).members[b.member_id].removed == "silent"
     leader_told(talk, talk.ask_join(a), 4, {a.member_id: None, b.member_id: None})
-    assert group_of(talk).members[b.member_id].gone is None
+    assert group_of(talk).members[b.member_id].removed is None
     assert {member["client_id"] for member in talk.group_json()["members"]} == {"a", "b"}
 
 
@@ -127,9 +127,9 @@ def test_a_list_of_members_captured_after_a_replacement_does_not_undo_it(talk: C
     leader_told(talk, leaders, 4, {a.member_id: None, old_id: "i"})  # made before the replacement, captured after it
     group = group_of(talk)
     assert group.instances["i"].member_id == "m-new"
-    assert group.round is not None
-    assert group.round.roster is not None
-    assert group.round.roster["m-new"] == "i"
+    assert group.newest_generation is not None
+    assert group.newest_generation.roster is not None
+    assert group.newest_generation.roster["m-new"] == "i"
     live(talk, [a, successor], 3)
     talk.settle()
     assert "M-02" not in talk.rules()
