@@ -1,7 +1,8 @@
 """That nothing was forgotten: every rule has its tests, every scenario of the list that concerns classic groups has one.
 
 The tests of a rule are named after it: ``test_G_02_fires_when_…``. One kind makes it speak, one kind holds against it what must keep it
-quiet, and one sees it resolved, by name or as the last thing that a speaking test asserts.
+quiet, and one sees it resolved, by name or as the last thing that a speaking test asserts. That they do what their names say is tried in
+``rules/test_switched_off.py``.
 """
 
 from __future__ import annotations
@@ -34,15 +35,20 @@ QUIET = (
 RESOLVED = ("resolves", "is_resolved", "is_over")
 
 NAME = re.compile(r"test_((?:[A-Z]_\d\d_(?:and_)?)+)(\w+)")
+RULE_IN_NAME = re.compile(r"[A-Z]_\d\d")
+TEST_FILES = (
+    HERE / "test_rules.py",
+    *(path for path in sorted((HERE / "rules").glob("test_*.py")) if path.stem != "test_switched_off"),
+)
 
 
 def named_after_rules() -> Iterator[tuple[str, str, str]]:
     """Rule, what its test's name says of it, the test's text."""
-    for path in (HERE / "test_rules.py", *sorted((HERE / "rules").glob("test_*.py"))):
+    for path in TEST_FILES:
         text = path.read_text(encoding="utf-8")
         for function in ast.parse(text).body:
             if isinstance(function, ast.FunctionDef) and (named := NAME.fullmatch(function.name)):
-                for rule in re.findall(r"[A-Z]_\d\d", named[1]):
+                for rule in RULE_IN_NAME.findall(named[1]):
                     yield rule.replace("_", "-"), named[2], ast.get_source_segment(text, function) or ""
 
 

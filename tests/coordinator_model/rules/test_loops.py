@@ -405,7 +405,7 @@ def test_R_07_does_not_blame_a_member_for_being_removed_by_an_operator(talk: Con
     assert "R-07" not in talk.rules()
 
 
-def test_R_07_forgets_a_start_that_was_refused(talk: Conversation) -> None:
+def test_a_join_that_is_refused_is_not_taken_for_what_began_the_rebalance(talk: Conversation) -> None:
     a, b = settled(talk)
     stranger = talk.client("s")
     stranger.instance_id = "i"
@@ -422,7 +422,7 @@ def test_R_07_resolves_when_it_is_quiet(talk: Conversation) -> None:
     assert talk.the("R-07").status is Status.RESOLVED
 
 
-def test_R_07_names_nobody_without_a_client_id(talk: Conversation) -> None:
+def test_R_07_does_not_name_a_client_without_an_id(talk: Conversation) -> None:
     a, b = settled(talk)
     generation = 3
     for _ in range(3):

@@ -157,7 +157,8 @@ def test_R_02_and_R_03_have_no_error_where_the_timeout_bounds_nothing(talk: Conv
     for _ in range(700):
         talk.heartbeat(pair[silent])
         talk.wait(1_000)
-    assert [finding.severity for finding in talk.findings if finding.rule == rule] == [Severity.WARNING]
+    found = [(finding.rule, finding.severity) for finding in talk.findings if finding.rule in {"R-02", "R-03"}]
+    assert found == [(rule, Severity.WARNING)]
 
 
 def test_R_02_is_no_matter_of_a_leader_that_hung_up_after_a_heartbeat(talk: Conversation) -> None:

@@ -1,0 +1,75 @@
+"""Each test that is named after a rule, run again so that it must fail: a test that cannot fail says nothing.
+
+A test that makes its rule speak, or sees it resolved, must fail with the rule switched off. What keeps a rule quiet does not notice
+that: it must fail when a finding of the rule has come, so that it asserts the silence of the rule that it is named after. Whether what
+it holds against the rule is what keeps it quiet, only ``make mutants`` tells.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from coordinator_model import coordinator
+from coordinator_model.rules import CATALOGUE, Rule, rules_for, timers_for
+from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.test_completeness import NAME, RESOLVED, RULE_IN_NAME, SPEAKS, TEST_FILES
+
+Test = Callable[..., None]
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def fails(test: Test, /, **arguments: Any) -> bool:
+    try:
+        test(**arguments)
+    except Exception:
+        return True
+    return False
+
+
+def fails_without(rule: Rule, test: Test, /, **arguments: Any) -> bool:
+    """Whether the test fails with the rule switched off."""
+    with pytest.MonkeyPatch.context() as patch:
+        for ask in (rules_for, timers_for):
+            patch.setattr(coordinator, ask.__name__, lambda *about, ask=ask: tuple(one for one in ask(*about) if one is not rule))
+        return fails(test, **{**arguments, "talk": Conversation()})
+
+
+def fails_with_a_finding(rule: Rule, test: Test, /, **arguments: Any) -> bool:
+    """Whether the test fails if a finding of the rule came before it began."""
+    talk = Conversation()
+    talk.findings.append(
+        rule.finding(subject="x", cluster="c1", group=talk.group, opened_at_us=0, at_us=talk.now_us, summary="", observed="")
+    )
+    return fails(test, **{**arguments, "talk": talk})
+
+
+def must_fail(test: Test, rule: Rule, *, speaks: bool) -> Test:
+    @functools.wraps(test)  # with its parameters
+    def run(**arguments: Any) -> None:
+        failed = fails_without(rule, test, **arguments) or (not speaks and fails_with_a_finding(rule, test, **arguments))
+        assert failed, f"it passes without {rule.id}" + ("" if speaks else ", and with a finding of it")
+
+    return run
+
+
+def named_after_rules() -> Iterator[tuple[str, Test]]:
+    for path in TEST_FILES:
+        folder = "rules." if path.parent.name == "rules" else ""
+        for name, test in vars(import_module(f"tests.coordinator_model.{folder}{path.stem}")).items():
+            if named := NAME.fullmatch(name):
+                for rule in RULE_IN_NAME.findall(named[1]):
+                    speaks = named[2].startswith((*SPEAKS, *RESOLVED))
+                    yield f"{name}_of_{rule}", must_fail(test, CATALOGUE[rule.replace("_", "-")], speaks=speaks)
+
+
+for _name, _test in named_after_rules():
+    globals()[_name] = _test  # where pytest looks for tests
