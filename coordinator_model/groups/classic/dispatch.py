@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
-from coordinator_model.groups.classic.handlers import join_group, membership
+from coordinator_model.groups.classic.handlers import delete_groups, heartbeat, join_group, leave_group, offset_commit, sync_group
 from coordinator_model.groups.classic.trackers.sessions import SLOW_US
 from coordinator_model.groups.events import Mismatched, WentOnFenced
 from coordinator_model.groups.evidence import request_evidence
@@ -127,20 +127,25 @@ def _answers_another(group: ClassicGroup, exchange: Exchange, record: MirrorReco
     return (Mismatched(exchange, correlation_id),)
 
 
+def _for_trackers_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
+    """Nothing of the group itself follows from the answer."""
+    return NOTHING
+
+
 _TRACKERS_OF: Final = {key: attrgetter(*(name for name, api_keys in TRACKERS if key in api_keys)) for key in MODELLED_API_KEYS}
 _ON_REQUEST: Final[dict[int, Callable[[ClassicGroup, Exchange], tuple[Event, ...]]]] = {
-    JOIN_GROUP: join_group.asked,
-    SYNC_GROUP: membership.sync_asked,
-    HEARTBEAT: membership.heartbeat_asked,
-    LEAVE_GROUP: membership.leave_asked,
+    JOIN_GROUP: join_group.on_request,
+    SYNC_GROUP: sync_group.on_request,
+    HEARTBEAT: heartbeat.on_request,
+    LEAVE_GROUP: leave_group.on_request,
 }
 _ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Event, ...]]]] = {
-    JOIN_GROUP: join_group.answered,
-    SYNC_GROUP: membership.sync_answered,
-    HEARTBEAT: membership.heartbeat_answered,
-    LEAVE_GROUP: membership.leave_answered,
-    OFFSET_COMMIT: membership.commit_answered,
-    TXN_OFFSET_COMMIT: membership.transactional_commit_answered,
-    FIND_COORDINATOR: membership.watched_only,
-    DELETE_GROUPS: membership.deleted,
+    JOIN_GROUP: join_group.on_response,
+    SYNC_GROUP: sync_group.on_response,
+    HEARTBEAT: heartbeat.on_response,
+    LEAVE_GROUP: leave_group.on_response,
+    OFFSET_COMMIT: offset_commit.on_response,
+    TXN_OFFSET_COMMIT: offset_commit.on_transactional_response,
+    FIND_COORDINATOR: _for_trackers_only,
+    DELETE_GROUPS: delete_groups.on_response,
 }

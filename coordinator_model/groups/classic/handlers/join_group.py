@@ -33,7 +33,7 @@ ROUNDS_KEPT: Final = 6
 ISSUED_KEPT: Final = 64
 
 
-def asked(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     ask = exchange.facts
     assert isinstance(ask, JoinFacts)
     group.changed = True
@@ -94,7 +94,7 @@ def contradicts_itself(body: Any) -> bool:
     return body.generation_id < 0 or not body.member_id or (body.generation_id == 0 and bool(body.leader))
 
 
-def answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     events = _answered(group, exchange, body)
     if exchange.error in {NONE, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
         return (*events, *comebacks.noted(group, exchange, body.member_id))

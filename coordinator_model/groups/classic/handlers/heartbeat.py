@@ -1,0 +1,169 @@
+"""Heartbeat: nine frames in ten.
+
+The trap: success does not prove that somebody is a member. A coordinator that is still loading answers any heartbeat so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.groups.classic.state import Observation, State
+from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
+from coordinator_model.groups.events import Accepted, ServedInJoinPhase, ToldToRejoin
+from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.records import Exchange, Generation, Member
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import (
+    COORDINATOR_MOVES,
+    HEARTBEAT_VALIDATES_SINCE,
+    JOIN_GROUP,
+    NONE,
+    NOT_ADMITTED,
+    REBALANCE_IN_PROGRESS,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+_WITNESSES: Final = 2  # members that wait in a join phase, for it to be proven
+_UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})
+"""In these states no heartbeat succeeds."""
+
+
+def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+    member = group.members.get(exchange.member_id)
+    if member is None:
+        return NOTHING
+    late: tuple[Event, ...] = NOTHING
+    pause_us = _note_pace(group, member, exchange.inv_us)
+    if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 1_000 * THIN_SHARE:
+        late = group.sessions.thin_margin(group, exchange, member)
+    if exchange.key[0] != member.actor.connection:
+        late += group.member_identity.check_connection(group, exchange, member)
+    return late
+
+
+def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
+    """Note that the member sent a heartbeat; return the microseconds since the one before, 0 if there was none."""
+    before_us, member.heartbeat_us = member.heartbeat_us, at_us
+    if not before_us:
+        return 0
+    pause_us = at_us - before_us
+    known, least = member.heartbeat_interval_us, member.least_interval_us
+    member.heartbeat_interval_us = pause_us if known == 0 else (3 * known + pause_us) // 4
+    if (pause_us < least - least // 8 or not least) and before_us > member.joined_us:
+        member.least_interval_us = pause_us
+        group.slow_changed = True
+    return pause_us
+
+
+def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    error = exchange.error = body.error_code
+    newest = group.generations[-1] if group.generations else None
+    if error == NONE:
+        member = group.members.get(exchange.member_id)
+        if (
+            member is not None
+            and newest is not None
+            and newest.generation == exchange.generation
+            and newest.roster is not None
+            and member.id in newest.roster
+            and exchange.broker == group.broker
+            and member.removed is None
+        ):
+            # Steady traffic ends here.
+            member.proven_us = exchange.res_us
+            if member.leaving:
+                group.stays(member, exchange)
+            group.coordinator_changes.returned(group, exchange.res_us)
+            if member.rejoin_asked_us is not None:
+                member.rejoin_asked_us = None
+                group.changed = group.slow_changed = True
+            if group.state in _UNSERVED:
+                _served_after_all(group, exchange)
+            return _served_in_join_phase(group, exchange, member, newest) if newest.told else NOTHING
+        return _accepted(group, exchange)
+    if error in COORDINATOR_MOVES:
+        return group.coordinator_moves(exchange)
+    if error in NOT_ADMITTED:
+        return group.refuse(exchange, error)
+    if error == REBALANCE_IN_PROGRESS and exchange.member_id:
+        return _told_to_rejoin(group, exchange, newest)
+    return NOTHING
+
+
+def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
+    """A member is served in a state in which nobody is: what led to that state did not happen.
+
+    Sessions that had run out were started anew by a coordinator that loaded the group unseen. The request that seemed to start a join
+    phase never reached the coordinator, if a member is served long after it and nobody waits to join.
+    """
+    late_us = (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
+    if group.state is State.EMPTY:
+        seen = Observation.HEARTBEAT_OK
+    elif exchange.inv_us <= group.state_since_us + late_us or any(open_.api_key == JOIN_GROUP for open_ in group.open.values()):
+        return
+    else:
+        seen = Observation.JOINED if group.generations[-1].sync_done_us is None else Observation.STILL_SERVED
+    group.slow_changed = True
+    group.observe(seen, exchange.res_us)
+
+
+def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Generation) -> tuple[Event, ...]:
+    """Whether this success was given at a generation that had provably ended before it was asked for.
+
+    Others were told to rejoin and wait for the phase's end: their connections stand, so the coordinator has not loaded the group again,
+    which alone would bring the generation back. That they wait for longer than any frame may be late rules out that they were answered.
+    """
+    if member.id in ended.told:
+        return NOTHING
+    late_us = (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
+    waiting = tuple(
+        join
+        for join in group.waiting_joins()
+        if join.member_id in ended.told
+        and join.broker == exchange.broker
+        and not join.queued_behind
+        and join.inv_us + late_us < exchange.inv_us
+    )
+    return (ServedInJoinPhase(exchange, member, waiting),) if len(waiting) >= _WITNESSES else NOTHING
+
+
+def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+    group.slow_changed = True
+    if group.loading_near(exchange.broker, exchange.res_us) or not exchange.member_id:
+        return NOTHING
+    group.accepted(exchange)
+    member = group.member_of(exchange)
+    newest = group.newest_generation
+    if newest is None or newest.generation <= exchange.generation:
+        if newest is not None and newest.generation < exchange.generation:
+            group.assignments.ahead(group, exchange)
+        group.generation_seen = max(exchange.generation, group.generation_seen or 0)
+        if newest is None or newest.roster is None or member.id in newest.roster:
+            group.prove(member, exchange)
+        member.rejoin_asked_us = None
+        group.observe(Observation.HEARTBEAT_OK, exchange.res_us)
+    return (Accepted(exchange),)
+
+
+def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation | None) -> tuple[Event, ...]:
+    member = group.member_of(exchange)
+    happenings: tuple[Event, ...] = NOTHING
+    if newest is None or newest.generation == exchange.generation:
+        group.accepted(exchange)
+        if newest is None or newest.roster is None or member.id in newest.roster:
+            group.prove(member, exchange)
+        group.observe(Observation.TOLD_TO_REJOIN, exchange.res_us)
+    if newest is not None and newest.generation == exchange.generation and exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
+        newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
+    if exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
+        happenings = (Accepted(exchange),)
+    if group.parked(member):
+        return happenings
+    if member.rejoin_asked_us is None:
+        member.rejoin_asked_us = exchange.res_us
+        member.rejoin_frames = []
+    member.rejoin_asked_last_us = exchange.res_us
+    member.rejoin_frames = [*member.rejoin_frames[:1], response_evidence(exchange, REBALANCE_IN_PROGRESS)]
+    return (*happenings, ToldToRejoin(exchange, member))

@@ -1,0 +1,58 @@
+"""LeaveGroup: a member leaves, or somebody removes it (an admin client, by its instance id)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coordinator_model.groups.records import Exchange, LeaveFacts
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, UNKNOWN_MEMBER_ID
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+
+def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+    assert isinstance(exchange.facts, LeaveFacts)
+    for id_, _ in exchange.facts.members:
+        member = group.members.get(id_)
+        if member is not None and member.actor.client_id == exchange.actor.client_id:
+            member.leaving, member.leave_asked_us = True, exchange.inv_us
+    return NOTHING
+
+
+def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    assert isinstance(exchange.facts, LeaveFacts)
+    error = exchange.error = body.error_code
+    if error != NONE:
+        for id_, _ in exchange.facts.members:
+            _not_left(group, id_)
+    if error in COORDINATOR_MOVES:
+        return group.coordinator_moves(exchange)
+    if error != NONE:
+        return NOTHING
+    outcomes = [entry.error_code for entry in body.members] or [NONE]  # v0-2 fold the only member's error into the top one
+    group.accepted(exchange)
+    for (id_, instance_id), outcome in zip(exchange.facts.members, outcomes, strict=False):
+        holder = group.instances.get(instance_id) if instance_id is not None and not id_ else None
+        member = group.members.get(holder.member_id if holder is not None else id_)
+        group.issued.pop(id_, None)
+        if outcome == NONE and member is not None:
+            group.remove(member, "left", exchange.res_us)
+            if member.instance_id is not None:
+                group.instances.pop(member.instance_id, None)
+        elif outcome != NONE:
+            _not_left(group, id_)
+            own = member is not None and instance_id in {None, member.instance_id}
+            served_since = member is not None and (member.proven_us or 0) >= exchange.effective_us
+            if outcome == UNKNOWN_MEMBER_ID and member is not None and own and not served_since and member.removed is None:
+                group.remove(member, "refused", exchange.res_us)
+    group.changed = True
+    return NOTHING
+
+
+def _not_left(group: ClassicGroup, member_id: str) -> None:
+    """A LeaveGroup was refused. One that repeats another, which was granted, is refused as well."""
+    member = group.members.get(member_id)
+    if member is not None and member.removed != "left":
+        member.leaving = False

@@ -1,0 +1,49 @@
+"""OffsetCommit and TxnOffsetCommit: only a member may commit, at its group's generation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.groups.events import Accepted
+from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, NOT_ADMITTED
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.group import ClassicGroup
+
+# A commit's per-partition codes that the request layer gives without asking the coordinator.
+_NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
+
+
+def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    codes = {partition.error_code for topic in body.topics for partition in topic.partitions}
+    codes -= _NOT_FROM_COORDINATOR
+    if codes & COORDINATOR_MOVES:
+        exchange.error = min(codes & COORDINATOR_MOVES)
+        return group.coordinator_moves(exchange)
+    for error in NOT_ADMITTED:
+        if error in codes:
+            exchange.error = error
+            return group.refuse(exchange, error) if exchange.generation >= 0 else NOTHING
+    return _accepted(group, exchange) if NONE in codes else NOTHING
+
+
+def on_transactional_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Of use is only an acceptance.
+
+    From v3 on the coordinator holds who commits against the group (KIP-447). A refusal may be the transaction coordinator's: brokers that
+    cannot reach it to verify the transaction answer COORDINATOR_LOAD_IN_PROGRESS (KIP-890).
+    """
+    accepted = any(partition.error_code == NONE for topic in body.topics for partition in topic.partitions)
+    return _accepted(group, exchange) if accepted else NOTHING
+
+
+def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
+    if not exchange.member_id or exchange.generation < 0:
+        return NOTHING
+    newest = group.newest_generation
+    if newest is not None and newest.generation == exchange.generation and exchange.member_id in (newest.roster or ()):
+        return NOTHING
+    group.accepted(exchange)
+    return (Accepted(exchange),)

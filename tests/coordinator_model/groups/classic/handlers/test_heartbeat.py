@@ -1,0 +1,25 @@
+"""What a Heartbeat changes in what is known of the group."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.test_rules import live, settled
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def test_a_steady_heartbeat_on_another_broker_is_a_failover(talk: Conversation) -> None:
+    """Each coordinator that loads the group starts all sessions again, that of a silent member as well (false T-04, T-02)."""
+    a, b = settled(talk)
+    live(talk, [a, b], 2)
+    for broker in ("2", "1"):
+        a = a.reconnected(broker)
+        live(talk, [a], 8)
+    assert talk.group_json()["incarnation"] == 3
+    live(talk, [a, b], 3)
+    assert talk.rules() == []
