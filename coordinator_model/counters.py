@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, supported_versions
 from coordinator_model.wire.record import Kind, MirrorRecord
@@ -184,24 +184,21 @@ class Counters:
             "tick_us": self.tick_us,
         }
 
-    @classmethod
-    def unpack(cls, packed: dict[str, Any]) -> Self:
-        """The counts that :meth:`pack` gave."""
-        counters = cls()
-        for counts, rows in ((counters.requests, packed["requests"]), (counters.responses, packed["responses"])):
+    def fill(self, packed: dict[str, Any]) -> None:
+        """Take over the counts that :meth:`pack` gave."""
+        for counts, rows in ((self.requests, packed["requests"]), (self.responses, packed["responses"])):
             for key, version, count in rows:
                 counts[key][version] = count
         for rare, rows in (
-            (counters.unpaired, packed["unpaired"]),
-            (counters.others, packed["others"]),
-            (counters.errors, packed["errors"]),
-            (counters.evictions, packed.get("evictions", ())),  # an earlier release did not count them
+            (self.unpaired, packed["unpaired"]),
+            (self.others, packed["others"]),
+            (self.errors, packed["errors"]),
+            (self.evictions, packed.get("evictions", ())),  # an earlier release did not count them
         ):
             rare.update({tuple(key): count for *key, count in rows})
-        counters.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}
-        counters.gaps.update(packed["gaps"])
-        counters.gap_us, counters.since_us, counters.tick_us = packed["gap_us"], packed["since_us"], packed["tick_us"]
-        return counters
+        self.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}
+        self.gaps.update(packed["gaps"])
+        self.gap_us, self.since_us, self.tick_us = packed["gap_us"], packed["since_us"], packed["tick_us"]
 
 
 def named_error(api_key: int, error: int) -> tuple[str, str]:

@@ -366,7 +366,7 @@ class Conversation:
     def group_json(self) -> dict[str, Any]:
         from coordinator_model.group_view import group_view
 
-        group, open_findings = self.model._opened(("c1", self.group))
+        group, open_findings = self.model.groups.opened(("c1", self.group))
         content = group_view(group, len(open_findings.open), self.model.partition, self.now_us).content
         assert content is not None
         return content

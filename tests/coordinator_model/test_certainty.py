@@ -28,8 +28,8 @@ def proven(records: list[MirrorRecord], settings: object, *, state: State | None
             if finding.certainty is not Certainty.HEURISTIC:
                 said.add((finding.rule, finding.member_id or finding.instance_id or ""))
         if state is not None:
-            for key in model._groups:
-                model._opened(key)[0].state = state
+            for key in model.groups:
+                model.groups.opened(key)[0].state = state
     return said
 
 

@@ -308,7 +308,7 @@ def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken_model:
-        broken_model.setattr("coordinator_model.coordinator.session_end_us", broken)
+        broken_model.setattr("coordinator_model.rule_engine.session_end_us", broken)
         talk.now_us += 1_000_000
         talk.tick()
     assert talk.model.record_counts["groups that the model stumbled over"] == 1
@@ -344,7 +344,7 @@ def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back
     assert talk.model.drain_dead_letters() == [(talk.offset - 1, "the model raised ZeroDivisionError")]
     assert talk.group_json()["learning"] == "a record could not be read"
     assert talk.group_json()["members"] == []
-    assert talk.model._opened(("c1", "g"))[0].members == {}, "nobody knows in what state it was left"
+    assert talk.model.groups.opened(("c1", "g"))[0].members == {}, "nobody knows in what state it was left"
     talk.tick()
     assert talk.model.record_counts["missing records"] == 0
 
@@ -354,7 +354,7 @@ def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again() -> Non
     talk = Conversation()
     a, b = settled(talk)
     asked = [talk.ask_join(a), talk.ask_join(b)]
-    group, _ = talk.model._opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
     group.connections.clear()  # as a mistake in the model might
     with pytest.raises(KeyError):
         talk.joined(asked[0], generation=4, leader=a, roster=[a, b])
@@ -370,7 +370,7 @@ def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again() -> Non
 def test_a_group_on_whose_timers_the_model_raised_does_not_make_it_raise_again() -> None:
     talk = Conversation()
     a, b = settled(talk)
-    group, _ = talk.model._opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
     group.members["half"] = None  # type: ignore[assignment]  # as a mistake in the model might
     live(talk, [a, b], 5)
     assert talk.model.record_counts["groups that the model stumbled over"] == 1

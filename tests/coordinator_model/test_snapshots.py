@@ -288,7 +288,7 @@ def with_group(blob: bytes, change: Callable[[list[Any]], None]) -> bytes:
 
 
 def open_findings(model: Coordinator) -> set[str]:
-    ledgers = [model._opened(key)[1] for key in model._groups]
+    ledgers = [model.groups.opened(key)[1] for key in model.groups]
     return {
         finding_id(
             known.rule,
@@ -352,7 +352,7 @@ def test_what_the_fixture_of_the_first_format_knows() -> None:
         for cluster, (state, generation, incarnation, members, open_) in known.items()
     } == KNOWN_TO_FORMAT_1
     assert model.record_counts["records lost by the capture"] == 1
-    assert {(known.rule, known.published) for known in model._view.open.values()} == {("V-04", True)}
+    assert {(known.rule, known.published) for known in model._own.open_findings.open.values()} == {("V-04", True)}
 
 
 @pytest.mark.parametrize("version", RECORD_TYPES)
@@ -394,7 +394,7 @@ def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> Non
     talk.close(settled(talk)[0])
     talk.tick()
     model = Coordinator.restore(with_group(talk.model.snapshot(), lambda slow_part: slow_part[0].__delitem__(slice(-4, None))))
-    group, _ = model._opened(("c1", "g"))
+    group, _ = model.groups.opened(("c1", "g"))
     assert group.unconnected_us == 0
     assert (group.errors, group.joins, group.syncs) == ({}, (0, 0), (0, 0))
     assert group.generation == 3
@@ -451,7 +451,7 @@ def test_a_group_that_cannot_be_unpacked_is_refused_whenever_it_is_needed(change
 
 def test_a_value_that_has_no_place_in_a_snapshot_is_an_error() -> None:
     model = settled_model()
-    group, _ = model._opened(("c1", "g"))
+    group, _ = model.groups.opened(("c1", "g"))
     group.causes = {"what": object()}  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="object has no place in a snapshot"):
         model.snapshot()
@@ -492,14 +492,14 @@ def test_groups_that_come_and_go_leave_the_others_in_the_order_in_which_they_cam
         if offset % 7 == 0:
             restored = Coordinator.restore(restored.snapshot(), settings=settings)
             assert kept.snapshot() == restored.snapshot()
-    assert list(kept._groups) == list(restored._groups)
-    assert 0 < len(kept._groups) < len(set(numbers))
+    assert list(kept.groups) == list(restored.groups)
+    assert 0 < len(kept.groups) < len(set(numbers))
 
 
 def test_what_only_heartbeats_is_neither_packed_cold_nor_compressed_again() -> None:
     model = settled_model()
     model.snapshot()
-    (block,) = model._blocks
+    (block,) = model.groups._blocks
     before = block.packed
     talk = Conversation()
     a, _ = settled(talk)

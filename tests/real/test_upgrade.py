@@ -134,12 +134,12 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
 
 def as_known_then(model: Coordinator) -> dict[str, Any]:
     """The state of a model but for what the earlier releases did not note: since when a member is idle."""
-    for key in list(model._groups):
-        group, _ = model._opened(key)
+    for key in model.groups:
+        group, _ = model.groups.opened(key)
         for member in group.members.values():
             member.idle_since_us = 0
         group.slow_changed = True
-        model._dirty.add(key)
+        model.groups.mark(key)
     return alone(model)
 
 

@@ -810,7 +810,7 @@ def test_what_is_kept_of_topics_ids_and_suspects_is_bounded() -> None:
         client = talk.client(f"n{number}")
         talk.hand_out_id(client)
         offer(talk, client)
-    watch = talk.model._opened(("c1", "g"))[0].assignments
+    watch = talk.model.groups.opened(("c1", "g"))[0].assignments
     assert len(watch.topics) == 32
     assert len(watch.suspects) == 16
     assert len(watch.newcomers) == 64

@@ -528,7 +528,7 @@ def test_what_is_kept_of_brokers_and_connections_is_bounded(talk: Conversation) 
     for broker in range(TENURES_KEPT + 2):
         for index in range(CONNECTIONS_KEPT + 2):
             talk.commit_offsets(talk.client(f"c{index}", str(broker)), {0: 1}, **SIMPLE)
-    group, _ = talk.model._opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
     assert len(group.coordinator_changes.tenures) == TENURES_KEPT
     assert {len(tenure.connections) for tenure in group.coordinator_changes.tenures.values()} == {CONNECTIONS_KEPT}
 

@@ -479,7 +479,7 @@ def test_G_09_fires_on_a_success_with_members_and_neither_member_id_nor_leader_a
     reply(talk.ask_join(talk.client("b")), generation_id=3, protocol_type="consumer", protocol_name="range", members=members)
     talk.settle()
     assert talk.rules() == ["G-09"]
-    assert talk.model._opened(("c1", "g"))[0].assignments.mixed_since_us == 0
+    assert talk.model.groups.opened(("c1", "g"))[0].assignments.mixed_since_us == 0
 
 
 def test_G_09_allows_generation_0_in_a_refusal_of_brokers_up_to_2_1(talk: Conversation) -> None:
@@ -612,7 +612,7 @@ def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conv
     talk.heartbeat(b, 22)
     talk.settle()
     assert "G-11" not in talk.rules()
-    assert not talk.model._opened(("c1", "g"))[0].member_identity.alert
+    assert not talk.model.groups.opened(("c1", "g"))[0].member_identity.alert
 
 
 # ---------------------------------------------------------------------------------------------------- G-12

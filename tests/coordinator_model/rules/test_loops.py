@@ -261,7 +261,7 @@ def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: 
     for _ in range(3):
         generation += 1
         arrives(talk, bad, [a], generation)
-        group = talk.model._opened(("c1", "g"))[0]
+        group = talk.model.groups.opened(("c1", "g"))[0]
         group.members[unseen.member_id].removed = None  # it lives, elsewhere
         generation += 1
         departs(talk, bad, [a], generation)
@@ -412,7 +412,7 @@ def test_a_join_that_is_refused_is_not_taken_for_what_began_the_rebalance(talk: 
     talk.refuse_join(talk.ask_join(stranger), 23)
     talk.heartbeat(a, 27)
     talk.round([a, b], 4)
-    assert talk.model._opened(("c1", "g"))[0].rebalance_history.rebalances[-1].starter.cause == "not seen"
+    assert talk.model.groups.opened(("c1", "g"))[0].rebalance_history.rebalances[-1].starter.cause == "not seen"
 
 
 def test_R_07_resolves_when_it_is_quiet(talk: Conversation) -> None:

@@ -221,7 +221,7 @@ def test_few_suspected_refusals_are_kept(talk: Conversation) -> None:
     talk.wait(1_000)
     for client in clients[1:]:
         talk.heartbeat(client, 25)
-    assert len(talk.model._opened(("c1", "g"))[0].member_identity.doubts) == DOUBTS_KEPT
+    assert len(talk.model.groups.opened(("c1", "g"))[0].member_identity.doubts) == DOUBTS_KEPT
 
 
 # ---------------------------------------------------------------------------------------------------- M-04
@@ -321,7 +321,7 @@ def test_M_04_stops_when_too_many_ids_were_handed_out_to_remember(talk: Conversa
     for number in range(HANDED_OUT_KEPT + 2):
         talk.hand_out_id(talk.client(f"c{number}"))
     assert "M-04" not in refused_stranger(talk)
-    assert len(talk.model._opened(("c1", "g"))[0].issued) == ISSUED_KEPT
+    assert len(talk.model.groups.opened(("c1", "g"))[0].issued) == ISSUED_KEPT
 
 
 def test_M_04_stops_when_gone_members_may_have_been_forgotten(talk: Conversation) -> None:
@@ -736,7 +736,7 @@ def test_few_refused_leaves_are_kept(talk: Conversation) -> None:
         script = talk.client("script")
         script.member_id = f"stale-{number}"
         talk.leave(script, 25)
-    assert len(talk.model._opened(("c1", "g"))[0].member_identity.refused_leaves) == LEAVES_KEPT
+    assert len(talk.model.groups.opened(("c1", "g"))[0].member_identity.refused_leaves) == LEAVES_KEPT
 
 
 # ---------------------------------------------------------------------------------------------------- M-11
@@ -832,7 +832,7 @@ def test_M_11_keeps_no_request_in_mind_that_will_not_be_answered(talk: Conversat
     talk.heartbeat(two)
     talk.settle()
     assert talk.rules() == ["S-07"]
-    assert talk.model._opened(("c1", "g"))[0].member_identity.odd == ()
+    assert talk.model.groups.opened(("c1", "g"))[0].member_identity.odd == ()
 
 
 # ---------------------------------------------------------------------------------------------------- M-12

@@ -812,7 +812,7 @@ def test_of_very_many_positions_only_the_first_are_kept(talk: Conversation) -> N
     talk.commit_offsets(a, {1_000: 6})
     talk.commit_offsets(b, {1_000: 7})
     assert quiet(talk)
-    group, _ = talk.model._opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
     assert sum(map(len, group.offsets.committed.values())) == POSITIONS_KEPT
 
 
@@ -936,7 +936,7 @@ def test_an_answer_may_hold_nothing_that_is_known(talk: Conversation) -> None:
     talk.call(a, talk.commit_request(a, {}, topics=topics), wire.OffsetCommitResponse(topics=done))
     give(talk, [a, b], 4, {a: (0,), b: (1,)})
     assert quiet(talk)
-    group, _ = talk.model._opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
     assert group.offsets.committed == {"t": {0: (0, 1)}}
 
 
@@ -948,7 +948,7 @@ def test_what_was_held_two_rounds_ago_is_forgotten(talk: Conversation) -> None:
     give(talk, [a, b], 3, {a: (0,), b: (1,)})
     give(talk, [a], 4, {a: (0, 1)})
     give(talk, [a], 5, {a: (0, 1)})
-    group, _ = talk.model._opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
     assert a.member_id in group.offsets.holdings
     assert b.member_id not in group.offsets.holdings
 
@@ -974,7 +974,7 @@ def test_what_is_kept_is_bounded(talk: Conversation) -> None:
         client = talk.client(f"z{index}")
         client.member_id, client.generation = f"z-{index}", 3
         talk.commit(client, 25)
-    group, _ = talk.model._opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
     assert len(group.offsets.holdings) == HOLDINGS_KEPT
     assert len(group.offsets.refused) == KEPT
     assert "z-4" not in group.offsets.refused

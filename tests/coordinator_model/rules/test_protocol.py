@@ -175,7 +175,7 @@ def test_P_02_counts_each_client_by_itself_and_not_for_ever(talk: Conversation) 
     for number in range(40):
         refused(talk, talk.client(f"c{number}"))
     assert {finding.severity for finding in talk.findings} == {Severity.WARNING}
-    assert len(talk.model._opened(("c1", "g"))[0].assignments.refused) == 32
+    assert len(talk.model.groups.opened(("c1", "g"))[0].assignments.refused) == 32
 
 
 # ---------------------------------------------------------------------------------------------------- P-03

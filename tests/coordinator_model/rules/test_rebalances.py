@@ -20,7 +20,7 @@ def talk() -> Conversation:
 
 
 def group_of(talk: Conversation):
-    return talk.model._opened(("c1", talk.group))[0]
+    return talk.model.groups.opened(("c1", talk.group))[0]
 
 
 def complete(talk: Conversation, asked: list[Asked], generation: int, leader: Client, roster: list[Client]) -> None:

@@ -383,7 +383,7 @@ def test_T_03_allows_an_eviction_by_a_rebalance(talk: Conversation, state: str) 
     if state == "preparing":
         talk.heartbeat(a, 27)
     if state == "somebody joins":
-        group = talk.model._opened(("c1", "g"))[0]
+        group = talk.model.groups.opened(("c1", "g"))[0]
         group.members[a.member_id].digest = b""  # not known, so that its JoinGroup is not known to begin a phase
         group.generations[-1].leader = b.member_id
         talk.ask_join(a)

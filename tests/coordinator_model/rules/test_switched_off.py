@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model import coordinator
+from coordinator_model import rule_engine
 from coordinator_model.rules import CATALOGUE, Rule, rules_for, timers_for
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_completeness import NAME, RESOLVED, RULE_IN_NAME, SPEAKS, TEST_FILES
@@ -39,7 +39,7 @@ def fails_without(rule: Rule, test: Test, /, **arguments: Any) -> bool:
     """Whether the test fails with the rule switched off."""
     with pytest.MonkeyPatch.context() as patch:
         for ask in (rules_for, timers_for):
-            patch.setattr(coordinator, ask.__name__, lambda *about, ask=ask: tuple(one for one in ask(*about) if one is not rule))
+            patch.setattr(rule_engine, ask.__name__, lambda *about, ask=ask: tuple(one for one in ask(*about) if one is not rule))
         return fails(test, **{**arguments, "talk": Conversation()})
 
 

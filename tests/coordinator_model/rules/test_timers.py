@@ -24,14 +24,15 @@ def test_a_rule_that_is_spared_has_nothing_to_say(plan: Plan, act: type[Unlawful
     model = Coordinator(topic="mirror", partition=0)
     for record in history.records:
         model.receive(record)
-        for tracked in model._groups.values():
-            asked = timers_for(tracked.group)
-            assert [rule.id for rule in TIMER_RULES if rule not in asked and any(rule.due(tracked.group))] == []
+        for key in model.groups:
+            group, _ = model.groups.opened(key)
+            asked = timers_for(group)
+            assert [rule.id for rule in TIMER_RULES if rule not in asked and any(rule.due(group))] == []
 
 
 def test_a_quiet_group_is_looked_at_by_less_than_half_of_them():
     model = Coordinator(topic="mirror", partition=0)
-    group, _ = model._opened(("c", "g"))
+    group, _ = model.groups.opened(("c", "g"))
     assert 2 * len(timers_for(group)) < len(TIMER_RULES)
 
 
@@ -50,7 +51,7 @@ def test_a_finding_of_a_timer_is_counted_and_brought_up_to_date_with_each_occurr
         join(talk, [a, b], generation)
         share_out(talk, [a, b], {a: parts(0), b: parts(0)})
     talk.settle()
-    last = next(known for known in talk.model._opened(("c1", "g"))[1].open.values() if known.rule == "A-03")
+    last = next(known for known in talk.model.groups.opened(("c1", "g"))[1].open.values() if known.rule == "A-03")
     assert (opened.count, opened.generation) == (1, 3)
     assert (last.count, last.generation, last.updated_us > opened.updated_at_us + 6_000_000) == (3, 5, True)
     told = [(event.status, event.count, event.generation) for event in talk.findings if event.rule == "A-03"]

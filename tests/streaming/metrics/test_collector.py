@@ -33,7 +33,7 @@ def half_way():
     watched = Watched(EAGER)
     for record in watched.records:
         watched.read([record])
-        groups = [watched.model._opened(key)[0] for key in watched.model._groups]
+        groups = [watched.model.groups.opened(key)[0] for key in watched.model.groups]
         if any(group.state is State.STABLE and len(list(group.present_members())) > 1 for group in groups):
             break
     return watched.told()
@@ -137,7 +137,7 @@ def several(count=12):
 def _again(watched):
     from coordinator_model.group_view import group_view
 
-    return [group_view(watched.model._opened(key)[0], 0, 0, watched.model.now_us) for key in watched.model._groups]
+    return [group_view(watched.model.groups.opened(key)[0], 0, 0, watched.model.now_us) for key in watched.model.groups]
 
 
 def test_a_tombstone_takes_all_series_of_a_group_away():
@@ -187,7 +187,7 @@ def test_patterns_say_which_groups_are_shown():
 
 def test_no_label_names_a_member_a_client_or_a_connection(half_way):
     exposition = text(half_way.board)
-    members = {name for key in half_way.model._groups for name in half_way.model._opened(key)[0].members}
+    members = {name for key in half_way.model.groups for name in half_way.model.groups.opened(key)[0].members}
     assert members
     assert not [name for name in members if name in exposition]
     assert not {"member", "member_id", "client_id", "client", "connection", "offset"} & {

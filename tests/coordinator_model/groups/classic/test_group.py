@@ -18,7 +18,7 @@ def talk() -> Conversation:
 
 
 def group_of(talk: Conversation) -> ClassicGroup:
-    return talk.model._opened(("c1", talk.group))[0]
+    return talk.model.groups.opened(("c1", talk.group))[0]
 
 
 def follower(talk: Conversation, name: str) -> Client:

@@ -1,0 +1,142 @@
+"""What the capture missed: repeated, missing and rewritten offsets, gap records, and times without any record.
+
+After an interruption a group's membership is unknown until it is proven again. Nothing falls due on account of a time that the capture
+did not see, and none of it is a client's or a broker's fault.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, Counters
+from coordinator_model.groups.records import Coverage
+from coordinator_model.settings import Settings
+from coordinator_model.wire.record import MirrorRecord, RecordError, unpack_loss
+
+BLIND_US: Final = 3_000_000
+"""A capture that writes no record for longer has missed three ticks in a row, and may have missed frames."""
+
+BLIND_GRACE_US: Final = 5_000_000
+"""So long after a blind time those who were awaited in it may show up."""
+
+
+class Interruption(NamedTuple):
+    """Frames may be missing: the groups concerned go back to learning, and a finding says so."""
+
+    rule: str
+    reason: str  #: why the groups learn again
+    summary: str
+    observed: str
+
+
+class Continuity:
+    """Whether one partition of the mirror was read, and captured, without interruption."""
+
+    def __init__(self, topic: str, partition: int, settings: Settings, counters: Counters, record_counts: Counter[str]) -> None:
+        self.next_offset: int | None = None  #: offset expected next; None before the first record
+        self.blind_from_us = 0  #: when the newest blind time began
+        self.coverage = Coverage()  #: its ``since_us`` is when that time ended
+        self._name = f"partition {partition} of {topic}"
+        self._settings = settings
+        self._counters = counters
+        self._record_counts = record_counts
+
+    def is_repeated(self, offset: int, at_us: int, now_us: int) -> bool:
+        """Return True if the record was received before; a record below :attr:`next_offset` that is newer than all others was not."""
+        repeated = self.next_offset is not None and offset < self.next_offset and at_us <= now_us
+        if repeated:
+            self._record_counts["repeated records"] += 1
+        return repeated
+
+    def follow(self, offset: int, at_us: int, groups: int) -> Interruption | None:
+        """Take ``offset`` as the newest one received; return what that shows to be missing.
+
+        :param groups: number of groups in the partition.
+        """
+        expected, self.next_offset = self.next_offset, offset + 1
+        if expected is None:
+            self._counters.since_us = at_us
+            return None
+        if offset == expected:
+            return None
+        self._counters.gaps[MIRROR] += 1
+        if offset < expected:
+            self._record_counts["offsets gone back"] += 1
+            return Interruption(
+                "V-01",
+                "the mirror's log was cut back",
+                f"{self._name[0].upper()}{self._name[1:]} was cut back from offset {expected} to {offset} or before, and written anew: "
+                f"its {groups} groups are back to learning.",
+                f"a new record at offset {offset} where {expected} was expected",
+            )
+        self._record_counts["missing records"] += offset - expected
+        return Interruption(
+            "V-01",
+            "records of the mirror are missing",
+            f"{offset - expected} records of {self._name} are missing (offsets {expected} to {offset - 1}): "
+            f"its {groups} groups are back to learning.",
+            f"offset {offset} where {expected} was expected",
+        )
+
+    def was_blind(self, from_us: int, to_us: int, groups: int) -> Interruption | None:
+        """Take in that no record, not even a tick, was captured in between: the capture stood still, or its clock was set.
+
+        A short blind time puts off what would have fallen due in it (:meth:`postponed_us`); a long one is an interruption.
+        """
+        self._put_off(from_us, to_us)
+        if to_us - from_us < self._settings.silence_ms * 1_000 or not groups:
+            return None
+        self._counters.gaps[CAPTURE] += 1
+        self._counters.gap_us += to_us - from_us
+        blind = f"{(to_us - from_us) / 1_000_000:.1f} s"
+        return Interruption(
+            "V-04",
+            "the capture stood still",
+            f"{self._name[0].upper()}{self._name[1:]} has no record, not even a tick, for {blind}: "
+            f"its {groups} groups are back to learning.",
+            f"no record for {blind}",
+        )
+
+    def gap(self, record: MirrorRecord, groups: int) -> Interruption:
+        """Take in a gap record: the capture itself says that it lost frames."""
+        words = self._loss_text(record)
+        whose = f"group {record.group}" if record.group else f"all {groups} groups of partition {record.partition}"
+        summary = f"The capture lost {words}: {whose} back to learning."
+        return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}")
+
+    def gap_ended(self, record: MirrorRecord, from_us: int) -> None:
+        """Take in that a gap of the whole partition ended with its record."""
+        if not record.group:
+            self._put_off(from_us, record.at_us)
+
+    def postponed_us(self, due_us: int) -> int:
+        """Return when something falls due that would have done so in a blind time, or just after it."""
+        visible_us = self.coverage.since_us + BLIND_GRACE_US
+        return visible_us if self.blind_from_us < due_us < visible_us else due_us
+
+    def _put_off(self, from_us: int, to_us: int) -> None:
+        self.blind_from_us, self.coverage.since_us = from_us, to_us
+
+    def _loss_text(self, record: MirrorRecord) -> str:
+        try:
+            lost = unpack_loss(record.frame)
+        except RecordError:
+            self._counters.gaps[CAPTURE] += 1
+            return "an unknown number of records"
+        if lost.records == 0 and record.connection:
+            self._counters.gaps[CONNECTION] += 1
+            # Not a loss on the way: the capturer cannot follow this client (TLS, another protocol, packets it did not see).
+            return f"sight of connection {record.connection} from {record.client_address}, which it cannot follow"
+        self._counters.gaps[CAPTURE] += 1
+        self._counters.gap_us += max(0, lost.to_us - lost.from_us)
+        self._record_counts["records lost by the capture"] += lost.records
+        return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
+
+
+def loss_began_us(record: MirrorRecord, now_us: int) -> int:
+    """Return when the loss that a gap record is about began, in capture time; ``now_us`` if the record does not say."""
+    try:
+        return min(unpack_loss(record.frame).from_us, record.at_us)
+    except RecordError:
+        return now_us

@@ -1,0 +1,174 @@
+"""The groups of one partition with their open findings: made or unpacked when first needed, packed again when touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from coordinator_model.counters import Counters
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.records import Coverage
+from coordinator_model.open_findings import OpenFindings
+from coordinator_model.scheduler import GroupKey, Scheduler
+from coordinator_model.settings import Settings
+from coordinator_model.snapshots import BLOCK_SIZE, StoredBlock, due_of, pack_block, pack_fast, pack_slow, unpack_group
+
+CHECK_DELAY_US: Final = 100_000
+"""The timer rules look at a burst of frames once, this long after its first."""
+
+
+class _Block:
+    """Groups that came one after the other, and stand together in the snapshot."""
+
+    __slots__ = ("keys", "packed")
+
+    def __init__(self) -> None:
+        self.keys: dict[GroupKey, None] = {}
+        self.packed = b""  #: as of the last snapshot; empty if a slow part has changed since
+
+
+class _StoredGroup:
+    """A group with its open findings; both are None until it is first needed after a restore."""
+
+    __slots__ = ("block", "fast_part", "group", "open_findings", "slow_part")
+
+    def __init__(self, block: _Block) -> None:
+        self.group: ClassicGroup | None = None
+        self.open_findings: OpenFindings | None = None
+        self.block = block
+        self.slow_part = b""  #: both parts as of the last snapshot
+        self.fast_part = b""
+
+
+class GroupStore:
+    """All groups of a partition, by (cluster, group).
+
+    :param loading: (cluster, broker) → last time that it answered COORDINATOR_LOAD_IN_PROGRESS; shared with all groups, as are
+        ``counters`` and ``coverage``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        scheduler: Scheduler,
+        *,
+        loading: dict[tuple[str, str], int],
+        counters: Counters,
+        coverage: Coverage,
+    ) -> None:
+        self._scheduler = scheduler
+        self._shared: dict[str, Any] = {"settings": settings, "loading": loading, "counters": counters, "coverage": coverage}
+        self._groups: dict[GroupKey, _StoredGroup] = {}
+        self._blocks: list[_Block] = []  # their groups, one block after the other, stand in the order of _groups
+        self._dirty: set[GroupKey] = set()
+        self.unshown: dict[GroupKey, None] = {}  #: groups that have changed since they were shown last, dropped ones among them
+
+    def __contains__(self, key: GroupKey) -> bool:
+        return key in self._groups
+
+    def __iter__(self) -> Iterator[GroupKey]:
+        return iter(list(self._groups))
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def opened(self, key: GroupKey) -> tuple[ClassicGroup, OpenFindings]:
+        """Return the group and its open findings, made or unpacked as needed.
+
+        :raises SnapshotError: each time, if the group cannot be unpacked: never half a group.
+        """
+        stored = self._groups.get(key)
+        if stored is None:
+            stored = self._add(key)
+        if stored.group is None or stored.open_findings is None:
+            cluster, name = key
+            group = ClassicGroup(name, cluster, **self._shared)
+            found = unpack_group(stored.slow_part, stored.fast_part, group) if stored.slow_part else OpenFindings(cluster, name)
+            stored.group, stored.open_findings = group, found
+        return stored.group, stored.open_findings
+
+    def touched(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, OpenFindings]:
+        """Return the group that a frame names, like :meth:`opened`, and note the time of its newest record."""
+        group, open_findings = self.opened(key)
+        group.last_record_us = at_us
+        self._dirty.add(key)
+        return group, open_findings
+
+    def mark(self, key: GroupKey) -> None:
+        """Note that what changes often has changed: the group's fast part is packed with the next snapshot."""
+        self._dirty.add(key)
+
+    def changed(self, key: GroupKey, at_us: int) -> None:
+        """Note that something other than steady traffic happened: it is shown, stored, and looked at by the timer rules soon."""
+        group, _ = self.opened(key)
+        group.changed = False
+        group.slow_changed = True
+        self._dirty.add(key)
+        self.unshown[key] = None
+        self._scheduler.schedule(key, at_us + CHECK_DELAY_US)
+
+    def reset(self, key: GroupKey, at_us: int) -> None:
+        """Know nothing of a group but its name, its type and what is open against it."""
+        group, _ = self.opened(key)
+        fresh = ClassicGroup(group.name, group.cluster, **self._shared)
+        fresh.kind, fresh.incarnation, fresh.last_record_us = group.kind, group.incarnation, at_us
+        self._groups[key].group = fresh
+
+    def drop(self, key: GroupKey) -> None:
+        """Forget a group."""
+        block = self._groups.pop(key).block
+        del block.keys[key]
+        block.packed = b""
+        if not block.keys:
+            self._blocks.remove(block)
+        self._scheduler.cancel(key)
+        self.unshown[key] = None
+
+    def clear(self) -> None:
+        """Forget all groups."""
+        self._groups.clear()
+        self._blocks.clear()
+        self._dirty.clear()
+        self.unshown.clear()
+        self._scheduler.clear()
+
+    def pack(self) -> tuple[list[bytes], list[bytes]]:
+        """Return the blocks and the fast parts for a snapshot. Only groups touched since the last call are packed again."""
+        for key in self._dirty:
+            stored = self._groups.get(key)
+            if stored is not None and stored.group is not None and stored.open_findings is not None:
+                if stored.group.slow_changed or not stored.slow_part:
+                    stored.slow_part = pack_slow(stored.group, stored.open_findings)
+                    stored.block.packed = b""
+                    stored.group.slow_changed = False
+                stored.fast_part = pack_fast(stored.group, self._scheduler.due_us(key))
+        self._dirty.clear()
+        for block in self._blocks:
+            if not block.packed:
+                block.packed = pack_block((*key, self._groups[key].slow_part) for key in block.keys)
+        return [block.packed for block in self._blocks], [stored.fast_part for stored in self._groups.values()]
+
+    def fill(self, blocks: Iterable[StoredBlock]) -> None:
+        """Take the groups from a snapshot's blocks, still packed."""
+        for packed, groups in blocks:
+            block = _Block()
+            block.packed = packed
+            self._blocks.append(block)
+            for cluster, name, slow_part, fast_part in groups:
+                key = cluster, name
+                block.keys[key] = None
+                stored = self._groups[key] = _StoredGroup(block)
+                stored.slow_part, stored.fast_part = slow_part, fast_part
+                due_us = due_of(fast_part)
+                if due_us is not None:
+                    self._scheduler.schedule(key, due_us)
+
+    def _add(self, key: GroupKey) -> _StoredGroup:
+        if not self._blocks or len(self._blocks[-1].keys) >= BLOCK_SIZE:
+            self._blocks.append(_Block())
+        block = self._blocks[-1]
+        block.keys[key] = None
+        block.packed = b""
+        stored = self._groups[key] = _StoredGroup(block)
+        self._dirty.add(key)
+        return stored

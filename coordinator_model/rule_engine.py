@@ -1,0 +1,156 @@
+"""Rules applied to groups: events and the passing of time in, findings out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from coordinator_model.finding import Finding
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.tracker import Event
+from coordinator_model.open_findings import OpenFindings
+from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
+from coordinator_model.rules.base import FrameRule, TimerRule, last_frame_text
+from coordinator_model.rules.sessions import awaits_heartbeat, last_frame_us_of, session_end_us
+from coordinator_model.settings import Settings
+
+_SOON_US = 1_000_000
+
+
+class Checked(NamedTuple):
+    """What the passing of time led to in a group, but for its findings."""
+
+    next_us: int | None  #: when to look again; None if the group is to be forgotten
+    shown: bool  #: whether something that a dashboard shows has changed
+
+
+class RuleEngine:
+    """Lets the rules look at a group, and keeps its open findings.
+
+    :param postponed_us: when something falls due that would have done so at the time given, both in microseconds of capture time.
+    """
+
+    def __init__(self, settings: Settings, record_counts: Counter[str], postponed_us: Callable[[int], int]) -> None:
+        self._settings = settings
+        self._quiet_us = settings.quiet_ms * 1_000
+        self._record_counts = record_counts
+        self._postponed_us = postponed_us
+
+    def on_events(self, group: ClassicGroup, open_findings: OpenFindings, events: Iterable[Event], at_us: int) -> Iterator[Finding]:
+        """Let the rules look at what happened at ``at_us``."""
+        for event in events:
+            for rule in rules_for(group, event):
+                breach = rule.checks[type(event)](group, event)
+                if breach is not None:
+                    yield from self.report(group, open_findings, rule, breach, at_us)
+                    group.changed = True  # its open findings are shown with it
+
+    def report(self, group: ClassicGroup, open_findings: OpenFindings, rule: Any, breach: Breach, at_us: int) -> Iterator[Finding]:
+        """Open the finding of a breach, or count it on the open one."""
+        hold_us = self._settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
+        member = group.members.get(breach.member_id or "")
+        if member is not None:
+            breach = breach._replace(observed=breach.observed + last_frame_text(member))
+        yield from open_findings.report(
+            rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind
+        )
+
+    def on_time(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int, found: list[Finding]) -> Checked:
+        """Let time act on a group: sessions run out, timers fall due, findings are published and resolved.
+
+        :param found: takes the findings, so that those before an exception are not lost.
+        """
+        before = len(open_findings.open)
+        coming = self._end_sessions(group, open_findings, now_us, found)
+        standing = self._check_timers(group, open_findings, now_us, found, coming)
+        self._withdraw_explained(group, open_findings, now_us)
+        over = [
+            (known.rule, known.subject)
+            for known in open_findings.open.values()
+            if _is_over(group, known.rule, known.subject, standing)
+        ]
+        found.extend(open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, group.kind))
+        shown = group.changed or len(open_findings.open) != before
+        if shown or before or open_findings.open:
+            group.slow_changed = True  # a finding may have been published, though none came or went
+        group.changed = False
+        forget_us = group.last_record_us + self._settings.forget_group_ms * 1_000
+        if forget_us <= now_us:
+            found.extend(self.resolve_all(group, open_findings, now_us))
+            return Checked(None, shown)
+        next_us = open_findings.next_due_us(CATALOGUE, self._quiet_us)
+        return Checked(min([max(forget_us, now_us + _SOON_US), *coming, *([] if next_us is None else [next_us])]), shown)
+
+    def resolve_all(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
+        """Resolve everything that is open against a group."""
+        yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, list(open_findings.open), group.kind)
+
+    def _end_sessions(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int, found: list[Finding]) -> list[int]:
+        """End the sessions that have run out; return when the others may do so."""
+        coming = []
+        for member in list(group.members.values()):
+            end_us = session_end_us(group, member, last_frame_us_of(member))
+            if end_us is not None and end_us <= now_us:
+                found.extend(self.on_events(group, open_findings, group.fell_silent(member, end_us), end_us))
+            elif end_us is not None:
+                coming.append(end_us)
+            elif awaits_heartbeat(group, member):
+                coming.append(now_us + _SOON_US)  # its answer makes nobody look at the group
+        return coming
+
+    def _check_timers(
+        self, group: ClassicGroup, open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
+    ) -> set[tuple[str, str]]:
+        """Report what is due, and append to ``coming`` what will be; return (rule, subject) of all of it."""
+        pending = ((due, rule) for rule in timers_for(group) for due in rule.due(group))
+        dues = sorted((pair for pair in pending if (pair[0].until_us or now_us + 1) > now_us), key=lambda pair: pair[0].at_us)
+        for due, rule in dues:
+            due_us = self._postponed_us(due.at_us)
+            if due.until_us is not None:
+                coming.append(due.until_us)
+            if due_us > now_us:
+                coming.append(due_us)
+            elif open_findings.is_news(rule, due):
+                breach = due.describe()._replace(severity=due.severity)
+                found.extend(self.report(group, open_findings, rule, breach, due.at_us))
+        return {(rule.id, due.subject) for due, rule in dues}
+
+    def _withdraw_explained(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int) -> None:
+        """Drop held findings that a frame captured out of order has explained meanwhile."""
+        for known in open_findings.held(now_us):
+            rule = CATALOGUE[known.rule]
+            if isinstance(rule, FrameRule) and rule.explained is not None and rule.explained(group, known.subject, known.opened_us):
+                open_findings.withdraw(known)
+                self._record_counts["findings withdrawn"] += 1
+
+
+class PartitionFindings:
+    """Findings about a partition of the mirror itself, those of family V that concern no single group."""
+
+    def __init__(self, topic: str, partition: int, settings: Settings) -> None:
+        self.open_findings = OpenFindings("", "")
+        self.due_us: int | None = None  #: when :meth:`settle` has something to say
+        self._subject = f"{topic}/{partition}"
+        self._quiet_us = settings.quiet_ms * 1_000
+
+    def report(self, rule_id: str, summary: str, observed: str, at_us: int) -> list[Finding]:
+        """Open a finding about the partition, or count it on the open one."""
+        breach = Breach(self._subject, summary, observed, ())
+        rule = CATALOGUE[rule_id]
+        found = list(self.open_findings.report(rule, breach, at_us=at_us, hold_us=0, incarnation=0, group_type=""))
+        self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)
+        return found
+
+    def settle(self, now_us: int) -> list[Finding]:
+        """Resolve what has not recurred for a while."""
+        found = list(self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, (), ""))
+        self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)
+        return found
+
+
+def _is_over(group: ClassicGroup, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
+    rule = CATALOGUE[rule_id]
+    if isinstance(rule, FrameRule):
+        return rule.over is not None and rule.over(group, subject)
+    return isinstance(rule, TimerRule) and (rule_id, subject) not in standing
