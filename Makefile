@@ -44,6 +44,10 @@ docs: setup ## Write the rule catalogue and the state diagram anew from the code
 histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlawful act, and print the counts
 	@HYPOTHESIS_PROFILE=histories $(BIN)/python -m pytest tests/coordinator_model/test_histories.py -o timeout=0 -q $(ARGS)
 
+.PHONY: mutants
+mutants: setup ## Change the model in a hundred places, one at a time, and show which no test notices (ARGS="--sample 300 --seed 7")
+	@$(BIN)/python -m tests.mutants $(ARGS)
+
 .PHONY: lab
 lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.real.lab $(ARGS)
