@@ -635,6 +635,12 @@ def test_C_08_fires_on_an_internal_error(talk: Conversation) -> None:
     assert finding.severity is Severity.ERROR
     assert finding.certainty is Certainty.CERTAIN
     assert finding.member_id == a.member_id
+    assert f"answered a Heartbeat of member {a.member_id} (client a at" in finding.summary
+    said = [evidence.frame for evidence in finding.evidence]
+    assert said == [
+        f"Heartbeat v4 request member {a.member_id}, generation 3",
+        f"Heartbeat v4 answer: UNKNOWN_SERVER_ERROR (to member {a.member_id}, generation 3)",
+    ]
 
 
 @pytest.mark.parametrize("what", ["commit", "leave", "leave of one", "delete", "search", "old search"])

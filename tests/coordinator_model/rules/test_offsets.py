@@ -482,6 +482,16 @@ def test_O_04_resolves_when_it_stops(talk: Conversation) -> None:
     assert events.count(Status.OPEN) == events.count(Status.RESOLVED) == 2
 
 
+def test_O_04_stays_open_while_it_is_refused_again_and_again(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for _ in range(3):
+        talk.commit(talk.client("tool"), 25, **SIMPLE)
+        live(talk, [a, b], 40)
+    assert [finding.status for finding in talk.findings if finding.rule == "O-04"] == [Status.OPEN, Status.UPDATE]
+    live(talk, [a, b], 40)
+    assert talk.the("O-04").status is Status.RESOLVED
+
+
 def test_O_04_takes_a_series_after_a_pause_for_a_new_one(talk: Conversation) -> None:
     a, b = settled(talk)
     for _ in range(2):
