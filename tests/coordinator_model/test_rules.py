@@ -958,6 +958,18 @@ def test_T_04_fires_on_a_member_that_was_served_after_its_leave(talk: Conversati
     assert talk.rules() == ["T-04"]
 
 
+@pytest.mark.parametrize(("served_s", "said"), [(2, []), (4, ["T-04"])])
+def test_T_04_takes_a_member_for_served_after_its_leave_beyond_the_clocks_difference(served_s: int, said: list[str]) -> None:
+    talk = Conversation(clock_skew_ms=2_000)
+    a, b = settled(talk)
+    other = b.reconnected()
+    talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id),)))
+    talk.close(other)
+    live(talk, [a, b], served_s)
+    live(talk, [a], 20)
+    assert talk.rules() == said
+
+
 def test_T_04_allows_a_leave_that_is_refused_since_the_member_is_unknown(talk: Conversation) -> None:
     a, b = settled(talk)
     live(talk, [a, b], 2)

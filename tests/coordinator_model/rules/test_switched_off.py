@@ -28,6 +28,9 @@ def talk() -> Conversation:
 
 
 def fails(test: Test, /, **arguments: Any) -> bool:
+    """Whether the test fails in a conversation of its own."""
+    if "talk" in arguments:
+        arguments["talk"] = Conversation()
     try:
         test(**arguments)
     except Exception:
@@ -40,16 +43,21 @@ def fails_without(rule: Rule, test: Test, /, **arguments: Any) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         for ask in (rules_for, timers_for):
             patch.setattr(rule_engine, ask.__name__, lambda *about, ask=ask: tuple(one for one in ask(*about) if one is not rule))
-        return fails(test, **{**arguments, "talk": Conversation()})
+        return fails(test, **arguments)
 
 
 def fails_with_a_finding(rule: Rule, test: Test, /, **arguments: Any) -> bool:
-    """Whether the test fails if a finding of the rule came before it began."""
-    talk = Conversation()
-    talk.findings.append(
-        rule.finding(subject="x", cluster="c1", group=talk.group, opened_at_us=0, at_us=talk.now_us, summary="", observed="")
-    )
-    return fails(test, **{**arguments, "talk": talk})
+    """Whether the test fails if a finding of the rule is there when a conversation begins."""
+    begin = Conversation.__init__
+
+    def begin_with_a_finding(talk: Conversation, *about: Any, **settings: Any) -> None:
+        begin(talk, *about, **settings)
+        found = rule.finding(subject="x", cluster="c1", group="g", opened_at_us=0, at_us=talk.now_us, summary="", observed="")
+        talk.findings.append(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Conversation, "__init__", begin_with_a_finding)
+        return fails(test, **arguments)
 
 
 def must_fail(test: Test, rule: Rule, *, speaks: bool) -> Test:
