@@ -448,6 +448,16 @@ def test_P_07_allows_what_the_protocol_allows_and_nothing_else(api_key: int) -> 
         assert ("P-07" in talk.rules()) == (error not in allowed), (api_key, error)
 
 
+@pytest.mark.parametrize("api_key", [8, 11, 12, 14, 42])
+def test_P_07_allows_from_the_first_version_on_what_every_coordinator_says(api_key: int) -> None:
+    for error in EVERYWHERE | ({68, 69} if api_key == 42 else set()):
+        talk = Conversation()
+        a, _ = settled(talk)
+        ask_any(talk, a, api_key, error, version=0)
+        talk.settle()
+        assert "P-07" not in talk.rules(), (api_key, error)
+
+
 @pytest.mark.parametrize(
     ("api_key", "error", "version"), [(11, 79, 3), (11, 82, 4), (14, 23, 4), (14, 82, 2), (12, 82, 2), (8, 69, 8), (8, 82, 6)]
 )

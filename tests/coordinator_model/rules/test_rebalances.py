@@ -137,9 +137,11 @@ def test_R_01_names_ids_that_nobody_used_when_they_are_not_what_blocks(talk: Con
 
 
 def test_R_01_lists_five_missing_members_and_counts_the_rest(talk: Conversation) -> None:
-    talk.ask_join(patient(talk, "abcdefgh")[0])
+    clients = patient(talk, "abcdefgh")
+    talk.ask_join(clients[0])
     talk.wait(15_000)
     assert "and 2 more" in talk.the("R-01").summary
+    assert talk.the("R-01").member_id == clients[1].member_id
 
 
 # ----------------------------------------------------------------------------------------------------
