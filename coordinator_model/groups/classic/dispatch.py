@@ -1,6 +1,6 @@
-"""Frames into a classic group: each request and each answer to the handler of its API, then to the trackers.
+"""Bring each request and response to the handler of its API, then to the trackers.
 
-The trap: heartbeats are nine frames in ten. No tracker is shown a heartbeat that was simply answered with success.
+Nine frames in ten are heartbeats: no tracker sees a heartbeat that was simply answered with success.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from coordinator_model.wire.record import MirrorRecord
 
 
 def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event, ...]:
-    """A request of one of the :data:`MODELLED_API_KEYS` was captured."""
+    """Take in a captured request of one of the :data:`MODELLED_API_KEYS`; return the events that follow from it."""
     api_key = record.api_key
     line = group.line(record.connection)
     actor = line.actor
@@ -55,39 +55,39 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     )
     exchange.correlation_id = record.correlation_id
     REQUEST_READERS[api_key](exchange, body)
-    # Behind requests that this group does not see, nothing is known of when it was processed until it is answered.
+    # Behind requests of other groups, the time of processing is unknown until the response comes.
     exchange.effective_us = record.at_us if record.queued_behind <= line.outstanding else -1
     line.outstanding += 1
     group.open[exchange.key] = exchange
     handler = _ON_REQUEST.get(api_key)
-    happenings = NOTHING if handler is None else handler(group, exchange)
+    events = NOTHING if handler is None else handler(group, exchange)
     member = group.members.get(exchange.member_id) if exchange.member_id else None
     if member is not None:
         if member.removed == "silent":
-            # Another coordinator, or this one restarted, starts all sessions again. And a clock that jumped proves no silence.
+            # A new or restarted coordinator starts all sessions again, and a clock that jumped proves no silence.
             watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
             stayed = record.broker == group.broker and watched
             if member.proven_us is not None and stayed:
                 exchange.silence_us = record.at_us - member.last_frame_us
-            group.speaks_again(member)
+            group.restore_member(member)
         member.last_frame_us = record.at_us
         member.last_frame = API_NAMES[api_key]
         if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
-            happenings = (*happenings, *group.member_identity.check_identity(group, exchange, member))
+            events = (*events, *group.member_identity.check_identity(group, exchange, member))
         if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
             member.frames_after_fence += 1
             member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
-            happenings = (*happenings, WentOnFenced(exchange, member))
+            events = (*events, WentOnFenced(exchange, member))
             group.slow_changed = True
     if api_key != HEARTBEAT:
         group.slow_changed = True
-        for watch in _TRACKERS_OF[api_key](group):
-            happenings += watch.asked(group, exchange, body)
-    return happenings
+        for tracker in _TRACKERS_OF[api_key](group):
+            events += tracker.asked(group, exchange, body)
+    return events
 
 
 def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
-    """An answer was captured. One without its request tells nothing: nobody knows what it answers.
+    """Take in a captured response; return the events that follow from it. Without its request a response proves nothing.
 
     :param correlation_id: as the frame itself has it.
     """
@@ -95,40 +95,40 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     if exchange is None:
         group.counters.unpaired[record.api_key, record.api_version] += 1
         return NOTHING
-    line = group.connections[record.connection]  # made with the request, and gone only together with it
+    line = group.connections[record.connection]  # made with the request, and removed only together with it
     line.outstanding -= 1
     if correlation_id != exchange.correlation_id:
         return _answers_another(group, exchange, record, correlation_id)
-    # Not when the answer ahead of it was captured: the coordinator turned to this one earlier than that, by that answer's way here.
+    # Not when the response ahead of it was captured: the coordinator began with this request earlier, by that response's time on the way.
     exchange.effective_us = exchange.inv_us
     line.last_response_us = record.at_us
     exchange.res_us = record.at_us
     exchange.response_offset = record.offset
     if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
         group.slow_changed = True
-        return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such an answer
-    happenings = _ON_RESPONSE[exchange.api_key](group, exchange, body)
+        return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such a response
+    events = _ON_RESPONSE[exchange.api_key](group, exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
         group.slow_changed = True
-        for watch in _TRACKERS_OF[exchange.api_key](group):
-            happenings += watch.replied(group, exchange, body)
+        for tracker in _TRACKERS_OF[exchange.api_key](group):
+            events += tracker.replied(group, exchange, body)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
         group.slow_changed = True
-        happenings += group.sessions.replied(group, exchange, body)
+        events += group.sessions.replied(group, exchange, body)
     if group.member_identity.alert:
-        happenings += group.member_identity.recheck(group, exchange, body)
-    return happenings
+        events += group.member_identity.recheck(group, exchange, body)
+    return events
 
 
 def _answers_another(group: ClassicGroup, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Event, ...]:
-    """Whatever this answer says, it does not say it of this request."""
+    """Take in a response that carries the correlation id of another request: its content says nothing about this one."""
     exchange.res_us, exchange.response_offset = record.at_us, record.offset
     group.on_gap(record.at_us, "an answer does not belong to its request")
     return (Mismatched(exchange, correlation_id),)
 
 
 def _for_trackers_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
-    """Nothing of the group itself follows from the answer."""
+    """The response changes nothing in the group; trackers use it."""
     return NOTHING
 
 

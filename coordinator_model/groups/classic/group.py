@@ -1,17 +1,17 @@
-"""One classic group: what is known of it, and how that changes.
+"""One classic group: what is known of it, and the changes to that which handlers make.
 
-``data`` holds what is known. This module adds the trackers and the changes that handlers make: a member joins, is accepted, refused
-or gone, the coordinator moves, frames are missing. ``dispatch`` brings each frame to the handler of its API and then to the
-trackers. The group judges nothing: handlers and trackers return events, and rules look at these.
+``data`` holds what is known. This module adds the trackers and the changes: a member joins, is accepted, refused or removed; the
+coordinator moves; frames are missing. ``dispatch`` brings each frame to the handler of its API and then to the trackers. The group
+judges nothing: handlers and trackers return events, and rules check these.
 
 The traps, in the order in which they bite:
 
-* An answer captured now may tell of a moment long past (it was parked, queued or slow). Whatever it says belongs to its interval,
-  from the effective time of its request to its own capture.
-* A member is not a connection. Clients heartbeat on one and join on another, and resume on a third.
-* After a failover the coordinator may re-issue a generation, resurrect members and forget others, all lawfully. Facts about
-  generation and membership die with the incarnation; what a member told of itself (timeouts, instance id) survives as a hint.
-* A heartbeat is answered with success by a coordinator that is still loading, whoever asks.
+* A response captured now may describe a moment long past, because it was parked, queued or slow. What it says belongs to its
+  interval: from the effective time of its request to its own capture.
+* A member is not a connection. Clients send heartbeats on one, join on another, and go on with a third.
+* After a failover the coordinator may lawfully issue a generation again, bring back old members and lose new ones. Facts about
+  generation and membership end with the incarnation. What a member said of itself (timeouts, instance id) remains as a hint.
+* A coordinator that is still loading answers every Heartbeat with success.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class ClassicGroup(GroupData):
         self.sessions = Sessions()
 
     def abandon(self, record: MirrorRecord) -> Exchange | None:
-        """A frame of this exchange cannot be read, and nobody will learn how it ended: gives the request, if that was seen."""
+        """Drop the exchange of a frame that cannot be read, since its outcome stays unknown; return the request, if it was seen."""
         exchange = self.open.pop((record.connection, record.exchange), None)
         if exchange is not None:
             self.connections[record.connection].outstanding -= 1
         return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
-        """A connection ended: what was open on it will not be answered, and nobody owes an answer."""
+        """Take in the end of a connection: requests open on it will not be answered, and need not be."""
         for key in [key for key in self.open if key[0] == connection]:
             self.rebalance_history.on_abandoned(self, self.open.pop(key), at_us)
         for member in self.members.values():
@@ -125,7 +125,7 @@ class ClassicGroup(GroupData):
         self.last_record_us = at_us
 
     def on_gap(self, at_us: int, because: str) -> None:
-        """Frames are missing, or the group moved: what was known of generation and membership may have changed unseen."""
+        """Go back to learning: frames are missing or the group moved, so generation and membership may have changed unseen."""
         self.learning_because = because
         self.generations.clear()
         self.issued.clear()
@@ -147,7 +147,7 @@ class ClassicGroup(GroupData):
         self.observe(Observation.LOST_SIGHT, at_us)
 
     def becomes(self, kind: str, admitted: Admission) -> tuple[Event, ...]:
-        """An answer shows that the group is of a type that is not modelled."""
+        """Take in that a response shows the group to be of a type that is not modelled."""
         # Until one of its JoinGroups succeeds, a group counts as a classic one without any proof.
         modelled = self.kind == CLASSIC and bool(self.protocol_type)
         self.kind = kind
@@ -155,20 +155,20 @@ class ClassicGroup(GroupData):
         return (NotCovered(admitted),) if modelled else NOTHING
 
     def new_incarnation(self, at_us: int, because: str) -> None:
-        """The coordinator moved, or loaded the group anew."""
+        """Take in that the coordinator moved, or loaded the group again."""
         self.incarnation += 1
         self.settled = False
         self.on_gap(at_us, because)
 
     def fell_silent(self, member: Member, at_us: int) -> tuple[Event, ...]:
-        """Its session has run out by any reckoning."""
+        """Remove a member whose session has certainly run out."""
         self.remove(member, "silent", at_us)
         return (FellSilent(member, at_us),)
 
     # ------------------------------------------------------------------------------------------------ bookkeeping
 
     def observe(self, seen: Observation, at_us: int) -> None:
-        """Something happened that the state may follow from."""
+        """Take in an observation from which the state may follow."""
         if self.generations and seen in UNSETTLING:
             self.generations[-1].unsettled_us = self.generations[-1].unsettled_us or at_us
         elif self.generations and seen in SETTLING:
@@ -183,7 +183,7 @@ class ClassicGroup(GroupData):
         self.changed = True
 
     def remove(self, member: Member, why: str, at_us: int) -> None:
-        """A member is one no longer: it "left", fell "silent", or was "refused", "dropped" by a generation, or "replaced"."""
+        """Remove a member: it "left", fell "silent", or was "refused", "dropped" by a generation, or "replaced"."""
         was_present = member.present
         member.removed = why
         member.removed_us = at_us
@@ -200,7 +200,7 @@ class ClassicGroup(GroupData):
         self._forget_some()
 
     def _takes_part(self, member: Member) -> bool:
-        """Whether a member may be in the newest generation: one that did not join it went while it came about, and starts nothing."""
+        """Return True if the member may be in the newest generation. One that did not join it starts no rebalance when it goes."""
         newest = self.newest_generation
         if newest is None or member.joined == newest.generation:
             return True
@@ -208,7 +208,7 @@ class ClassicGroup(GroupData):
             return member.id in newest.roster
         return member.instance_id is not None or member.parked_join in self.open
 
-    def speaks_again(self, member: Member) -> None:
+    def restore_member(self, member: Member) -> None:
         member.removed = None
         self.changed = True
 
@@ -220,7 +220,7 @@ class ClassicGroup(GroupData):
                 del self.members[member.id]
 
     def member_of(self, exchange: Exchange) -> Member:
-        """The member that the exchange names; one that nobody has heard of counts as unproven."""
+        """Return the member that the exchange names, made if it is unknown; such a member is unproven."""
         member = self.members.get(exchange.member_id)
         if member is None:
             member = self.members[exchange.member_id] = Member(exchange.member_id)
@@ -230,7 +230,7 @@ class ClassicGroup(GroupData):
         return member
 
     def accepted(self, exchange: Exchange) -> None:
-        """Note that this broker acted as the group's coordinator."""
+        """Note that this broker acted as the group's coordinator; another one than before begins a new incarnation."""
         self.coordinator_changes.returned(self, exchange.res_us)
         if exchange.broker != self.broker:
             if self.broker and self.settled:
@@ -240,13 +240,13 @@ class ClassicGroup(GroupData):
         self.settled = True
 
     def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
-        """Answered 14, 15 or 16: the group is moving, unless somebody merely asked the wrong broker."""
+        """Take in error 14, 15 or 16: the group is moving, unless the client merely asked the wrong broker."""
         if self.settled and exchange.broker == self.broker:
             self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
         return NOTHING
 
     def prove(self, member: Member, exchange: Exchange) -> None:
-        """The coordinator has treated somebody as a member."""
+        """Note that the coordinator has treated a client as a member."""
         member.proven_us = exchange.res_us
         if member.leaving:
             self.stays(member, exchange)
@@ -258,14 +258,14 @@ class ClassicGroup(GroupData):
             self.changed = True
 
     def stays(self, member: Member, exchange: Exchange) -> None:
-        """A member that asked to leave was served: its LeaveGroup never came to the coordinator, if this was asked after it."""
+        """Note that a member was served after its LeaveGroup: the LeaveGroup never reached the coordinator, if this request is later."""
         asked_after = exchange.inv_us > member.leave_asked_us + self.settings.clock_skew_ms * 1_000
         if asked_after and not any(open_.api_key == LEAVE_GROUP for open_ in self.open.values()):
             member.leaving = False
             self.slow_changed = True
 
     def refuse(self, exchange: Exchange, error: int) -> tuple[Event, ...]:
-        """A Heartbeat, SyncGroup or OffsetCommit was refused for its generation, its member id or its instance id."""
+        """Take in that a Heartbeat, SyncGroup or OffsetCommit was refused for its generation, its member id or its instance id."""
         if not exchange.member_id:
             return NOTHING
         member = self.member_of(exchange)
@@ -286,7 +286,7 @@ class ClassicGroup(GroupData):
         return (Refused(exchange, member), *early)
 
     def fence(self, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-        """A member was told FENCED_INSTANCE_ID: another process holds its instance."""
+        """Take in FENCED_INSTANCE_ID for a member: another process holds its instance."""
         if member.fenced_us is None:
             member.fenced_us = exchange.res_us
             member.fence_frames = [response_evidence(exchange, FENCED_INSTANCE_ID)]
