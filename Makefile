@@ -26,8 +26,11 @@ export PYTHON
 demo: setup ## Start a real Kafka, make trouble in its groups, and watch the monitor name who did it
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
-.PHONY: test
-test: setup ## Run every test (PYTHON=python3.13 with that Python); a quarter of an hour on two cores
+.PHONY: test test-all
+test: setup ## Run the tests (PYTHON=python3.13 with that Python); ten minutes on two cores
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" $(ARGS)
+
+test-all: setup ## The same, and short runs of the laboratory and of the kills, as CI does
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 .PHONY: lint

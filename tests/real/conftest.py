@@ -1,4 +1,4 @@
-"""A broker for the modules that need nothing special of it; each module has its own."""
+"""A broker for all modules that need nothing special of it; each names its topics after itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from streaming.demo.broker import Broker
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker():
     with Broker() as running:
         yield running

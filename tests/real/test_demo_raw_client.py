@@ -25,7 +25,7 @@ from streaming.demo.raw_client import (
 
 pytestmark = pytest.mark.real
 
-TOPIC = "records"
+TOPIC = "raw-client-records"
 PARTITIONS = 3
 
 

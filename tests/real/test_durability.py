@@ -66,6 +66,13 @@ class World:
 
 
 @pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """One that the tests here may stop."""
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("durability")
     broker.create_topic(TOPIC, PARTITIONS)

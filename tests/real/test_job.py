@@ -25,7 +25,7 @@ from tests.real.traffic import breach, partition_of, produce, story, tick
 
 pytestmark = pytest.mark.real
 
-TOPIC = "mirror"
+TOPIC = "job-mirror"
 PARTITIONS = 3
 START_US = 1_700_000_000_000_000
 GARBAGE = [

@@ -11,7 +11,7 @@ from streaming.spark import checkpoint
 from tests.real.kills import PARTITIONS, run
 from tests.real.monitor_process import START_UP_S
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(5 * START_UP_S)]
+pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.timeout(5 * START_UP_S)]
 
 
 def test_what_is_killed_under_load_knows_in_the_end_what_an_undisturbed_run_knows(broker: Broker, tmp_path: Path) -> None:

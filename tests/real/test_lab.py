@@ -17,7 +17,7 @@ from tests.real.lab.laboratory import run
 from tests.real.lab.network import Link, Network
 from tests.real.lab.table import troubles
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 ACTS = (
     "stop",

@@ -52,8 +52,8 @@ def batch(seconds):
 
 @pytest.fixture(scope="module")
 def mirror(broker):
-    broker.create_topic("mirror", 1)
-    return "mirror"
+    broker.create_topic("quality-mirror", 1)
+    return "quality-mirror"
 
 
 @pytest.fixture
