@@ -35,7 +35,7 @@ def test_T_02_knows_that_another_broker_starts_the_sessions_anew(talk: Conversat
     for member in (a, b):
         talk.heartbeat(member.reconnected("2"))
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_T_02_knows_that_a_restarted_broker_starts_the_sessions_anew(talk: Conversation) -> None:
@@ -49,7 +49,7 @@ def test_T_02_knows_that_a_restarted_broker_starts_the_sessions_anew(talk: Conve
     for member in (a, b):
         talk.heartbeat(member.reconnected())
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == ["C-14"]
 
 
 def test_O_07_lets_a_client_repeat_old_commits_behind_new_ones_after_a_failover(talk: Conversation) -> None:
@@ -60,7 +60,7 @@ def test_O_07_lets_a_client_repeat_old_commits_behind_new_ones_after_a_failover(
     talk.wait(200)
     talk.commit_offsets(a, {0: 18})
     talk.settle()
-    assert "O-07" not in talk.rules()
+    assert talk.rules() == ["O-05"]
     talk.commit_offsets(a, {0: 17})
     talk.wait(200)
     talk.commit_offsets(a, {0: 17})
@@ -190,7 +190,7 @@ def test_P_10_does_not_take_a_client_that_starves_for_one_that_is_told_to_beat_s
         talk.heartbeat(a)
         talk.heartbeat(b)
     talk.settle()
-    assert "P-10" not in talk.rules()
+    assert talk.rules() == []
     c, d = talk.client("c"), talk.client("d")
     talk.round([a, b, c, d], 4)
     for _ in range(40):

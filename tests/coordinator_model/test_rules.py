@@ -118,7 +118,7 @@ def test_G_01_waits_for_two_of_the_members_own_heartbeat_intervals(talk: Convers
         talk.heartbeat(old, 22)
         talk.wait(6_000)
     talk.settle()
-    assert "G-01" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_G_01_is_reset_by_a_join_in_between(talk: Conversation) -> None:
@@ -127,7 +127,7 @@ def test_G_01_is_reset_by_a_join_in_between(talk: Conversation) -> None:
     talk.ask_join(old)
     zombie(talk, old, 22, times=3)
     talk.settle()
-    assert "G-01" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_G_01_needs_proof_of_a_higher_generation(talk: Conversation) -> None:
@@ -136,7 +136,7 @@ def test_G_01_needs_proof_of_a_higher_generation(talk: Conversation) -> None:
     old.generation = 7
     zombie(talk, old, 22)
     talk.settle()
-    assert "G-01" not in talk.rules()
+    assert talk.rules() == ["G-07", "T-04"]
 
 
 def test_G_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
@@ -148,7 +148,7 @@ def test_G_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversa
     talk.joined(asked, generation=4, leader=a, roster=[a, b])
     talk.sync_all([a])
     zombie(talk, b, 22, times=5)
-    assert "G-01" not in talk.rules()
+    assert talk.rules() == ["R-11", "T-04"]
     zombie(talk, b, 22, times=5)
     talk.settle()
     assert "R-11" in talk.rules()  # which is the cause that G-01 folds under
@@ -363,7 +363,7 @@ def test_G_05_does_not_excuse_a_deletion_before_the_later_generation(talk: Conve
     talk.round([a, b], 6)
     talk.settle()
     assert "G-04" in talk.rules()
-    assert "G-05" not in talk.rules()
+    assert talk.rules() == ["G-04"]
 
 
 def test_G_05_resolves_when_it_does_not_recur(talk: Conversation) -> None:
@@ -513,7 +513,7 @@ def test_M_08_allows_a_new_id_for_one_that_named_none(talk: Conversation) -> Non
     successor.member_id = ""
     talk.joined(talk.ask_join(successor), generation=3, leader=a, roster=[], member_id="m-new")
     talk.settle()
-    assert "M-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_08_allows_an_error_that_names_another_member(talk: Conversation) -> None:
@@ -521,7 +521,7 @@ def test_M_08_allows_an_error_that_names_another_member(talk: Conversation) -> N
     a, b = settled(talk)
     talk.refuse_join(talk.ask_join(b), 25, a.member_id)
     talk.settle()
-    assert "M-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S
@@ -662,7 +662,7 @@ def test_S_02_allows_a_leave(talk: Conversation) -> None:
     talk.leave(first, 82)
     talk.leave(first, 82)
     talk.settle()
-    assert "S-02" not in talk.rules()
+    assert talk.rules() == ["M-10"]
 
 
 # ---------------------------------------------------------------------------------------------------- R
@@ -718,7 +718,7 @@ def test_R_01_does_not_wait_for_a_join_on_a_closed_connection(talk: Conversation
     talk.ask_join(a)
     talk.close(a)
     live(talk, [b], 40)
-    assert "R-01" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_01_takes_an_unbounded_timeout_as_ten_minutes_and_only_warns(talk: Conversation) -> None:
@@ -780,7 +780,7 @@ def test_R_02_is_no_matter_of_a_leader_whose_connection_ended(talk: Conversation
     talk.ask(b, talk.sync_request(b, []))
     talk.close(a)
     talk.wait(11_500)
-    assert "R-02" not in talk.rules()
+    assert talk.rules() == ["T-09"]
 
 
 def test_R_03_warns_about_a_follower_that_does_not_sync(talk: Conversation) -> None:
@@ -832,7 +832,7 @@ def test_R_04_owes_nothing_to_closed_connections(talk: Conversation) -> None:
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.close(a)
     talk.wait(9_000)
-    assert "R-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def told_to_rejoin(talk: Conversation, client: Client, seconds: int) -> None:
@@ -849,7 +849,7 @@ def test_R_08_warns_at_half_the_rebalance_timeout_and_names_the_member(talk: Con
     assert finding.severity is Severity.WARNING
     assert finding.client_id == "b"
     assert "1 other waits" in finding.summary
-    assert "R-01" not in talk.rules()
+    assert talk.rules() == ["R-08"]
 
 
 def test_R_08_becomes_an_error_past_the_rebalance_timeout(talk: Conversation) -> None:
@@ -874,7 +874,7 @@ def test_R_08_names_the_largest_timeout_of_the_group_and_what_becomes_of_a_stati
     live(talk, [a, b], 3)
     talk.ask_join(a, rebalance_timeout_ms=60_000)
     told_to_rejoin(talk, b, 20)
-    assert "R-08" not in talk.rules()
+    assert talk.rules() == ["P-10", "R-18"]
     told_to_rejoin(talk, b, 15)
     finding = talk.the("R-08")
     assert finding.severity is Severity.WARNING
@@ -888,7 +888,7 @@ def test_R_08_is_quiet_while_the_join_is_under_way(talk: Conversation) -> None:
     other = b.reconnected()
     talk.ask_join(other)
     told_to_rejoin(talk, b, 12)
-    assert "R-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_08_resolves_when_the_member_rejoins(talk: Conversation) -> None:
@@ -990,7 +990,7 @@ def test_T_04_does_not_run_while_a_join_is_parked(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.ask_join(b)
     live(talk, [a], 11)
-    assert "T-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_04_resolves_when_the_group_goes_on_without_it(talk: Conversation) -> None:

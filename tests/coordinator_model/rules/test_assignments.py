@@ -104,7 +104,7 @@ def test_A_02_allows_a_leader_that_was_told_to_skip(talk: Conversation) -> None:
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[leader, b], skip_assignment=True)
     deliver(talk, submit(talk, leader, {leader: parts(0, 1)}), parts(0, 1))
     talk.settle()
-    assert "A-02" not in talk.rules()
+    assert talk.rules() == ["P-11"]
 
 
 def test_A_02_is_not_said_of_a_plan_that_is_submitted_again(talk: Conversation) -> None:
@@ -295,7 +295,7 @@ def test_A_05_does_not_know_which_of_very_many_plans_was_kept(talk: Conversation
         submit(talk, a.reconnected(), {a: parts(number), b: parts(9)})
     deliver(talk, fetch(talk, b), parts(8))
     talk.settle()
-    assert "A-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_a_plan_of_the_round_before_does_not_count_for_this_one(talk: Conversation) -> None:
@@ -403,8 +403,8 @@ def test_A_05_takes_a_generation_that_contradicts_itself_for_one_issued_twice(ta
     answer(talk, offer(talk, b2), generation=3, leader=b.member_id, members=[a, b])  # a crash, and the same broker again
     deliver(talk, submit(talk, b2, {a: parts(1), b: parts(0)}), parts(4))
     talk.settle()
-    assert "A-05" not in talk.rules()
-    assert "A-07" not in talk.rules()
+    assert talk.rules() == ["G-06"]
+    assert talk.rules() == ["G-06"]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ def test_A_07_allows_a_member_whose_own_answer_was_not_seen(talk: Conversation) 
     stranger.member_id, stranger.generation = "c-1", 3
     submit(talk, stranger, {a: parts(0)})
     talk.settle()
-    assert "A-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_A_07_allows_a_static_member_while_nothing_is_known_of_the_leader(talk: Conversation) -> None:

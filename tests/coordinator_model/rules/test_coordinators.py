@@ -446,7 +446,7 @@ def test_C_05_fires_when_two_brokers_act_in_turns(talk: Conversation) -> None:
     assert finding.certainty is Certainty.CONFIRMED
     assert "1" in finding.summary
     assert "2" in finding.summary
-    assert "C-04" not in talk.rules()
+    assert talk.rules() == ["C-05"]
 
 
 def test_C_05_fires_on_members_too(talk: Conversation) -> None:
@@ -1051,7 +1051,7 @@ def test_C_02_takes_no_heartbeat_of_a_member_that_waits_itself_for_a_sign_that_n
     for _ in range(12):
         talk.wait(1_000)
         talk.heartbeat(other, 27)
-    assert "C-02" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- C-14

@@ -51,7 +51,7 @@ def test_G_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> No
     for _ in range(5):
         talk.heartbeat(old, 22, generation=3)
         talk.wait(3_000)
-    assert "G-01" not in talk.rules()
+    assert talk.rules() == ["R-01", "T-04"]
 
 
 def test_G_02_allows_a_coordinator_to_restart_unseen_before_the_generation_was_written(talk: Conversation) -> None:
@@ -62,7 +62,7 @@ def test_G_02_allows_a_coordinator_to_restart_unseen_before_the_generation_was_w
     talk.close(b)
     talk.heartbeat(c, generation=3)  # as of the log, generation 3 lives
     talk.settle()
-    assert "G-02" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_02_does_not_allow_it_while_a_connection_lasts(talk: Conversation) -> None:
@@ -93,7 +93,7 @@ def test_G_05_documents_a_restart_before_the_later_generation_was_written(talk: 
     a, b = a.reconnected(), b.reconnected()
     talk.round([a, b], 6)
     talk.settle()
-    assert "G-04" not in talk.rules()
+    assert talk.rules() == ["G-05"]
     assert "restarted" in talk.the("G-05").summary
 
 
@@ -120,7 +120,7 @@ def test_G_03_takes_a_heartbeat_told_to_rejoin_as_proof_from_brokers_that_valida
     talk.wait(1)
     talk.heartbeat(a, 27, version=2)
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
     talk.heartbeat(a, 27)
     talk.settle()
     assert "G-03" in talk.rules()
@@ -132,7 +132,7 @@ def test_G_03_takes_an_accepted_commit_as_proof(talk: Conversation) -> None:
     talk.wait(1)
     talk.commit(a, 27)
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
     talk.commit(a)
     talk.settle()
     assert "G-03" in talk.rules()
@@ -144,7 +144,7 @@ def test_G_03_allows_a_refusal_that_nothing_contradicts(talk: Conversation) -> N
     talk.wait(1)
     talk.round([a, b], 4)
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_03_allows_a_success_that_was_under_way_when_it_was_refused(talk: Conversation) -> None:
@@ -153,7 +153,7 @@ def test_G_03_allows_a_success_that_was_under_way_when_it_was_refused(talk: Conv
     talk.heartbeat(b, 22)
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_03_allows_a_refusal_that_was_asked_before_the_generation_was_proven(talk: Conversation) -> None:
@@ -164,7 +164,7 @@ def test_G_03_allows_a_refusal_that_was_asked_before_the_generation_was_proven(t
     talk.answer(pending, wire.HeartbeatResponse(error_code=22))
     talk.heartbeat(a)
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_03_allows_a_coordinator_to_load_the_group_in_between(talk: Conversation) -> None:
@@ -174,7 +174,7 @@ def test_G_03_allows_a_coordinator_to_load_the_group_in_between(talk: Conversati
     talk.heartbeat(a, 16)
     talk.heartbeat(a)
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_03_allows_a_heartbeats_success_while_the_broker_says_it_loads(talk: Conversation) -> None:
@@ -184,7 +184,7 @@ def test_G_03_allows_a_heartbeats_success_while_the_broker_says_it_loads(talk: C
     talk.model._loading["c1", "1"] = talk.now_us
     talk.heartbeat(a)
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_03_allows_a_restart_when_nobody_was_connected(talk: Conversation) -> None:
@@ -195,7 +195,7 @@ def test_G_03_allows_a_restart_when_nobody_was_connected(talk: Conversation) -> 
     talk.wait(1)
     talk.heartbeat(a.reconnected())
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_03_forgets_a_refusal_after_a_minute(talk: Conversation) -> None:
@@ -209,7 +209,7 @@ def test_G_03_forgets_a_refusal_after_a_minute(talk: Conversation) -> None:
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     talk.heartbeat(a)
     talk.settle()
-    assert "G-03" not in talk.rules()
+    assert talk.rules() == ["T-04", "C-01"]
 
 
 def test_G_03_resolves_when_it_does_not_recur(talk: Conversation) -> None:
@@ -251,7 +251,7 @@ def test_G_06_allows_the_answer_to_a_repeated_join(talk: Conversation) -> None:
     talk.join_all([a, b], 4)
     leader_answer(talk.ask_join(a.reconnected()), 4, [b, a])
     talk.settle()
-    assert "G-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
@@ -265,7 +265,7 @@ def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
     new.member_id = "i-new"
     leader_answer(asked, 3, [new, b], skip_assignment=True)
     talk.settle()
-    assert "G-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_06_allows_a_failover_to_issue_the_generation_anew(talk: Conversation) -> None:
@@ -274,7 +274,7 @@ def test_G_06_allows_a_failover_to_issue_the_generation_anew(talk: Conversation)
     a, b = a.reconnected("2"), b.reconnected("2")
     leader_answer(talk.ask_join(b), 4, [b])
     talk.settle()
-    assert "G-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_06_allows_a_coordinator_to_restart_unseen_before_the_generation_was_written(talk: Conversation) -> None:
@@ -284,7 +284,7 @@ def test_G_06_allows_a_coordinator_to_restart_unseen_before_the_generation_was_w
     talk.close(b)
     leader_answer(talk.ask_join(b.reconnected()), 4, [b])
     talk.settle()
-    assert "G-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- G-07
@@ -321,7 +321,7 @@ def test_G_07_waits_for_a_late_frame_that_explains_it(talk: Conversation) -> Non
         talk.joined(one, generation=2, leader=a, roster=[a, b])
     talk.sync_all([a, b])
     talk.wait(2_000)
-    assert "G-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_07_is_no_matter_of_strangers(talk: Conversation) -> None:
@@ -330,7 +330,7 @@ def test_G_07_is_no_matter_of_strangers(talk: Conversation) -> None:
     stranger.member_id = "of-an-earlier-life"
     talk.heartbeat(stranger, 25, generation=57)
     talk.wait(1_500)
-    assert "G-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_07_knows_generations_of_the_incarnation_before(talk: Conversation) -> None:
@@ -388,7 +388,7 @@ def test_G_08_waits_for_a_late_answer(talk: Conversation) -> None:
         talk.joined(one, generation=5, leader=a, roster=[a, b])
     talk.joined(late, generation=4, leader=a, roster=[a, b])
     talk.settle()
-    assert "G-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_08_sees_that_somebody_else_stayed(talk: Conversation) -> None:
@@ -419,7 +419,7 @@ def test_G_08_allows_a_passage_through_empty(talk: Conversation) -> None:
     c = talk.client("c")
     talk.round([c], 5)
     talk.settle()
-    assert "G-08" not in talk.rules()
+    assert talk.rules() == ["T-09"]
 
 
 def test_G_08_allows_that_all_sessions_may_have_run_out(talk: Conversation) -> None:
@@ -431,7 +431,7 @@ def test_G_08_allows_that_all_sessions_may_have_run_out(talk: Conversation) -> N
     talk.round([c], 5)
     talk.settle()
     talk.wait(1_000)
-    assert "G-08" not in talk.rules()
+    assert talk.rules() == ["C-14"]
 
 
 def test_G_08_needs_the_roster_of_the_generation_before(talk: Conversation) -> None:
@@ -442,7 +442,7 @@ def test_G_08_needs_the_roster_of_the_generation_before(talk: Conversation) -> N
     talk.joined(talk.ask_join(b), generation=3, leader=a, roster=[])
     talk.joined(talk.ask_join(b), generation=6, leader=a, roster=[])
     talk.settle()
-    assert "G-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- G-09
@@ -498,7 +498,7 @@ def test_G_09_allows_the_answer_to_a_replacement_that_could_not_be_written(talk:
     new.instance_id = "i"
     reply(talk.ask_join(new), error_code=-1, generation_id=3, leader=a.member_id, protocol_name="range")
     talk.settle()
-    assert "G-09" not in talk.rules()
+    assert talk.rules() == ["C-08"]
 
 
 def test_G_09_allows_the_answer_of_a_group_of_the_new_type(talk: Conversation) -> None:
@@ -506,7 +506,7 @@ def test_G_09_allows_the_answer_of_a_group_of_the_new_type(talk: Conversation) -
     a.member_id = "m"
     reply(talk.ask_join(a), error_code=0, generation_id=7, member_id="m", protocol_type="consumer", protocol_name="range")
     talk.settle()
-    assert "G-09" not in talk.rules()
+    assert talk.rules() == ["P-12"]
 
 
 # ---------------------------------------------------------------------------------------------------- G-10
@@ -536,28 +536,28 @@ def test_G_10_allows_the_generation_before(talk: Conversation) -> None:
     _, b = thrice(talk)
     talk.heartbeat(b, 22, generation=4)
     talk.settle()
-    assert "G-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_10_does_not_judge_another_connection(talk: Conversation) -> None:
     _, b = thrice(talk)
     talk.heartbeat(b.reconnected(), 22, generation=3)
     talk.settle()
-    assert "G-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_10_allows_commits_without_a_generation(talk: Conversation) -> None:
     _, b = thrice(talk)
     talk.commit(b, generation_id_or_member_epoch=-1)
     talk.settle()
-    assert "G-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_10_needs_to_know_the_generation_before(talk: Conversation) -> None:
     _, b = settled(talk)
     talk.heartbeat(b, 22, generation=1)
     talk.settle()
-    assert "G-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- G-11
@@ -594,7 +594,7 @@ def test_G_11_allows_a_generation_that_was_written(talk: Conversation) -> None:
     _, b = collided(talk, written=True)
     talk.heartbeat(b)
     talk.settle()
-    assert "G-11" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_11_allows_a_member_that_rejoined(talk: Conversation) -> None:
@@ -602,7 +602,7 @@ def test_G_11_allows_a_member_that_rejoined(talk: Conversation) -> None:
     talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
     talk.heartbeat(b)
     talk.settle()
-    assert "G-11" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conversation) -> None:
@@ -611,7 +611,7 @@ def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conv
     talk.sync_all([a])
     talk.heartbeat(b, 22)
     talk.settle()
-    assert "G-11" not in talk.rules()
+    assert talk.rules() == []
     assert not talk.model.groups.opened(("c1", "g"))[0].member_identity.alert
 
 

@@ -95,7 +95,7 @@ def test_R_06_warns_of_more_rebalances_than_restarts_explain(talk: Conversation)
 
 def test_R_06_counts_within_its_window_only(talk: Conversation) -> None:
     alternating(talk, 12, every_ms=61_000)
-    assert "R-06" not in talk.rules()
+    assert talk.rules() == ["T-04", "T-02"]
 
 
 def test_R_06_is_an_error_when_the_group_hardly_gets_to_work(talk: Conversation) -> None:
@@ -153,7 +153,7 @@ def test_R_06_is_an_error_when_one_client_starts_half_of_them_though_never_in_a_
     finding = talk.the("R-06")
     assert finding.severity is Severity.ERROR
     assert finding.client_id == "bad"
-    assert "R-07" not in talk.rules()
+    assert talk.rules() == ["R-06"]
 
 
 def test_R_06_resolves_when_it_is_quiet(talk: Conversation) -> None:
@@ -217,7 +217,7 @@ def test_R_07_is_interrupted_by_a_generation_that_was_not_seen(talk: Conversatio
     flaps(talk, bad, clients, 3, times=1)
     flaps(talk, bad, clients, 7, times=1)
     talk.settle()
-    assert "R-07" not in talk.rules()
+    assert talk.rules() == ["G-08"]
 
 
 def test_R_07_is_interrupted_by_lost_records(talk: Conversation) -> None:
@@ -227,13 +227,13 @@ def test_R_07_is_interrupted_by_lost_records(talk: Conversation) -> None:
     talk.lose(3)
     flaps(talk, bad, clients, 6, times=1)
     talk.settle()
-    assert "R-07" not in talk.rules()
+    assert talk.rules() == ["V-01"]
 
 
 def test_R_07_looks_back_15_minutes(talk: Conversation) -> None:
     clients = settled(talk)
     flaps(talk, talk.client("bad"), clients, 3, times=4, every_ms=400_000)
-    assert "R-07" not in talk.rules()
+    assert talk.rules() == ["T-04", "T-02"]
 
 
 def test_R_07_names_a_member_by_its_id_when_its_client_id_is_shared(talk: Conversation) -> None:
@@ -267,7 +267,7 @@ def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: 
         departs(talk, bad, [a], generation)
         group.members[unseen.member_id].removed = None
     talk.settle()
-    assert "R-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_07_knows_a_static_member_by_its_instance_id(talk: Conversation) -> None:
@@ -402,7 +402,7 @@ def test_R_07_does_not_blame_a_member_for_being_removed_by_an_operator(talk: Con
         told_to_rejoin(talk, [a, b])
         talk.round([a, b], generation)
     talk.settle()
-    assert "R-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_a_join_that_is_refused_is_not_taken_for_what_began_the_rebalance(talk: Conversation) -> None:
@@ -438,7 +438,7 @@ def test_R_07_does_not_name_a_client_without_an_id(talk: Conversation) -> None:
         generation += 1
         departs(talk, nameless, [a, b], generation)
     talk.settle()
-    assert "R-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ def test_R_10_allows_connections_that_broke(talk: Conversation) -> None:
     a, b = settled(talk)
     joins_without_sync(talk, a, b, 4, reconnect=True)
     talk.settle()
-    assert "R-10" not in talk.rules()
+    assert talk.rules() == ["R-07"]
 
 
 def test_R_10_starts_anew_after_a_sync_and_after_lost_records(talk: Conversation) -> None:
@@ -489,7 +489,7 @@ def test_R_10_starts_anew_after_a_sync_and_after_lost_records(talk: Conversation
     talk.lose(2)
     joins_without_sync(talk, a, b, 2)
     talk.settle()
-    assert "R-10" not in talk.rules()
+    assert talk.rules() == ["V-01", "G-04"]
 
 
 def test_R_10_resolves_when_the_member_syncs(talk: Conversation) -> None:
@@ -622,20 +622,20 @@ def test_R_17_compares_topics_only(talk: Conversation) -> None:
     a, b = settled(talk)
     subscribes(talk, a, b, [subscription("t", user_data=bytes([index % 2])) for index in range(6)])
     talk.settle()
-    assert "R-17" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_17_allows_a_subscription_that_grows(talk: Conversation) -> None:
     a, b = settled(talk)
     subscribes(talk, a, b, [subscription(*"abcdefgh"[:count]) for count in range(1, 8)])
     talk.settle()
-    assert "R-17" not in talk.rules()
+    assert talk.rules() == ["R-07"]
 
 
 def test_R_17_allows_changes_over_hours(talk: Conversation) -> None:
     a, b = settled(talk)
     subscribes(talk, a, b, [subscription("x"), subscription("t")] * 3, every_ms=400_000)
-    assert "R-17" not in talk.rules()
+    assert talk.rules() == ["T-04", "T-02"]
 
 
 @pytest.mark.parametrize(("protocol_type", "raw"), [("connect", b"\x00\x01"), ("consumer", b"\xff")])

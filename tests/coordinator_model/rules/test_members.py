@@ -37,7 +37,7 @@ def test_M_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> No
     for _ in range(5):
         talk.heartbeat(b, 25)
         talk.wait(3_000)
-    assert "M-01" not in talk.rules()
+    assert talk.rules() == ["R-01", "T-04"]
 
 
 def test_M_02_allows_a_replaced_member_what_it_asked_before_it_was_replaced(talk: Conversation) -> None:
@@ -53,7 +53,7 @@ def test_M_02_allows_a_replaced_member_what_it_asked_before_it_was_replaced(talk
     talk.joined(talk.ask_join(new), generation=5, leader=leader, roster=[], member_id="i-new")
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     talk.settle()
-    assert "M-02" not in talk.rules()
+    assert talk.rules() == ["V-01"]
 
 
 def test_M_02_leaves_a_fenced_static_member_to_S_03(talk: Conversation) -> None:
@@ -67,7 +67,7 @@ def test_M_02_leaves_a_fenced_static_member_to_S_03(talk: Conversation) -> None:
     talk.heartbeat(first, generation=4)
     talk.settle()
     assert "S-03" in talk.rules()
-    assert "M-02" not in talk.rules()
+    assert talk.rules() == ["S-03"]
 
 
 # ---------------------------------------------------------------------------------------------------- M-03
@@ -132,7 +132,7 @@ def test_M_03_allows_an_eviction_after_the_session(talk: Conversation) -> None:
     talk.wait(1)
     talk.heartbeat(a)  # its answer was on the way when the group began to rebalance
     talk.settle()
-    assert "M-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_03_allows_an_eviction_by_a_round(talk: Conversation) -> None:
@@ -151,7 +151,7 @@ def test_M_03_allows_a_failover_to_forget_what_was_not_written(talk: Conversatio
     talk.heartbeat(a, 16)
     talk.heartbeat(b.reconnected("2"))
     talk.settle()
-    assert "M-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_03_does_not_judge_versions_of_brokers_that_say_so_while_unloading(talk: Conversation) -> None:
@@ -161,7 +161,7 @@ def test_M_03_does_not_judge_versions_of_brokers_that_say_so_while_unloading(tal
     talk.wait(1)
     talk.heartbeat(b)
     talk.settle()
-    assert "M-03" not in talk.rules()
+    assert talk.rules() == ["T-03"]
 
 
 def test_M_03_does_not_judge_a_request_under_another_instance_id(talk: Conversation) -> None:
@@ -173,7 +173,7 @@ def test_M_03_does_not_judge_a_request_under_another_instance_id(talk: Conversat
     b.instance_id = None
     talk.heartbeat(b)
     talk.settle()
-    assert "M-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_03_does_not_take_a_static_members_round_for_its_own(talk: Conversation) -> None:
@@ -184,7 +184,7 @@ def test_M_03_does_not_take_a_static_members_round_for_its_own(talk: Conversatio
     talk.wait(1)
     talk.heartbeat(leader)
     talk.settle()
-    assert "M-03" not in talk.rules()
+    assert talk.rules() == ["T-03"]
 
 
 def test_M_03_fires_on_a_static_member_under_its_own_instance_id(talk: Conversation) -> None:
@@ -207,7 +207,7 @@ def test_M_03_needs_proof_of_membership_before(talk: Conversation) -> None:
     talk.wait(1)
     talk.heartbeat(b)
     talk.settle()
-    assert "M-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_03_needs_the_session_timeout_to_judge_by_others(talk: Conversation) -> None:
@@ -224,7 +224,7 @@ def test_M_03_needs_the_session_timeout_to_judge_by_others(talk: Conversation) -
     talk.wait(1)
     talk.heartbeat(a)
     talk.settle()
-    assert "M-03" not in talk.rules()
+    assert talk.rules() == ["V-01"]
 
 
 def test_few_suspected_refusals_are_kept(talk: Conversation) -> None:
@@ -316,7 +316,7 @@ def test_M_04_knows_an_id_that_expired_unused(talk: Conversation) -> None:
     for _ in range(2):
         talk.refuse_join(talk.ask_join(late), 25, late.member_id)
     talk.settle()
-    assert "M-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_04_knows_members_that_were_evicted(talk: Conversation) -> None:
@@ -324,7 +324,7 @@ def test_M_04_knows_members_that_were_evicted(talk: Conversation) -> None:
     talk.round([a], 2)
     talk.refuse_join(talk.ask_join(b), 25, b.member_id)
     talk.settle()
-    assert "M-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_04_stops_when_too_many_ids_were_handed_out_to_remember(talk: Conversation) -> None:
@@ -371,7 +371,7 @@ def test_M_05_allows_one_lost_answer(talk: Conversation) -> None:
     talk.wait(600)
     client.member_id = ""
     talk.ask_join(client)
-    assert "M-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_05_allows_several_members_of_one_client_to_ask_at_once(talk: Conversation) -> None:
@@ -379,14 +379,14 @@ def test_M_05_allows_several_members_of_one_client_to_ask_at_once(talk: Conversa
     for _ in range(3):
         client.member_id = ""
         talk.hand_out_id(client)
-    assert "M-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_05_allows_a_process_that_starts_anew_on_another_connection(talk: Conversation) -> None:
     for _ in range(4):
         talk.hand_out_id(talk.client("c"))
         talk.wait(600)
-    assert "M-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_05_does_not_count_ids_that_have_expired(talk: Conversation) -> None:
@@ -395,7 +395,7 @@ def test_M_05_does_not_count_ids_that_have_expired(talk: Conversation) -> None:
         client.member_id = ""
         talk.hand_out_id(client)
         talk.wait(11_000)
-    assert "M-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-06
@@ -432,14 +432,14 @@ def test_M_06_allows_an_old_client_to_join_at_once(talk: Conversation) -> None:
     client.member_id = "old-1"
     talk.joined(asked, generation=1, leader=client, roster=[client])
     talk.settle()
-    assert "M-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_06_allows_a_static_member_to_join_at_once(talk: Conversation) -> None:
     client = static(talk, "c", "i")
     talk.round([client], 1)
     talk.settle()
-    assert "M-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-07
@@ -478,14 +478,14 @@ def test_M_07_waits_for_more_than_two_cycles(talk: Conversation) -> None:
     b, clone = twins(talk)
     by_turns(talk, b, clone, 2)
     talk.settle()
-    assert "M-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_07_allows_several_connections_from_one_host(talk: Conversation) -> None:
     b, other = twins(talk, host="10.0.0.1")
     by_turns(talk, b, other, 6)
     talk.settle()
-    assert "M-07" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_M_07_allows_a_client_that_moves_from_address_to_address(talk: Conversation) -> None:
@@ -497,7 +497,7 @@ def test_M_07_allows_a_client_that_moves_from_address_to_address(talk: Conversat
         talk.wait(1_500)
         talk.heartbeat(b)
     talk.settle()
-    assert "M-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-09
@@ -539,7 +539,7 @@ def test_M_09_counts_unused_ids_of_the_same_host_only(talk: Conversation) -> Non
         client.host = f"10.0.0.{number % 7}"
         talk.hand_out_id(client)
     talk.settle()
-    assert "M-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_09_allows_members_that_leave(talk: Conversation) -> None:
@@ -549,7 +549,7 @@ def test_M_09_allows_members_that_leave(talk: Conversation) -> None:
         talk.leave(client)
         talk.close(client)
     talk.settle()
-    assert "M-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_09_tells_of_an_upgrade_only_to_clients_that_do_not_ask_for_an_id_first(talk: Conversation) -> None:
@@ -619,7 +619,7 @@ def test_M_13_fires_on_a_client_that_dies_and_comes_back(talk: Conversation, ide
 
 def test_M_13_allows_two_returns(talk: Conversation) -> None:
     dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 2)
-    assert "M-13" not in talk.rules()
+    assert talk.rules() == ["T-09", "T-04"]
 
 
 def test_M_13_ignores_processes_that_share_a_client_id_and_are_killed_together_or_one_by_one(talk: Conversation) -> None:
@@ -653,7 +653,7 @@ def test_M_13_allows_members_that_leave(talk: Conversation) -> None:
         talk.close(process)
         talk.round(others, generation + 1)
     talk.settle()
-    assert "M-13" not in talk.rules()
+    assert talk.rules() == ["R-06"]
 
 
 def test_M_13_allows_a_client_that_lost_its_connection_and_its_session(talk: Conversation) -> None:
@@ -670,19 +670,19 @@ def test_M_13_allows_a_client_that_lost_its_connection_and_its_session(talk: Con
         talk.close(process)
         process = process.reconnected()
     talk.settle()
-    assert "M-13" not in talk.rules()
+    assert talk.rules() == ["T-03", "R-07"]
 
 
 def test_M_13_ignores_another_host_or_client_id_where_that_is_not_the_clients_own(talk: Conversation) -> None:
     others = a_group_of(talk, "10.0.0.1")
     dies_and_comes_back(talk, others, 4, name="b-{}")
-    assert "M-13" not in talk.rules()
+    assert talk.rules() == ["T-09", "T-04"]
 
 
 def test_M_13_knows_its_patience_from_the_settings() -> None:
     talk = Conversation(crash_loop_returns=2, crash_loop_ms=8_000)
     dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 5)
-    assert "M-13" not in talk.rules()
+    assert talk.rules() == ["T-09", "T-04", "R-07"]
     talk = Conversation(crash_loop_returns=2)
     dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 2)
     assert "M-13" in talk.rules()
@@ -730,7 +730,7 @@ def test_M_10_allows_a_leave_to_be_repeated_after_it_was_granted(talk: Conversat
     talk.leave(b)
     talk.leave(b.reconnected(), 25)
     talk.settle()
-    assert "M-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_10_allows_a_leave_that_the_coordinator_could_not_take(talk: Conversation) -> None:
@@ -738,7 +738,7 @@ def test_M_10_allows_a_leave_that_the_coordinator_could_not_take(talk: Conversat
     identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
     talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=30))
     talk.settle()
-    assert "M-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_few_refused_leaves_are_kept(talk: Conversation) -> None:
@@ -780,7 +780,7 @@ def test_M_11_fires_on_a_commit_too(talk: Conversation) -> None:
     one.instance_id = "i-2"
     talk.commit(one, 25)
     talk.settle()
-    assert "M-11" not in talk.rules()
+    assert talk.rules() == ["S-07"]
     talk.commit(one)
     talk.settle()
     assert "M-11" in talk.rules()
@@ -804,7 +804,7 @@ def test_M_11_allows_it_to_brokers_that_may_be_too_old_to_check(talk: Conversati
     one.instance_id = "unheard-of"
     talk.heartbeat(one)
     talk.settle()
-    assert "M-11" not in talk.rules()
+    assert talk.rules() == ["S-07"]
 
 
 def test_M_11_allows_a_refusal(talk: Conversation) -> None:
@@ -812,7 +812,7 @@ def test_M_11_allows_a_refusal(talk: Conversation) -> None:
     one.instance_id = "i-2"
     talk.heartbeat(one, 82)
     talk.settle()
-    assert "M-11" not in talk.rules()
+    assert talk.rules() == ["S-07"]
 
 
 def test_M_11_does_not_judge_a_dynamic_member_of_an_unknown_kind(talk: Conversation) -> None:
@@ -820,7 +820,7 @@ def test_M_11_does_not_judge_a_dynamic_member_of_an_unknown_kind(talk: Conversat
     lead.instance_id = "unheard-of"
     talk.heartbeat(lead)
     talk.settle()
-    assert "M-11" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_M_11_needs_the_holder_to_be_settled(talk: Conversation) -> None:
@@ -829,7 +829,7 @@ def test_M_11_needs_the_holder_to_be_settled(talk: Conversation) -> None:
     one.instance_id = "i-2"
     talk.heartbeat(one)
     talk.settle()
-    assert "M-11" not in talk.rules()
+    assert talk.rules() == ["S-07"]
 
 
 def test_M_11_keeps_no_request_in_mind_that_will_not_be_answered(talk: Conversation) -> None:
@@ -878,7 +878,7 @@ def test_M_12_is_no_matter_of_newcomers(talk: Conversation) -> None:
     talk.refuse_join(talk.ask_join(new), 81)
     talk.refuse_join(talk.ask_join(talk.client("m")), 81)
     talk.settle()
-    assert "M-12" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots

@@ -228,7 +228,7 @@ def test_O_02_is_silent_on_a_stale_heartbeat(talk: Conversation) -> None:
     old, _ = left_behind(talk)
     talk.heartbeat(old)
     assert said(talk, "G-02")
-    assert "O-02" not in talk.rules()
+    assert talk.rules() == ["P-01", "G-02"]
 
 
 def test_O_02_needs_a_partition_that_was_accepted(talk: Conversation) -> None:
@@ -887,7 +887,7 @@ def test_O_09_allows_commits_of_several_members_to_be_rejected_once(talk: Conver
     talk.commit(a, 29)
     talk.commit(b, 29)
     talk.settle()
-    assert "O-09" not in talk.rules()
+    assert talk.rules() == ["P-01"]
 
 
 def test_O_09_counts_anew_after_a_success_and_for_another_reason(talk: Conversation) -> None:

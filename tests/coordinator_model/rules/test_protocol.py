@@ -160,7 +160,7 @@ def test_P_02_is_no_matter_of_other_refusals(talk: Conversation, error: int) -> 
     settled(talk)
     talk.refuse_join(offer(talk, talk.client("c"), subscription("t"), "sticky"), error)
     talk.settle()
-    assert "P-02" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_P_02_is_no_matter_of_a_sync(talk: Conversation) -> None:
@@ -257,7 +257,7 @@ def test_P_05_is_no_matter_of_a_follower(talk: Conversation) -> None:
     a, b = settled(talk)
     answer(talk, offer(talk, b), generation=4, leader=a.member_id)
     talk.settle()
-    assert "P-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_P_05_allows_a_static_leader_the_id_that_it_returns_with(talk: Conversation) -> None:
@@ -267,7 +267,7 @@ def test_P_05_allows_a_static_leader_the_id_that_it_returns_with(talk: Conversat
     new.member_id = "a-2"
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[new, b], skip_assignment=True)
     talk.settle()
-    assert "P-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- P-06
@@ -322,7 +322,7 @@ def test_P_06_does_not_compare_answers_that_did_not_overlap(talk: Conversation) 
     answer(talk, asked, generation=4, leader=a.member_id, members=[a, b])
     answer(talk, offer(talk, b.reconnected()), generation=4, leader=b.member_id, members=[a, b])
     talk.settle()
-    assert "P-06" not in talk.rules()
+    assert talk.rules() == ["G-06"]
 
 
 def test_P_06_knows_nothing_of_a_leader_that_it_never_saw(talk: Conversation) -> None:
@@ -509,7 +509,7 @@ def test_P_07_allows_an_upgrade(talk: Conversation) -> None:
     for asked in waiting:
         talk.refuse_join(asked, 27)
     talk.settle()
-    assert "P-07" not in talk.rules()
+    assert talk.rules() == ["V-07"]
 
 
 # ---------------------------------------------------------------------------------------------------- P-08
@@ -582,7 +582,7 @@ def test_P_08_waits_for_the_answer_that_hands_it_out(talk: Conversation) -> None
     talk.heartbeat(b.reconnected(), generation=4)
     answer(talk, asked, generation=4, leader=a.member_id, members=[a, b])
     talk.settle()
-    assert "P-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_P_08_ignores_heartbeats_of_a_coordinator_that_loads(talk: Conversation) -> None:
@@ -604,7 +604,7 @@ def test_P_08_does_not_judge_a_round_that_it_did_not_see_begin(talk: Conversatio
     answer(talk, offer(talk, a), generation=9, leader="b-1")
     talk.heartbeat(a, generation=11)
     talk.settle()
-    assert "P-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- P-09
@@ -673,7 +673,7 @@ def test_P_10_allows_streams_and_connect_their_endless_timeout(talk: Conversatio
     asked = talk.ask_join(a, rebalance_timeout_ms=2**31 - 1, protocols=stream)
     answer(talk, asked, generation=1, leader=a.member_id, members=[a], protocol_name="stream")
     talk.settle()
-    assert "P-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_P_10_only_notes_members_that_differ(talk: Conversation) -> None:
@@ -688,7 +688,7 @@ def test_P_10_waits_for_the_whole_member_list(talk: Conversation) -> None:
     a.member_id = "a-1"
     answer(talk, talk.ask_join(a, rebalance_timeout_ms=1), generation=9, leader="b-1")
     talk.settle()
-    assert "P-10" not in talk.rules()
+    assert talk.rules() == ["R-03"]
 
 
 def test_P_10_fires_on_too_few_heartbeats_once_they_are_regular(talk: Conversation) -> None:
@@ -698,7 +698,7 @@ def test_P_10_fires_on_too_few_heartbeats_once_they_are_regular(talk: Conversati
         talk.heartbeat(a)
     talk.commit(a, generation_id_or_member_epoch=-1, member_id="")
     talk.settle()
-    assert "P-10" not in talk.rules()
+    assert talk.rules() == []
     for _ in range(15):
         talk.wait(4_500)
         talk.heartbeat(a)
@@ -794,7 +794,7 @@ def test_P_12_is_no_matter_of_a_refusal_that_names_no_leader(talk: Conversation)
     a, _ = settled(talk)
     talk.refuse_join(offer(talk, a), 25, a.member_id)
     talk.settle()
-    assert "P-12" not in talk.rules()
+    assert talk.rules() == []
     assert talk.group_json()["group_type"] == "classic"
 
 
@@ -849,7 +849,7 @@ def strangely_answered(talk: Conversation) -> list[Client]:
 def test_P_14_fires_on_a_client_that_goes_on_after_a_foreign_answer(talk: Conversation) -> None:
     a, b = strangely_answered(talk)
     live(talk, [a, b], 10)
-    assert "P-14" not in talk.rules()
+    assert talk.rules() == ["P-01"]
     live(talk, [a, b], 5)
     finding = talk.the("P-14")
     assert finding.severity is Severity.WARNING
@@ -865,7 +865,7 @@ def test_P_14_fires_on_a_client_that_goes_on_after_a_foreign_answer(talk: Conver
 def test_P_14_allows_a_client_that_stops(talk: Conversation) -> None:
     a, _ = strangely_answered(talk)
     live(talk, [a], 20)
-    assert "P-14" not in talk.rules()
+    assert talk.rules() == ["P-01", "T-04"]
 
 
 def test_P_14_allows_a_client_that_rejoins(talk: Conversation) -> None:
@@ -875,7 +875,7 @@ def test_P_14_allows_a_client_that_rejoins(talk: Conversation) -> None:
     for _ in range(10):
         talk.heartbeat(a, 27)
         talk.wait(1_000)
-    assert "P-14" not in talk.rules()
+    assert talk.rules() == ["P-01"]
 
 
 def test_entries_without_a_member_id_are_nobodys(talk: Conversation) -> None:

@@ -88,11 +88,11 @@ def test_R_01_counts_a_queued_join_from_the_answer_before_it(talk: Conversation)
     other.member_id = b.member_id
     queued = talk.ask_join(other)
     talk.wait(11_000)
-    assert "R-01" not in talk.rules()
+    assert talk.rules() == []
     assert processed_since(group_of(talk), next(one for one in group_of(talk).open.values() if one.queued_behind)) is None
     talk.joined(first, generation=4, leader=a, roster=[a, b])
     talk.wait(11_000)
-    assert "R-01" not in talk.rules()
+    assert talk.rules() == ["C-02", "R-18", "R-02"]
     talk.wait(5_000)
     assert talk.the("R-01").severity is Severity.WARNING
     talk.joined(queued, generation=5, leader=b, roster=[b])
@@ -103,7 +103,7 @@ def test_R_01_does_not_know_when_a_join_behind_requests_of_other_groups_is_in_ha
     a.outstanding = 2
     talk.ask_join(a)
     talk.wait(40_000)
-    assert "R-01" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_R_01_leaves_a_member_that_heartbeats_to_R_08_until_the_phase_is_overdue(talk: Conversation) -> None:
@@ -133,7 +133,7 @@ def test_R_01_names_ids_that_nobody_used_when_they_are_not_what_blocks(talk: Con
     talk.ask_join(a)
     talk.wait(30_000)
     assert c.member_id in talk.the("R-01").summary
-    assert "R-09" not in talk.rules()
+    assert talk.rules() == ["R-01"]
 
 
 def test_R_01_lists_five_missing_members_and_counts_the_rest(talk: Conversation) -> None:
@@ -174,7 +174,7 @@ def test_R_02_is_no_matter_of_a_leader_that_hung_up_after_a_heartbeat(talk: Conv
     talk.close(a)
     talk.ask(b, talk.sync_request(b, []))
     talk.wait(15_000)
-    assert "R-02" not in talk.rules()
+    assert talk.rules() == ["P-10", "T-09"]
 
 
 def test_R_03_names_a_follower_although_the_leader_hangs_too(talk: Conversation) -> None:
@@ -221,10 +221,10 @@ def test_R_04_waits_until_the_leaders_request_is_in_hand(talk: Conversation) -> 
     ahead = talk.ask(a, talk.join_request(talk.client("x"), member_id=""))
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.wait(9_000)
-    assert "R-04" not in talk.rules()
+    assert talk.rules() == []
     talk.refuse_join(ahead, 79, "x-1")
     talk.wait(6_000)
-    assert "R-04" not in talk.rules()
+    assert talk.rules() == ["R-03", "T-04"]
     talk.wait(3_000)
     assert talk.the("R-04").blame is Blame.BROKER
 
@@ -236,7 +236,7 @@ def test_R_04_is_not_certain_of_a_request_whose_connection_ended(talk: Conversat
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.close(a)
     talk.wait(9_500)
-    assert "R-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_R_05_allows_a_retry_of_a_static_member_without_an_id(talk: Conversation
     complete(talk, asked, 4, a, [a, b])
     talk.sync_all([a, b])
     live(talk, [a, b], 5)
-    assert "R-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_05_allows_a_retry_just_after_the_completion(talk: Conversation) -> None:
@@ -366,7 +366,7 @@ def test_R_09_names_the_id_that_all_wait_for(talk: Conversation) -> None:
     assert finding.severity is Severity.WARNING
     assert finding.member_id == lost.member_id
     assert finding.client_id == "lost"
-    assert "R-01" not in talk.rules()
+    assert talk.rules() == ["R-09"]
 
 
 def test_R_09_allows_a_join_in_flight(talk: Conversation) -> None:
@@ -401,7 +401,7 @@ def test_R_09_is_quiet_in_a_phase_that_begins_in_an_empty_group(talk: Conversati
     talk.hand_out_id(c)
     talk.ask_join(c)
     talk.wait(5_000)
-    assert "R-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_09_waits_for_no_id_that_has_expired(talk: Conversation) -> None:
@@ -411,7 +411,7 @@ def test_R_09_waits_for_no_id_that_has_expired(talk: Conversation) -> None:
     for one in clients:
         talk.ask_join(one)
     talk.wait(5_000)
-    assert "R-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_09_resolves_when_the_phase_ends(talk: Conversation) -> None:
@@ -487,7 +487,7 @@ def test_R_11_is_no_matter_of_a_static_member_outside_the_roster(talk: Conversat
     talk.round([a, b], 3)
     talk.round([a], 4)
     goes_on(talk, a, b, 6)
-    assert "R-11" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_11_needs_a_newer_generation(talk: Conversation) -> None:
@@ -495,7 +495,7 @@ def test_R_11_needs_a_newer_generation(talk: Conversation) -> None:
     b.instance_id = "i"
     talk.round([a, b], 3)
     goes_on(talk, a, b, 6)
-    assert "R-11" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_11_resolves_when_it_rejoins(talk: Conversation) -> None:
@@ -535,7 +535,7 @@ def test_R_13_is_quiet_when_the_members_are_gone(talk: Conversation) -> None:
     for _ in range(60):
         looks_for_coordinator(talk, admin)
         talk.wait(1_000)
-    assert "R-13" not in talk.rules()
+    assert talk.rules() == ["C-13"]
 
 
 def test_R_13_is_quiet_when_they_had_left_before(talk: Conversation) -> None:
@@ -546,7 +546,7 @@ def test_R_13_is_quiet_when_they_had_left_before(talk: Conversation) -> None:
     for _ in range(60):
         looks_for_coordinator(talk, a)
         talk.wait(1_000)
-    assert "R-13" not in talk.rules()
+    assert talk.rules() == ["C-13"]
 
 
 def test_R_13_allows_a_client_that_comes_back_late(talk: Conversation) -> None:
@@ -565,7 +565,7 @@ def test_R_13_allows_a_client_that_comes_back_late(talk: Conversation) -> None:
         talk.wait(1_000)
     talk.joined(parked, generation=4, leader=a, roster=[a])
     talk.settle()
-    assert "R-13" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_13_gives_them_their_largest_timeout(talk: Conversation) -> None:
@@ -576,7 +576,7 @@ def test_R_13_gives_them_their_largest_timeout(talk: Conversation) -> None:
         talk.wait(1_000)
     talk.round([a, b], 4)
     live(talk, [a, b], 30)
-    assert "R-13" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_R_13_is_no_matter_of_a_group_that_carries_on_elsewhere(talk: Conversation) -> None:
@@ -588,7 +588,7 @@ def test_R_13_is_no_matter_of_a_group_that_carries_on_elsewhere(talk: Conversati
         looks_for_coordinator(talk, a)
         talk.heartbeat(b)
         talk.wait(1_000)
-    assert "R-13" not in talk.rules()
+    assert talk.rules() == ["C-13"]
 
 
 def test_R_13_resolves_when_somebody_is_let_in(talk: Conversation) -> None:

@@ -91,7 +91,7 @@ def test_T_01_does_not_run_while_the_member_rebalances(talk: Conversation) -> No
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     talk.answer(parked, talk.synced())
     talk.heartbeat(b)
-    assert "T-01" not in talk.rules()
+    assert talk.rules() == []
 
 
 @pytest.mark.parametrize("why", ["loss", "failover"])
@@ -152,7 +152,7 @@ def test_T_02_takes_a_heartbeat_told_to_rejoin_only_from_brokers_that_validate_f
     silence(talk, [a], 13_500)
     talk.heartbeat(b, 27, version=2)
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_T_02_allows_what_a_busy_broker_may_be_late_by(talk: Conversation) -> None:
@@ -160,7 +160,7 @@ def test_T_02_allows_what_a_busy_broker_may_be_late_by(talk: Conversation) -> No
     silence(talk, [a], 12_500)
     talk.heartbeat(b)
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_02_is_quiet_when_the_member_is_refused(talk: Conversation) -> None:
@@ -168,7 +168,7 @@ def test_T_02_is_quiet_when_the_member_is_refused(talk: Conversation) -> None:
     silence(talk, [a], 13_500)
     talk.heartbeat(b, 25)
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_T_02_is_a_heuristic_warning_where_nobody_shows_that_the_coordinator_stayed(talk: Conversation) -> None:
@@ -296,7 +296,7 @@ def test_T_02_does_not_judge_an_answer_across_lost_records(talk: Conversation) -
     talk.lose(1)
     talk.joined(asked, generation=4, leader=a, roster=[])
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == ["T-04", "V-01"]
 
 
 def test_T_02_does_not_judge_static_members_that_took_over(talk: Conversation) -> None:
@@ -310,7 +310,7 @@ def test_T_02_does_not_judge_static_members_that_took_over(talk: Conversation) -
     silence(talk, [a], 13_500)
     talk.heartbeat(new)
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == ["T-04"]
 
 
 def test_T_02_leaves_a_member_outside_the_roster_to_M_02(talk: Conversation) -> None:
@@ -321,7 +321,7 @@ def test_T_02_leaves_a_member_outside_the_roster_to_M_02(talk: Conversation) -> 
     b.generation = 4
     talk.heartbeat(b)
     talk.settle()
-    assert "T-02" not in talk.rules()
+    assert talk.rules() == ["T-04", "M-02"]
     assert "M-02" in talk.rules()
 
 
@@ -362,7 +362,7 @@ def test_T_03_allows_an_eviction_when_the_session_may_have_ended(talk: Conversat
     silence(talk, [a], 7_500)
     talk.heartbeat(b, 25)
     talk.settle()
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_03_allows_an_eviction_after_a_round_without_the_member(talk: Conversation) -> None:
@@ -370,7 +370,7 @@ def test_T_03_allows_an_eviction_after_a_round_without_the_member(talk: Conversa
     talk.round([a], 4)
     talk.heartbeat(b, 25)
     talk.settle()
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 @pytest.mark.parametrize("state", ["preparing", "somebody joins", "not in sync"])
@@ -389,7 +389,7 @@ def test_T_03_allows_an_eviction_by_a_rebalance(talk: Conversation, state: str) 
         talk.ask_join(a)
     talk.heartbeat(b, 25)
     talk.settle()
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_03_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Conversation) -> None:
@@ -409,7 +409,7 @@ def test_T_03_allows_refusals_around_a_leave(talk: Conversation) -> None:
     evicted(talk, a, b)
     talk.answer(asked, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=b.member_id),)))
     talk.settle()
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_03_allows_a_removal_by_an_operator(talk: Conversation) -> None:
@@ -419,7 +419,7 @@ def test_T_03_allows_a_removal_by_an_operator(talk: Conversation) -> None:
     talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=(identity,)))
     talk.heartbeat(b, 25)
     talk.settle()
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_03_allows_static_members_that_took_over(talk: Conversation) -> None:
@@ -431,7 +431,7 @@ def test_T_03_allows_static_members_that_took_over(talk: Conversation) -> None:
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     evicted(talk, a, new)
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None:
@@ -444,7 +444,7 @@ def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None
         talk.joined(one, generation=3, leader=a, roster=[a, b, unseen])
     talk.sync_all([a, b])
     evicted(talk, a, b)
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_03_allows_a_broker_that_may_have_been_restarted(talk: Conversation) -> None:
@@ -452,14 +452,14 @@ def test_T_03_allows_a_broker_that_may_have_been_restarted(talk: Conversation) -
     talk.close(a)
     talk.close(b)
     evicted(talk, a.reconnected(), b.reconnected())
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_03_does_not_judge_while_learning(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.lose(3)
     evicted(talk, a, b)
-    assert "T-03" not in talk.rules()
+    assert talk.rules() == ["V-01"]
 
 
 def test_T_03_resolves_when_the_group_has_rebalanced(talk: Conversation) -> None:
@@ -487,7 +487,7 @@ def test_T_04_allows_a_leave_that_was_never_answered(talk: Conversation) -> None
     talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
     talk.close(b)
     live(talk, [a], 16)
-    assert "T-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- T-05
@@ -537,7 +537,7 @@ def test_T_05_allows_other_reasons(talk: Conversation, reason: str) -> None:
     b.member_id = ""
     talk.hand_out_id(b, "b-2")
     talk.settle()
-    assert "T-05" not in talk.rules()
+    assert talk.rules() == ["M-06"]
 
 
 def leaves_and_comes_back(talk: Conversation, seconds: int) -> tuple[Client, Client]:
@@ -564,7 +564,7 @@ def test_T_05_allows_a_leave_sooner_than_a_poll_may_take(talk: Conversation) -> 
     b.member_id = ""
     talk.hand_out_id(b, "b-2")
     talk.settle()
-    assert "T-05" not in talk.rules()
+    assert talk.rules() == []
 
 
 @pytest.mark.parametrize("how", ["closed", "other connection", "same id", "loss"])
@@ -619,7 +619,7 @@ def test_T_06_allows_two_and_three_in_two_minutes(talk: Conversation) -> None:
     for _ in range(4):
         talk.heartbeat(a, after_ms=2_500)
         live(talk, [a, b], 28)
-    assert "T-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_06_allows_joins_and_syncs_to_wait(talk: Conversation) -> None:
@@ -641,7 +641,7 @@ def test_T_06_allows_a_heartbeat_queued_behind_a_join(talk: Conversation) -> Non
         talk.joined(one, generation=4, leader=a, roster=[a, b])
     talk.answer(queued, wire.HeartbeatResponse(error_code=22))
     talk.settle()
-    assert "T-06" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_T_06_allows_throttled_answers(talk: Conversation) -> None:
@@ -721,7 +721,7 @@ def test_T_08_fires_on_a_session_timeout_that_the_broker_refuses(talk: Conversat
 def test_T_08_allows_other_refusals(talk: Conversation) -> None:
     talk.refuse_join(talk.ask_join(talk.client("a")), 81)
     talk.settle()
-    assert "T-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- all of R and T

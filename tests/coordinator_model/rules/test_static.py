@@ -53,7 +53,7 @@ def test_S_01_allows_two_restarts_of_which_the_first_overlapped(talk: Conversati
     talk.close(second)
     third = replace(talk, leader, "one")
     live(talk, [leader, third], 5)
-    assert "S-01" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_01_allows_a_crash_loop_of_which_one_restart_overlapped(talk: Conversation) -> None:
@@ -67,7 +67,7 @@ def test_S_01_allows_a_crash_loop_of_which_one_restart_overlapped(talk: Conversa
         talk.heartbeat(leader)
         current = replace(talk, leader, "two")
     talk.settle()
-    assert "S-01" not in talk.rules()
+    assert talk.rules() == ["M-13"]
 
 
 def test_S_01_fires_on_ever_new_processes_that_fence_each_other(talk: Conversation) -> None:
@@ -87,7 +87,7 @@ def test_S_01_is_no_matter_of_a_holder_that_is_gone(talk: Conversation) -> None:
     live(talk, [leader], 13)
     talk.ask_join(static(talk, "one"))
     talk.settle()
-    assert "S-01" not in talk.rules()
+    assert talk.rules() == ["T-04"]
     assert second.member_id
 
 
@@ -98,7 +98,7 @@ def test_S_01_allows_a_return_long_after(talk: Conversation) -> None:
     live(talk, [leader, second], 301)
     talk.ask_join(static(talk, "one"))
     talk.settle()
-    assert "S-01" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_02_allows_a_burst_while_a_client_closes(talk: Conversation) -> None:
@@ -108,7 +108,7 @@ def test_S_02_allows_a_burst_while_a_client_closes(talk: Conversation) -> None:
     for _ in range(4):
         talk.commit(first, 82)
     talk.settle()
-    assert "S-02" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_02_allows_one_more_frame_however_late_it_comes(talk: Conversation) -> None:
@@ -176,7 +176,7 @@ def test_S_03_allows_what_was_asked_before_the_successor_had_its_assignment(talk
     replace(talk, leader, "two")
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     talk.settle()
-    assert "S-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_03_allows_a_replacement_that_could_not_be_written(talk: Conversation) -> None:
@@ -185,7 +185,7 @@ def test_S_03_allows_a_replacement_that_could_not_be_written(talk: Conversation)
     leader, first = leader.reconnected(), first.reconnected()
     talk.heartbeat(first)
     talk.settle()
-    assert "S-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_03_allows_a_replacement_that_was_not_synced_before_the_coordinator_moved(talk: Conversation) -> None:
@@ -196,7 +196,7 @@ def test_S_03_allows_a_replacement_that_was_not_synced_before_the_coordinator_mo
     talk.heartbeat(first)
     talk.joined(talk.ask_join(first), generation=3, leader=leader, roster=[])
     talk.settle()
-    assert "S-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_03_allows_a_refusal(talk: Conversation) -> None:
@@ -205,7 +205,7 @@ def test_S_03_allows_a_refusal(talk: Conversation) -> None:
     talk.wait(1_000)
     talk.heartbeat(first, 82)
     talk.settle()
-    assert "S-03" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_03_is_no_matter_of_a_stranger_with_that_instance_id(talk: Conversation) -> None:
@@ -218,7 +218,7 @@ def test_S_03_is_no_matter_of_a_stranger_with_that_instance_id(talk: Conversatio
     stranger.instance_id = "i"
     talk.heartbeat(stranger)
     talk.settle()
-    assert "S-03" not in talk.rules()
+    assert talk.rules() == ["M-02", "M-11"]
 
 
 # ---------------------------------------------------------------------------------------------------- S-04
@@ -269,7 +269,7 @@ def test_S_04_allows_an_answer_at_the_same_generation(talk: Conversation) -> Non
     leader, first = static_group(talk)
     replaced(talk, restart(talk, leader, first), leader)
     talk.settle()
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 @pytest.mark.parametrize("who", ["leader", "newcomer", "leaver"])
@@ -284,7 +284,7 @@ def test_S_04_allows_another_trigger(talk: Conversation, who: str) -> None:
     else:
         talk.leave(leader)
     rebalanced(talk, asked, leader, other)
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_04_allows_a_join_that_was_under_way(talk: Conversation) -> None:
@@ -295,7 +295,7 @@ def test_S_04_allows_a_join_that_was_under_way(talk: Conversation) -> None:
     asked = talk.ask_join(static(talk, "one"))
     talk.refuse_join(other, 79, "c-1")
     rebalanced(talk, asked, leader)
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 @pytest.mark.parametrize("protocols", [("range", "roundrobin"), ("roundrobin", "range"), ()])
@@ -313,7 +313,7 @@ def test_S_04_needs_all_sessions_fresh(talk: Conversation) -> None:
     talk.close(first)
     asked = talk.ask_join(static(talk, "one"))
     rebalanced(talk, asked, leader)
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_04_needs_everybody_in_sync(talk: Conversation) -> None:
@@ -322,7 +322,7 @@ def test_S_04_needs_everybody_in_sync(talk: Conversation) -> None:
     talk.call(leader, talk.sync_request(leader, [leader, first]), talk.synced())
     asked = restart(talk, leader, first)
     rebalanced(talk, asked, leader)
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_04_needs_the_roster(talk: Conversation) -> None:
@@ -330,7 +330,7 @@ def test_S_04_needs_the_roster(talk: Conversation) -> None:
     talk.lose(1)
     asked = restart(talk, leader, first)
     rebalanced(talk, asked, leader)
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == ["V-01"]
 
 
 def test_S_04_needs_members_that_are_known(talk: Conversation) -> None:
@@ -344,7 +344,7 @@ def test_S_04_needs_members_that_are_known(talk: Conversation) -> None:
     talk.sync_all([leader, first])
     again = restart(talk, leader, first)
     rebalanced(talk, again, leader)
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_04_does_not_judge_a_second_restart_within_a_generation(talk: Conversation) -> None:
@@ -353,7 +353,7 @@ def test_S_04_does_not_judge_a_second_restart_within_a_generation(talk: Conversa
     talk.close(first)
     asked = restart(talk, leader, second)
     rebalanced(talk, asked, leader)
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_04_does_not_judge_a_holder_that_is_not_of_this_generation(talk: Conversation) -> None:
@@ -365,7 +365,7 @@ def test_S_04_does_not_judge_a_holder_that_is_not_of_this_generation(talk: Conve
     asked.client.member_id = "i-new"
     talk.joined(asked, generation=5, leader=leader, roster=[])
     talk.settle()
-    assert "S-04" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-05
@@ -384,7 +384,7 @@ def test_S_05_warns_when_nobody_leads_for_ten_minutes(talk: Conversation) -> Non
     replaced(talk, asked, old)
     talk.call(new, talk.sync_request(new, []), talk.synced())
     live(talk, [new, other], 590)
-    assert "S-05" not in talk.rules()
+    assert talk.rules() == []
     live(talk, [new, other], 15)
     finding = talk.the("S-05")
     assert finding.severity is Severity.WARNING
@@ -402,7 +402,7 @@ def test_S_05_allows_a_leader_that_is_told_so(talk: Conversation) -> None:
     replaced(talk, asked, new, leader_id=f"i-{new.connection}")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     live(talk, [new, other], 620)
-    assert "S-05" not in talk.rules()
+    assert talk.rules() == ["P-04"]
 
 
 def test_S_05_allows_a_replaced_follower(talk: Conversation) -> None:
@@ -411,7 +411,7 @@ def test_S_05_allows_a_replaced_follower(talk: Conversation) -> None:
     asked = talk.ask(new := static(talk, "one"), talk.join_request(new), version=8)
     replaced(talk, asked, leader)
     live(talk, [leader, new], 620)
-    assert "S-05" not in talk.rules()
+    assert talk.rules() == ["R-03"]
 
 
 def test_S_05_is_over_when_the_successor_is_not_known_either(talk: Conversation) -> None:
@@ -452,7 +452,7 @@ def test_S_06_fires_on_a_join_phase_that_only_absent_static_members_hold_up(talk
     talk.wait(14_000)
     parked = talk.ask_join(lead)
     talk.wait(23_000)  # counted from what the coordinator holds: when the phase began, no frame tells
-    assert "S-06" not in talk.rules()
+    assert talk.rules() == ["P-10", "R-01", "R-18"]
     talk.wait(2_000)
     finding = talk.the("S-06")
     assert finding.severity is Severity.ERROR
@@ -470,7 +470,7 @@ def test_S_06_allows_a_phase_within_its_timeout(talk: Conversation) -> None:
     _, lead, _ = blocked(talk)
     talk.ask_join(lead)
     talk.wait(20_000)
-    assert "S-06" not in talk.rules()
+    assert talk.rules() == ["P-10", "R-01", "R-18"]
 
 
 def test_S_06_needs_somebody_who_waits(talk: Conversation) -> None:
@@ -478,7 +478,7 @@ def test_S_06_needs_somebody_who_waits(talk: Conversation) -> None:
     for _ in range(40):
         talk.heartbeat(lead, 27)
         talk.wait(1_000)
-    assert "S-06" not in talk.rules()
+    assert talk.rules() == ["P-10", "R-08"]
 
 
 def test_S_06_is_no_matter_of_absent_dynamic_members(talk: Conversation) -> None:
@@ -491,7 +491,7 @@ def test_S_06_is_no_matter_of_absent_dynamic_members(talk: Conversation) -> None
     talk.sync_all([lead, other])
     talk.ask_join(lead)
     talk.wait(30_000)
-    assert "S-06" not in talk.rules()
+    assert talk.rules() == ["P-10", "R-18", "R-01"]
 
 
 def static_like(client: Client) -> Client:
@@ -503,7 +503,7 @@ def test_S_06_takes_no_unbounded_timeout_for_one(talk: Conversation) -> None:
     _, lead, _ = blocked(talk, rebalance_timeout_ms=2**31 - 1)
     talk.ask_join(lead, session_timeout_ms=300_000, rebalance_timeout_ms=2**31 - 1)
     talk.wait(60_000)
-    assert "S-06" not in talk.rules()
+    assert talk.rules() == ["P-10", "R-18"]
 
 
 def test_S_06_needs_every_rebalance_timeout(talk: Conversation) -> None:
@@ -515,7 +515,7 @@ def test_S_06_needs_every_rebalance_timeout(talk: Conversation) -> None:
     talk.sync_all([lead])
     talk.ask_join(lead)
     talk.wait(60_000)
-    assert "S-06" not in talk.rules()
+    assert talk.rules() == ["R-18", "R-01"]
 
 
 # ---------------------------------------------------------------------------------------------------- S-07
@@ -552,7 +552,7 @@ def test_S_07_allows_versions_that_do_not_have_the_field(talk: Conversation) -> 
     _, first = static_group(talk)
     talk.heartbeat(first, version=2)
     talk.settle()
-    assert "S-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 @pytest.mark.parametrize(("version", "said"), [(6, []), (7, ["S-07"])])
@@ -569,7 +569,7 @@ def test_S_07_allows_commits_without_a_generation(talk: Conversation) -> None:
     _, first = static_group(talk)
     talk.commit(first, generation_id_or_member_epoch=-1, group_instance_id=None)
     talk.settle()
-    assert "S-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_07_needs_a_member_that_was_proven(talk: Conversation) -> None:
@@ -579,7 +579,7 @@ def test_S_07_needs_a_member_that_was_proven(talk: Conversation) -> None:
     client.instance_id = "other"
     talk.heartbeat(client, 25)
     talk.settle()
-    assert "S-07" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-08
@@ -603,14 +603,14 @@ def test_S_08_allows_an_operator_to_take_it_out(talk: Conversation) -> None:
     admin.member_id, admin.instance_id = first.member_id, "i"
     talk.leave(admin)
     talk.settle()
-    assert "S-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_08_is_no_matter_of_dynamic_members(talk: Conversation) -> None:
     leader, _ = static_group(talk)
     talk.leave(leader)
     talk.settle()
-    assert "S-08" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-09
@@ -666,7 +666,7 @@ def test_S_09_allows_the_loser_of_a_replacement_to_be_fenced(talk: Conversation)
     talk.wait(1)
     talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, second])
     talk.settle()
-    assert "S-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_09_allows_a_replacement_that_was_undone(talk: Conversation) -> None:
@@ -678,7 +678,7 @@ def test_S_09_allows_a_replacement_that_was_undone(talk: Conversation) -> None:
     talk.wait(1)
     talk.heartbeat(first)
     talk.settle()
-    assert "S-09" not in talk.rules()
+    assert talk.rules() == ["C-08"]
 
 
 def test_S_09_allows_a_replacement_that_was_undone_just_before(talk: Conversation) -> None:
@@ -692,7 +692,7 @@ def test_S_09_allows_a_replacement_that_was_undone_just_before(talk: Conversatio
     talk.wait(1)
     talk.heartbeat(first)
     talk.settle()
-    assert "S-09" not in talk.rules()
+    assert talk.rules() == ["C-08"]
 
 
 def test_S_09_allows_a_newer_member_that_was_not_captured(talk: Conversation) -> None:
@@ -704,7 +704,7 @@ def test_S_09_allows_a_newer_member_that_was_not_captured(talk: Conversation) ->
     unseen.member_id = "i-unseen"
     talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, unseen])
     talk.settle()
-    assert "S-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_09_waits_for_a_member_list_that_was_made_after_the_refusal(talk: Conversation) -> None:
@@ -714,7 +714,7 @@ def test_S_09_waits_for_a_member_list_that_was_made_after_the_refusal(talk: Conv
     talk.heartbeat(first, 82)
     talk.joined(parked, generation=4, leader=leader, roster=[leader, first])
     talk.settle()
-    assert "S-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_09_needs_an_instance_id(talk: Conversation) -> None:
@@ -724,7 +724,7 @@ def test_S_09_needs_an_instance_id(talk: Conversation) -> None:
     talk.wait(1)
     talk.heartbeat(leader)
     talk.settle()
-    assert "S-09" not in talk.rules()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-10
@@ -748,7 +748,7 @@ def assigned_to_absent(talk: Conversation, **partitions: tuple[int, ...]) -> tup
 def test_S_10_warns_of_partitions_assigned_to_a_member_that_is_away(talk: Conversation) -> None:
     leader, first = assigned_to_absent(talk, t=(0, 1))
     live(talk, [leader], 4)
-    assert "S-10" not in talk.rules()
+    assert talk.rules() == ["A-03", "A-05"]
     live(talk, [leader], 2)
     finding = talk.the("S-10")
     assert finding.severity is Severity.WARNING
@@ -763,7 +763,7 @@ def test_S_10_warns_of_partitions_assigned_to_a_member_that_is_away(talk: Conver
 def test_S_10_allows_one_that_was_given_nothing(talk: Conversation) -> None:
     leader, _ = assigned_to_absent(talk)
     live(talk, [leader], 8)
-    assert "S-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_10_allows_one_that_speaks(talk: Conversation) -> None:
@@ -771,14 +771,14 @@ def test_S_10_allows_one_that_speaks(talk: Conversation) -> None:
     first = first.reconnected()
     talk.heartbeat(first, 22)
     live(talk, [leader], 8)
-    assert "S-10" not in talk.rules()
+    assert talk.rules() == ["A-03", "A-05"]
 
 
 def test_S_10_allows_one_that_asks_to_join(talk: Conversation) -> None:
     leader, first = assigned_to_absent(talk, t=(0, 1))
     talk.ask_join(first.reconnected())
     live(talk, [leader], 8)
-    assert "S-10" not in talk.rules()
+    assert talk.rules() == ["A-03", "A-05"]
 
 
 def test_S_10_needs_to_have_seen_the_client(talk: Conversation) -> None:
@@ -788,7 +788,7 @@ def test_S_10_needs_to_have_seen_the_client(talk: Conversation) -> None:
     talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, unseen])
     talk.call(leader, talk.sync_request(leader, [leader, unseen]), talk.synced())
     live(talk, [leader], 30)
-    assert "S-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_10_needs_its_session_timeout(talk: Conversation) -> None:
@@ -804,7 +804,7 @@ def test_S_10_needs_its_session_timeout(talk: Conversation) -> None:
     given = (wire.SyncGroupRequestAssignment(member_id="i-1", assignment=assignment(t=(0,))),)
     talk.call(leader, talk.sync_request(leader, [], assignments=given), talk.synced())
     live(talk, [leader], 30)
-    assert "S-10" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_S_10_is_no_matter_before_the_leader_assigned(talk: Conversation) -> None:
@@ -812,4 +812,4 @@ def test_S_10_is_no_matter_before_the_leader_assigned(talk: Conversation) -> Non
     talk.close(first)
     talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, first])
     live(talk, [leader], 8)
-    assert "S-10" not in talk.rules()
+    assert talk.rules() == []

@@ -100,7 +100,7 @@ def test_a_generation_that_falls_for_a_newcomer_while_a_member_is_alive_is_a_bre
     talk.round([talk.client("c")], 3)
     talk.settle()
     assert "G-04" in talk.rules()
-    assert "G-05" not in talk.rules()
+    assert talk.rules() == ["G-04"]
 
 
 def test_a_member_thought_gone_is_back_when_the_leader_is_told_of_it(talk: Conversation) -> None:
@@ -132,7 +132,7 @@ def test_a_list_of_members_captured_after_a_replacement_does_not_undo_it(talk: C
     assert group.newest_generation.roster["m-new"] == "i"
     live(talk, [a, successor], 3)
     talk.settle()
-    assert "M-02" not in talk.rules()
+    assert talk.rules() == []
 
 
 def test_a_success_after_being_told_to_rejoin_takes_the_request_back(talk: Conversation) -> None:
@@ -227,7 +227,7 @@ def test_refusals_at_one_generation_do_not_count_with_those_at_another(talk: Con
         talk.round([a], generation)
     refused(talk, b, 22, 2, generation=3)
     refused(talk, b, 22, 2, generation=4)
-    assert "G-01" not in talk.rules()
+    assert talk.rules() == ["T-04"]
     refused(talk, b, 22, 3, generation=4)
     assert "G-01" in talk.rules()
 
