@@ -26,7 +26,8 @@ from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.classic.trackers.assignments import Assignments, Plan, Strange, Suspect
+from coordinator_model.groups.classic.trackers.assignments import Assignments
+from coordinator_model.groups.classic.trackers.commits import Holding, SimpleCommit
 from coordinator_model.groups.classic.trackers.coordinator_changes import (
     CoordinatorChanges,
     CoordinatorTerm,
@@ -36,8 +37,10 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
     Persisted,
 )
 from coordinator_model.groups.classic.trackers.member_identity import MemberIdentity
-from coordinator_model.groups.classic.trackers.offsets import Holding, Offsets, SimpleCommit
-from coordinator_model.groups.classic.trackers.rebalance_history import Rebalance, RebalanceHistory, Starter
+from coordinator_model.groups.classic.trackers.offsets import Offsets
+from coordinator_model.groups.classic.trackers.plans import Plan, Strange, Suspect
+from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance, Starter
+from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Left, Sessions
 from coordinator_model.groups.records import (
     AbandonedRequest,

@@ -12,17 +12,8 @@ from typing import Any
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.assignments import (
-    BLANK,
-    EMPTIED,
-    METADATA_AGE_US,
-    SWAPPED,
-    RivalClaims,
-    Suspect,
-    SyncAsked,
-    is_leader,
-    window_us,
-)
+from coordinator_model.groups.classic.trackers.assignments import METADATA_AGE_US, RivalClaims, SyncAsked
+from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader, window_us
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, seconds, who, whom

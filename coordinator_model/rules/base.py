@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.records import ClientInfo, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, Member
 
 
 class Breach(NamedTuple):
@@ -199,3 +199,23 @@ def last_frame_text(member: Member) -> str:
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""
     last = f"; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}" if member.last_frame else ""
     return reason + last
+
+
+def sender_fields(exchange: Exchange) -> dict[str, Any]:
+    """Return the fields of a breach that name the sender of a request."""
+    return {
+        "actor": exchange.actor,
+        "member_id": exchange.member_id or None,
+        "instance_id": exchange.instance_id,
+    }
+
+
+def sender_text(exchange: Exchange) -> str:
+    """Return ``member M (client C at A)``, as the exchange names it."""
+    name = f"member {exchange.member_id}" if exchange.member_id else "a new member"
+    return f"{name} {whom(exchange.actor)}"
+
+
+def plural(count: int, word: str) -> str:
+    """Return the word, with an s unless there is one of it."""
+    return word if count == 1 else f"{word}s"

@@ -11,18 +11,20 @@ from collections import Counter
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.rebalance_history import (
+from coordinator_model.groups.classic.trackers.rebalance_causes import (
     CONNECT,
     LEADER_REJOINED,
-    LONG_US,
-    MINUTE_US,
     NOT_SEEN,
     REMOVED,
     SAME_TOPICS,
     WORKER_REJOINED,
+    Rebalance,
+)
+from coordinator_model.groups.classic.trackers.rebalance_history import (
+    LONG_US,
+    MINUTE_US,
     Alternated,
     JoinedUnsynced,
-    Rebalance,
     Rebalanced,
     Settled,
 )

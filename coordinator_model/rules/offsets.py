@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.commits import SimpleCommit, committer_of, lived_through
 from coordinator_model.groups.classic.trackers.offsets import (
     CommitRefused,
     CommitRejected,
@@ -18,10 +19,7 @@ from coordinator_model.groups.classic.trackers.offsets import (
     CommittedEarly,
     CommittedForeign,
     CommittedOver,
-    SimpleCommit,
     Unfenced,
-    committer_of,
-    lived_through,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member

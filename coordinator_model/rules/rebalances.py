@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
 from coordinator_model.groups.classic.trackers.sessions import held_joins
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, IssuedId, Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, seconds, who, whom
+from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, plural, seconds, who, whom
 from coordinator_model.rules.generations import is_zombie, still_refused
+from coordinator_model.rules.sync_phase import R_02, R_03, R_04
+from coordinator_model.rules.waiting import awaited_members, processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
 
@@ -47,29 +49,6 @@ def _patience(group: ClassicGroup) -> WaitLimits:
         return WaitLimits(settings.unbounded_join_ms * 1_000, known=False, bounded=False)
     timeout_ms = max(timeout_ms, settings.group_initial_rebalance_delay_ms)
     return WaitLimits(timeout_ms * (1_000 if complete else 2_000), known=complete, bounded=True)
-
-
-def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:
-    """Since when the coordinator has had this open request in hand; None while others of its connection are ahead of it."""
-    if waiting.effective_us < 0:
-        return None
-    if not waiting.queued_behind:
-        return waiting.effective_us
-    connection, number = waiting.key
-    if any(other.key[0] == connection and other.key[1] < number for other in group.open.values()):
-        return None
-    line = group.connections.get(connection)
-    return waiting.effective_us if line is None else max(waiting.effective_us, line.last_response_us)
-
-
-def awaited_members(group: ClassicGroup) -> list[Member]:
-    """Members that the join phase waits for: proven, not gone, and without a JoinGroup under way."""
-    return [
-        member
-        for member in group.present_members()
-        if member.parked_join not in group.open
-        and not (member.abandoned_request is not None and member.abandoned_request.api_key == JOIN_GROUP)
-    ]
 
 
 def _stalls(member: Member, group: ClassicGroup) -> bool:
@@ -120,9 +99,9 @@ def _join_breach(
     culprit, count = missing[0] if missing else None, len(waiting)
     return Breach(
         "",
-        f"The join phase of group {group.name} {stage}; {count} JoinGroup {_plural(count, 'request')} "
+        f"The join phase of group {group.name} {stage}; {count} JoinGroup {plural(count, 'request')} "
         f"wait{'s' if count == 1 else ''}, allowed {seconds(patience.us)}, {_source(patience)}; {blocked}.",
-        f"{count} unanswered JoinGroup {_plural(count, 'request')}, the oldest since before "
+        f"{count} unanswered JoinGroup {plural(count, 'request')}, the oldest since before "
         f"{'the timeout' if overdue else 'half time'}",
         (request_evidence(waiting[0]),),
         generation=group.generation,
@@ -139,129 +118,6 @@ def _source(patience: WaitLimits) -> str:
     if patience.known:
         return "the largest rebalance timeout of the members"
     return "guessed since not all rebalance timeouts are known"
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
-
-
-def _owing_sync(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
-    """Members that were handed the newest generation and have not sent their SyncGroup for it, whatever became of them."""
-    for member in group.members.values():
-        if member.joined == newest.generation and member.synced != newest.generation:
-            yield member
-
-
-def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
-    """Members that were handed the newest generation, still live, and have not sent their SyncGroup for it."""
-    for member in _owing_sync(group, newest):
-        if member.present:
-            alive = not member.disconnected_us or member.last_frame_us > member.disconnected_us
-            if alive and member.parked_join not in group.open:
-                yield member
-
-
-def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
-    """The sync timer that this member's generation runs under, as far as it is known, and whether it means anything."""
-    timeout_ms, _ = group.rebalance_timeout_ms()
-    timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
-    unbounded_ms = group.settings.unbounded_join_ms
-    return min(timeout_ms, unbounded_ms) * 1_000, timeout_ms <= unbounded_ms
-
-
-def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> bool:
-    """Whether a frame shows that the group was still at this generation, and in no other join phase, at ``since_us`` or later.
-
-    A SyncGroup that the coordinator holds is answered as soon as the phase ends. Any other success at the generation shows it too. The
-    only member of a generation has nobody who could begin another.
-    """
-    if newest.roster is not None and len(newest.roster) == 1:
-        return True
-    if any(one.generation == newest.generation and processed_since(group, one) is not None for one in group.waiting_syncs()):
-        return True
-    return any(
-        member.joined == newest.generation and (member.proven_us or 0) > since_us and member.rejoin_asked_us is None
-        for member in group.present_members()
-    )
-
-
-def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Generation) -> Iterator[Due]:
-    """A warning at half the rebalance timeout after the member was handed the generation, an error past it."""
-    timeout_us, bounded = _timeout_us(group, member)
-
-    def describe() -> Breach:
-        return Breach(
-            member.id,
-            f"{summary} (allowed {seconds(timeout_us)}).",
-            f"{observed} since it was handed generation {newest.generation}",
-            (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
-            generation=newest.generation,
-            certainty=None if _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else Certainty.HEURISTIC,
-            **about(member),
-        )
-
-    yield Due(member.joined_us + timeout_us // 2, member.id, Severity.WARNING, describe)
-    if bounded:
-        late_us = timeout_us + group.settings.slack_us(timeout_us // 1_000)
-        yield Due(member.joined_us + late_us, member.id, Severity.ERROR, describe)
-
-
-def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.newest_generation
-    if newest is None or newest.leader_synced_us is not None or newest.sync_done_us is not None or newest.unsettled_us:
-        return
-    for member in _unsynced(group, newest):
-        if member.id == newest.leader:
-            parked = sum(1 for waiting in group.waiting_syncs() if waiting.generation == newest.generation)
-            others = len(newest.roster) - 1 if newest.roster is not None else parked
-            summary = (
-                f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
-                f"{others} other {_plural(others, 'member')} wait{'s' if others == 1 else ''} for its SyncGroup since "
-                f"{iso_utc(newest.proven_us)}"
-            )
-            yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
-
-
-def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.newest_generation
-    if newest is None or newest.unsettled_us:
-        return
-    for member in _unsynced(group, newest):
-        if member.id != newest.leader:
-            summary = (
-                f"{who(member)} was handed generation {newest.generation} of group {group.name} and has not asked for its assignment: "
-                f"the coordinator will remove it, even if it heartbeats"
-            )
-            yield from _two_stages(group, member, summary, "no SyncGroup", newest)
-
-
-def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
-    newest = group.newest_generation
-    if newest is None or newest.sync_done_us is not None:
-        return
-    leader = group.members.get(newest.leader)
-    sent = group.open.get(leader.parked_sync) if leader is not None and leader.parked_sync is not None else None
-    # Only a SyncGroup that still stands open has certainly reached the coordinator. Whatever became of the phase, it is answered.
-    if sent is None or sent.generation != newest.generation or not sent.gap_free:
-        return
-    since_us = processed_since(group, sent)
-    if since_us is None:
-        return
-    allowed_us = group.settings.write_timeout_ms * 1_000 + group.settings.slack_us(group.settings.write_timeout_ms)
-
-    def describe() -> Breach:
-        waiting = sum(1 for exchange in group.waiting_syncs() if exchange.generation == newest.generation)
-        return Breach(
-            "",
-            f"The leader of group {group.name} sent the assignment of generation {newest.generation}, and the coordinator "
-            f"{group.broker} has answered nobody: {waiting} members wait "
-            f"(allowed {seconds(allowed_us)}, from the configured write timeout).",
-            f"{waiting} unanswered SyncGroup requests {seconds(allowed_us)} after the leader's",
-            (request_evidence(sent),),
-            generation=newest.generation,
-        )
-
-    yield Due(since_us + allowed_us, "", Severity.ERROR, describe)
 
 
 def _ghost(group: ClassicGroup) -> Iterator[Due]:
@@ -418,53 +274,6 @@ R_01 = TimerRule(
     due=_join_overdue,
 )
 
-R_02 = TimerRule(
-    id="R-02",
-    name="leader not syncing",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="The member that has to compute the assignment does not deliver it; everybody waits. Brokers before 2.8.1 wait for ever.",
-    condition="The leader was handed the generation, its connection lives, and it sent no SyncGroup: a warning at half the rebalance "
-    "timeout, an error past it.",
-    expected="The leader sends its assignment with SyncGroup as soon as it has the member list.",
-    action="Take a thread dump of the leader: look at its assignor and its metadata requests.",
-    false_alarms="Only heuristic while no SyncGroup of another member waits and nobody is served at the generation. A leader whose "
-    "connection ended is a T-04. A static leader replaced before JoinGroup v9 does not know that it leads.",
-    due=_leader_not_syncing,
-)
-
-R_03 = TimerRule(
-    id="R-03",
-    name="follower not syncing",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.",
-    condition="A follower was handed the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it (error).",
-    expected="A member sends SyncGroup right after its JoinGroup was answered.",
-    action="Look at that client's rebalance callback and deserialiser.",
-    false_alarms="A JoinGroup answer lost between the capture and the client. Only heuristic while nobody else is served at the "
-    "generation.",
-    due=_follower_not_syncing,
-)
-
-R_04 = TimerRule(
-    id="R-04",
-    matter=Matter.REQUEST,
-    name="assignment sent, nobody answered",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The coordinator cannot write the assignment: its offsets partition lacks in-sync replicas, or its thread is stuck.",
-    condition="The leader's SyncGroup was captured and stands open, and no SyncGroup was answered for the write timeout (5 s unless "
-    "configured) plus 2 s and a tenth.",
-    expected="The coordinator answers every waiting SyncGroup once the assignment is written.",
-    action="Look at the in-sync replicas of the group's __consumer_offsets partition and at the coordinator's threads.",
-    false_alarms="A broker whose offsets.commit.timeout.ms is longer than the monitor was told. A closed connection is owed no answer.",
-    suppressed_by=("C-04", "C-05", "C-13"),
-    due=_sync_not_completed,
-)
 
 R_05 = TimerRule(
     id="R-05",

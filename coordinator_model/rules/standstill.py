@@ -15,7 +15,7 @@ from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, seconds, who, whom
-from coordinator_model.rules.rebalances import awaited_members, processed_since
+from coordinator_model.rules.waiting import awaited_members, processed_since
 
 _NAMED = 3
 _DOUBLINGS = 8  #: a standstill is told again after twice the time, four times, and so on

@@ -23,7 +23,7 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
-from coordinator_model.rules.rebalances import processed_since
+from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, JOIN_GROUP, REBALANCE_IN_PROGRESS
 

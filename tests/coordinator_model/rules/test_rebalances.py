@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status, iso_utc
-from coordinator_model.rules.rebalances import processed_since
+from coordinator_model.rules.waiting import processed_since
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
 

@@ -10,12 +10,9 @@ explains it may be on a slower connection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic import assignment_checks
 from coordinator_model.groups.classic.assignment_checks import (
     CONSUMER,
@@ -24,19 +21,37 @@ from coordinator_model.groups.classic.assignment_checks import (
     Partitions,
     Subscription,
 )
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import ClientInfo, JoinFacts, SyncFacts
+from coordinator_model.groups.classic.trackers.plans import (
+    AHEAD,
+    BLANK,
+    EMPTIED,
+    HASH_BYTES,
+    ORDER,
+    SWAPPED,
+    Plan,
+    Strange,
+    Suspect,
+    errors_of,
+    hash_of,
+    holds_digest,
+    is_awaited,
+    is_explained,
+    is_foreign,
+    is_leader,
+    may_share,
+    same_instance,
+    strange_protocol,
+    subject_of,
+    window_us,
+    without_claims,
+)
+from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
-    DELETE_GROUPS,
-    FIND_COORDINATOR,
     INCONSISTENT_GROUP_PROTOCOL,
     JOIN_GROUP,
-    LEAVE_GROUP,
-    OFFSET_COMMIT,
     SYNC_GROUP,
-    TXN_OFFSET_COMMIT,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +66,6 @@ TOPICS_KEPT: Final = 32
 NEWCOMERS_KEPT: Final = 64
 REFUSED_KEPT: Final = 32
 DIGESTS_KEPT: Final = 3
-HASH_BYTES: Final = 3
 STRANGE_KEPT: Final = 8
 METADATA_AGE_US: Final = 600_000_000  #: twice metadata.max.age.ms: no leader's view of a topic is older, unless that is configured
 OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, while a generation waits for its plan
@@ -113,53 +127,6 @@ class Failed(NamedTuple):
 # ---------------------------------------------------------------------------------------------------- facts
 
 
-class Suspect(NamedTuple):
-    """An answer that does not fit what was seen, and may yet be explained by a frame on its way."""
-
-    kind: str  #: see ``ORDER`` and the others below
-    member_id: str
-    instance_id: str | None
-    generation: int
-    digest: bytes  #: of what was delivered
-    at_us: int
-    actor: ClientInfo
-    frame: Evidence
-
-
-ORDER: Final = "order"  #: an assignment before anybody can have submitted one
-AHEAD: Final = "ahead"  #: a heartbeat accepted at a generation that nobody was handed
-SWAPPED: Final = "swapped"  #: an assignment that the leader did not submit for this member
-EMPTIED: Final = "emptied"  #: no assignment, where the leader submitted one
-BLANK: Final = "blank"  #: no assignment, because none was submitted for anybody
-
-
-class Strange(NamedTuple):
-    """A SyncGroup success that named another protocol than the one the group runs."""
-
-    member_id: str
-    generation: int
-    at_us: int
-    named: str
-    frame: Evidence
-
-
-@dataclass(slots=True)
-class Plan:
-    """What is known of the newest generation's protocol and plan."""
-
-    generation: int
-    leader: str
-    follows: bool = False  #: the group was seen before this generation was complete
-    born: bool = False  #: it was seen from its completion on, the leader's answer included
-    disputed: bool = False  #: answers contradict each other: it may have been issued twice
-    skipped: str = ""  #: the leader that was told to skip the assignment (KIP-814)
-    foreign: tuple[str, ...] = ()  #: members whose JoinGroup answer named a protocol type or name that is not their own
-    offers: dict[str, Subscription | None] | None = None  #: from the leader's answer until it submits
-    submitted: bool = False
-    blank: bool = False  #: nothing was submitted for anybody, although they want a topic that has partitions
-    entries: dict[bytes, bytes] = field(default_factory=dict)  #: key of member or instance → digests submitted for it, end to end
-
-
 @dataclass(slots=True)
 class Assignments:
     """Assignment and protocol facts of one group."""
@@ -200,7 +167,7 @@ class Assignments:
             happenings = self._synced(group, exchange, body)
         if self.older is not None or self.suspects:
             self._tidy(group, exchange)
-        errors = _errors(api_key, body, group.name)
+        errors = errors_of(api_key, body, group.name)
         return (*happenings, Failed(exchange, errors)) if errors else happenings
 
     def on_gap(self, group: GroupData) -> None:
@@ -238,7 +205,7 @@ class Assignments:
         )
 
     def _joined(self, group: GroupData, exchange: Exchange, body: Any, *, newcomer: bool) -> tuple[Event, ...]:
-        self.refused.pop(_who(exchange), None)
+        self.refused.pop(subject_of(exchange), None)
         if not body.leader:
             self.mixed_since_us = self.mixed_since_us or exchange.res_us
             return NOTHING
@@ -266,7 +233,7 @@ class Assignments:
         """The plan of the generation that the answer carries, begun if it is the first of it."""
         plan = self.plan
         if plan is None or plan.generation != body.generation_id:
-            self.older = plan if plan is not None and _waited_for(group, plan) else None
+            self.older = plan if plan is not None and is_awaited(group, plan) else None
             plan = self.plan = Plan(body.generation_id, body.leader, follows=self.rooted)
             return plan
         assert group.newest_generation is not None
@@ -285,13 +252,13 @@ class Assignments:
         rivals = assignment_checks.rival_claims(offers, [one.generation for one in group.generations])
         if not plan.submitted:
             cooperative = body.protocol_name == COOPERATIVE_STICKY
-            kept = {id_: _without_claims(offer, cooperative=cooperative) for id_, offer in offers.items()}
+            kept = {id_: without_claims(offer, cooperative=cooperative) for id_, offer in offers.items()}
             many = sum(len(offer.topics) for offer in kept.values() if offer is not None) > OFFERED_TOPICS_KEPT
             plan.offers = None if many else kept
         return (RivalClaims(exchange, rivals),) if rivals else NOTHING
 
     def _no_common_protocol(self, exchange: Exchange) -> tuple[Event, ...]:
-        subject = _who(exchange)
+        subject = subject_of(exchange)
         times = self.refused.pop(subject, 0) + 1
         self.refused[subject] = times
         for oldest in list(self.refused)[:-REFUSED_KEPT]:
@@ -337,7 +304,7 @@ class Assignments:
             request_evidence(exchange),
             exchange.inv_us,
             protocol,
-            shared=() if _may_share(group, protocol, submitted) else assignment_checks.shared(submitted),
+            shared=() if may_share(group, protocol, submitted) else assignment_checks.shared(submitted),
         )
         offers = plan.offers if plan is not None and not plan.submitted else None
         if plan is not None and offers is not None and not plan.skipped:
@@ -399,12 +366,12 @@ class Assignments:
             member = group.members.get(entry.member_id)
             for owner in (entry.member_id, member.instance_id if member is not None else None):
                 if owner is not None:
-                    given[_hash(owner.encode())] = _hash(entry.assignment)
+                    given[hash_of(owner.encode())] = hash_of(entry.assignment)
         if plan.submitted:
-            nothing = _hash(b"")
+            nothing = hash_of(b"")
             for key, known in plan.entries.items():  # whom the first plan left out stays unknown
                 digest = given.get(key, nothing)
-                if not _holds(known, digest):
+                if not holds_digest(known, digest):
                     plan.entries[key] = known + digest
                     plan.disputed = plan.disputed or len(known) >= DIGESTS_KEPT * HASH_BYTES
         else:
@@ -414,7 +381,7 @@ class Assignments:
         before_us = (
             exchange.inv_us - group.settings.clock_skew_ms * 1_000
         )  # what was answered before then knew nothing of this plan
-        self.suspects = tuple(one for one in self.suspects if one.at_us < before_us or not _explained(plan, one))
+        self.suspects = tuple(one for one in self.suspects if one.at_us < before_us or not is_explained(plan, one))
 
     def _synced(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self._note_strange(group, exchange, body)
@@ -422,7 +389,7 @@ class Assignments:
         if plan is not None and plan.born and not plan.disputed and exchange.member_id:
             kind = self._held_against(group, plan, exchange, body.assignment)
             if kind:
-                self._suspect(kind, exchange, _hash(body.assignment))
+                self._suspect(kind, exchange, hash_of(body.assignment))
         return (SyncAnswered(exchange, body),)
 
     def _held_against(self, group: GroupData, plan: Plan, exchange: Exchange, delivered: bytes) -> str:
@@ -433,10 +400,10 @@ class Assignments:
             return BLANK
         member = group.members.get(exchange.member_id)
         instance_id = member.instance_id if member is not None else exchange.instance_id
-        own, inherited = _hash(exchange.member_id.encode()), _hash((instance_id or exchange.member_id).encode())
+        own, inherited = hash_of(exchange.member_id.encode()), hash_of((instance_id or exchange.member_id).encode())
         owner = own if own in plan.entries else inherited
         digests = plan.entries.get(owner)
-        if digests is None or _holds(digests, _hash(delivered)):
+        if digests is None or holds_digest(digests, hash_of(delivered)):
             return ""
         if delivered:
             return SWAPPED
@@ -476,7 +443,7 @@ class Assignments:
 
     def _tidy(self, group: GroupData, exchange: Exchange) -> None:
         """Suspects have been told of, or explained, long before they are this old."""
-        if self.older is not None and not _waited_for(group, self.older):
+        if self.older is not None and not is_awaited(group, self.older):
             self.older = None
         if exchange.api_key in {JOIN_GROUP, SYNC_GROUP}:
             oldest_us = exchange.res_us - group.settings.quiet_ms * 1_000
@@ -484,133 +451,3 @@ class Assignments:
 
 
 # ---------------------------------------------------------------------------------------------------- reading
-
-
-def window_us(group: GroupData) -> int:
-    """How long a frame may be behind one of another connection."""
-    return (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
-
-
-def _waited_for(group: GroupData, plan: Plan) -> bool:
-    return any(one.generation == plan.generation for one in group.waiting_syncs())
-
-
-def same_instance(group: GroupData, one: str, other: str) -> bool:
-    """Whether two member ids are the same static member, before and after a restart."""
-    a, b = group.members.get(one), group.members.get(other)
-    return a is not None and b is not None and a.instance_id is not None and a.instance_id == b.instance_id
-
-
-def is_leader(group: GroupData, plan: Plan | None, member_id: str) -> bool | None:
-    """Whether this member leads the plan's generation; None where that is not known."""
-    if plan is None or plan.disputed:
-        return None
-    if member_id == plan.leader or same_instance(group, member_id, plan.leader):
-        return True
-    member, leader = group.members.get(member_id), group.members.get(plan.leader)
-    if member is None or member.joined != plan.generation:
-        return None
-    if member.instance_id is None or (leader is not None and leader.proven_us is not None):
-        return False
-    return None
-
-
-def joined_protocol(group: GroupData, plan: Plan | None, exchange: Exchange) -> tuple[str, str] | None:
-    """Protocol type and name that the member was told when it joined the generation of this SyncGroup; None if that was not seen."""
-    newest, member = group.newest_generation, group.members.get(exchange.member_id)
-    if plan is None or newest is None or member is None or plan.disputed:
-        return None
-    if not newest.generation == plan.generation == exchange.generation == member.joined:
-        return None
-    return (group.protocol_type, newest.protocol) if newest.protocol and group.protocol_type else None
-
-
-def is_foreign(exchange: Exchange, body: Any) -> bool:
-    """Whether a JoinGroup success names a protocol type or name that is not the joiner's own."""
-    ask = exchange.facts
-    assert isinstance(ask, JoinFacts)
-    if not exchange.member_id and exchange.instance_id is not None and exchange.api_version <= 6:
-        return False  # brokers 2.3 and 2.4 answer a static member that comes back with what the group runs
-    return (body.protocol_type is not None and body.protocol_type != ask.protocol_type) or body.protocol_name not in ask.protocols
-
-
-def strange_protocol(group: GroupData, plan: Plan | None, exchange: Exchange, body: Any) -> str:
-    """``type/name`` as a SyncGroup success names them, if they are not what the member joined with; else empty (KIP-559)."""
-    told = joined_protocol(group, plan, exchange)
-    if told is None or exchange.api_version < 5 or body.protocol_type is None or body.protocol_name is None:
-        return ""
-    named = (body.protocol_type, body.protocol_name)
-    return "" if named == told else "/".join(named)
-
-
-def asks_for_another(group: GroupData, plan: Plan | None, exchange: Exchange) -> str:
-    """``type/name`` as a SyncGroup request names them, if they are not what the member joined with; else empty (KIP-559)."""
-    ask = exchange.facts
-    assert isinstance(ask, SyncFacts)
-    if exchange.api_version < 5:
-        return ""
-    if ask.protocol_type is None or ask.protocol_name is None:
-        return f"{ask.protocol_type or 'no type'}/{ask.protocol_name or 'no name'}"
-    told = joined_protocol(group, plan, exchange)
-    named = (ask.protocol_type, ask.protocol_name)
-    return "" if told is None or named == told else "/".join(named)
-
-
-def _may_share(group: GroupData, protocol: str, submitted: dict[str, Partitions | None]) -> bool:
-    """Whether this assignor gives partitions to several members on purpose."""
-    if protocol in group.settings.broadcast_assignors or "broadcast" in protocol.lower():
-        return True
-    return protocol not in assignment_checks.EXCLUSIVE_ASSIGNORS and assignment_checks.is_broadcast(submitted)
-
-
-def _without_claims(offer: Subscription | None, *, cooperative: bool) -> Subscription | None:
-    return offer if offer is None or cooperative else Subscription(offer.topics)
-
-
-def _explained(plan: Plan, suspect: Suspect) -> bool:
-    """Whether the plan that has now been submitted is what the suspect was given."""
-    if suspect.generation != plan.generation:
-        return False
-    owners = (suspect.member_id, suspect.instance_id or suspect.member_id)
-    return suspect.kind == ORDER or any(_holds(plan.entries.get(_hash(owner.encode()), b""), suspect.digest) for owner in owners)
-
-
-def _who(exchange: Exchange) -> str:
-    """Who asks, by a name that outlives its connection and its member id."""
-    return exchange.instance_id or f"{exchange.actor.client_id or 'no client id'}@{host_of(exchange.actor.address)}"
-
-
-def _hash(content: bytes) -> bytes:
-    """Short, since a group stores one for each member; a collision hides a breach and makes none."""
-    return blake2s(content, digest_size=HASH_BYTES).digest()
-
-
-def _holds(digests: bytes, digest: bytes) -> bool:
-    return any(digests[at : at + HASH_BYTES] == digest for at in range(0, len(digests), HASH_BYTES))
-
-
-def _errors(api_key: int, body: Any, group: str) -> set[int]:
-    if api_key in {OFFSET_COMMIT, TXN_OFFSET_COMMIT}:  # the only ones that steady traffic brings here: nothing is built for them
-        errors: set[int] = set()
-        for topic in body.topics:
-            for partition in topic.partitions:
-                if partition.error_code:
-                    errors.add(partition.error_code)
-        return errors
-    return {code for code in _codes(api_key, body, group) if code}
-
-
-def _codes(api_key: int, body: Any, group: str) -> Iterator[int]:
-    if api_key == DELETE_GROUPS:
-        for result in body.results:
-            if result.group_id == group:
-                yield result.error_code
-    else:
-        yield body.error_code
-        if api_key == LEAVE_GROUP:
-            for member in body.members:
-                yield member.error_code
-        elif api_key == FIND_COORDINATOR:
-            for coordinator in body.coordinators:
-                if coordinator.key == group:
-                    yield coordinator.error_code

@@ -14,12 +14,26 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from coordinator_model.groups.classic.broker_version import BrokerVersion
+from coordinator_model.groups.classic.trackers.identity_proofs import (
+    abandoned_joins,
+    bears_generation,
+    differs,
+    in_one_life,
+    is_rightful,
+    known_so,
+    never_empty,
+    nothing_else_moves,
+    provably_in,
+    same_client,
+    skew_us,
+    unused_ids,
+    validates,
+)
 from coordinator_model.groups.events import (
     Alternated,
     Collided,
     Contradicted,
     IdMishandled,
-    IdUnused,
     Inconsistent,
     Invented,
     LeaveRefused,
@@ -35,7 +49,6 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import (
     Ahead,
-    ClientInfo,
     Exchange,
     ExchangeKey,
     Generation,
@@ -52,7 +65,6 @@ from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     HEARTBEAT,
-    HEARTBEAT_VALIDATES_SINCE,
     ILLEGAL_GENERATION,
     INSTANCE_SINCE,
     JOIN_GROUP,
@@ -77,7 +89,6 @@ ODD_KEPT: Final = 8
 AHEAD_KEPT: Final = 8
 LEAVES_KEPT: Final = 8
 FRESH_KEPT: Final = 64
-_HOUR_US: Final = 3_600_000_000
 _GONE_KEPT: Final = 32  # as many gone members as a group remembers: beyond, an unknown id may be a forgotten one
 
 
@@ -126,11 +137,11 @@ class MemberIdentity:
             self.ahead.pop(exchange.member_id, None)
             return NOTHING
         if exchange.instance_id is not None:
-            if _nothing_else_moves(group, exchange):
+            if nothing_else_moves(group, exchange):
                 assert group.newest_generation is not None
                 self.lone = (*self.lone, (exchange.key, group.newest_generation.generation, False))
             return NOTHING
-        return _unused(group, exchange)
+        return unused_ids(group, exchange)
 
     def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
@@ -216,7 +227,7 @@ class MemberIdentity:
         if was_odd:
             self.odd = tuple(key for key in self.odd if key != exchange.key)
         happenings: list[Event] = []
-        if _validated(group, exchange, body):
+        if validates(group, exchange, body):
             if was_odd:
                 happenings.append(Mispaired(exchange))
             happenings.extend(self._clear_up(group, exchange, body))
@@ -231,7 +242,7 @@ class MemberIdentity:
         instance = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
         if instance is None or instance.member_id == exchange.member_id or not instance.settled_us:
             return None
-        return instance if instance.settled_us + _skew_us(group) < exchange.effective_us else None
+        return instance if instance.settled_us + skew_us(group) < exchange.effective_us else None
 
     # ------------------------------------------------------------------------------------------------ within
 
@@ -245,7 +256,7 @@ class MemberIdentity:
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
         happenings: list[Event] = []
-        if exchange.error and _bears_generation(self.broker_version, exchange, body):
+        if exchange.error and bears_generation(self.broker_version, exchange, body):
             happenings.append(Malformed(exchange, body.generation_id, body.member_id))
         new = not exchange.member_id and exchange.instance_id is None
         two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
@@ -255,7 +266,7 @@ class MemberIdentity:
             happenings.extend(self._joined(group, exchange, body, new=new))
         elif exchange.error == MEMBER_ID_REQUIRED:
             self.handed_out = (*self.handed_out, crc32(body.member_id.encode()))
-            happenings.append(NewId(exchange, body.member_id, _abandoned(group, exchange)))
+            happenings.append(NewId(exchange, body.member_id, abandoned_joins(group, exchange)))
         elif exchange.member_id:
             happenings.extend(self._join_refused(group, exchange))
         elif exchange.instance_id in group.instances:
@@ -282,10 +293,10 @@ class MemberIdentity:
             if key == exchange.key and generation == before + 1:
                 happenings.append(Needless(exchange, before))
         if new:
-            happenings.append(NewId(exchange, body.member_id, _abandoned(group, exchange)))
+            happenings.append(NewId(exchange, body.member_id, abandoned_joins(group, exchange)))
         if body.members and body.member_id == body.leader:
             roster = {entry.member_id: entry.group_instance_id for entry in body.members}
-            if _differs(group, newest, body, roster) and _one_life(group, exchange, newest):
+            if differs(group, newest, body, roster) and in_one_life(group, exchange, newest):
                 happenings.append(TwoRosters(exchange, newest, tuple(sorted(roster)), body.leader, body.protocol_name))
             happenings.extend(self._roster_shows(group, exchange, roster))
         return happenings
@@ -306,7 +317,7 @@ class MemberIdentity:
         if len(group.generations) < 2:
             return
         before = group.generations[-2]
-        if generation - before.generation > 1 and _never_empty(group, before, exchange):
+        if generation - before.generation > 1 and never_empty(group, before, exchange):
             frames = (before.proof, newest.proof)
             self.skip = Skip(before.generation, generation, exchange.res_us, exchange.actor, frames)
 
@@ -341,7 +352,7 @@ class MemberIdentity:
         member = group.members[exchange.member_id]
         if newest is None or group.kind != "classic":
             return
-        before_us = exchange.effective_us - _skew_us(group)
+        before_us = exchange.effective_us - skew_us(group)
         by_others = False
         if exchange.error == ILLEGAL_GENERATION:
             if newest.generation != exchange.generation or not group.lasts(newest, exchange.effective_us):
@@ -349,12 +360,12 @@ class MemberIdentity:
             by_others = True
         elif exchange.error == UNKNOWN_MEMBER_ID:
             tells = BrokerVersion().heard(exchange.api_key, exchange.api_version).tells_unloaded_groups
-            if not tells or not _known_so(group, exchange):
+            if not tells or not known_so(group, exchange):
                 return
-            by_others = _provably_in(exchange, member, newest, before_us)
+            by_others = provably_in(exchange, member, newest, before_us)
             if not by_others and (member.proven_us is None or member.proven_us >= before_us):
                 return
-        elif not _rightful(group, exchange, member, before_us):
+        elif not is_rightful(group, exchange, member, before_us):
             return
         proof = member.joined_frame if exchange.error != ILLEGAL_GENERATION and member.joined_frame is not None else newest.proof
         doubt = SuspectedRefusal(
@@ -402,7 +413,7 @@ class MemberIdentity:
         wrong, left = [], []
         stale_us = exchange.res_us - group.settings.quiet_ms * 1_000
         for doubt in self.doubts:
-            after = doubt.res_us + _skew_us(group) < exchange.effective_us
+            after = doubt.res_us + skew_us(group) < exchange.effective_us
             same = doubt.member_id == member_id and doubt.error != ILLEGAL_GENERATION
             unbroken = doubt.by_others and generation == doubt.generation and (settled or doubt.error == ILLEGAL_GENERATION)
             if after and (same or unbroken):
@@ -418,7 +429,7 @@ class MemberIdentity:
         wrong, left = [], []
         for doubt in self.doubts:
             holder_id = holders.get(doubt.instance_id) if doubt.instance_id is not None else None
-            after = doubt.res_us + _skew_us(group) < exchange.effective_us
+            after = doubt.res_us + skew_us(group) < exchange.effective_us
             if doubt.error == FENCED_INSTANCE_ID and holder_id is not None and after:
                 holder = group.members.get(holder_id)
                 earlier = holder is not None and holder.removed == "replaced" and holder.joined_us < doubt.joined_us
@@ -454,163 +465,9 @@ class MemberIdentity:
                 kept = list(self.refused_leaves.items())[1 - LEAVES_KEPT :]
                 self.refused_leaves = {**dict(kept), subject: times}
                 happenings.append(LeaveRefused(exchange, id_, instance_id, outcome, times))
-            elif member is not None and member.instance_id is not None and _same_client(member.actor, exchange.actor):
+            elif member is not None and member.instance_id is not None and same_client(member.actor, exchange.actor):
                 happenings.append(LeftByItself(exchange, member))
         return happenings
 
 
 # ---------------------------------------------------------------------------------------------------- what frames prove
-
-
-def _skew_us(group: GroupData) -> int:
-    return group.settings.clock_skew_ms * 1_000
-
-
-def _same_client(one: ClientInfo, other: ClientInfo) -> bool:
-    return one.client_id == other.client_id and host_of(one.address) == host_of(other.address)
-
-
-def _validated(group: GroupData, exchange: Exchange, body: Any) -> bool:
-    """Whether the answer proves that the request's member and generation were the group's."""
-    if exchange.api_key == OFFSET_COMMIT:
-        accepted = any(partition.error_code == 0 for topic in body.topics for partition in topic.partitions)
-        return accepted and exchange.generation >= 0
-    if exchange.api_key == HEARTBEAT:
-        if exchange.error == REBALANCE_IN_PROGRESS:
-            return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
-        return exchange.error == 0 and not group.loading_near(exchange.broker, exchange.res_us)
-    return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
-
-
-def _bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: Any) -> bool:
-    """Whether a JoinGroup refusal has a generation that no refusal has."""
-    if body.generation_id < 0 or (exchange.instance_id is not None and not exchange.member_id):
-        return False  # a replacement that could not be written is answered with the group's own generation
-    return body.generation_id > 0 or broker_version.marks_failed_joins
-
-
-def _known_so(group: GroupData, exchange: Exchange) -> bool:
-    """Whether the request names its instance as the group knows it: brokers since 3.0 refuse a wrong one as an unknown member."""
-    if exchange.instance_id is None:
-        return group.members[exchange.member_id].instance_id is None
-    instance = group.instances.get(exchange.instance_id)
-    return instance is not None and instance.member_id == exchange.member_id
-
-
-def _provably_in(exchange: Exchange, member: Member, newest: Generation, before_us: int) -> bool:
-    """Whether the member was in the newest generation's list, and its session cannot have run out since it was last accepted.
-
-    To remove a dynamic member from a settled group is to start a join phase, which ends with another generation. A later success at
-    this generation therefore shows that it was never removed.
-    """
-    if newest.roster is None or newest.roster.get(member.id, "") is not None or newest.proven_us >= before_us:
-        return False
-    if member.session_timeout_ms is None or member.proven_us is None:
-        return False
-    return exchange.res_us - member.proven_us < member.session_timeout_ms * 1_000
-
-
-def _rightful(group: GroupData, exchange: Exchange, member: Member, before_us: int) -> bool:
-    """Whether the fenced member is the latest known holder, and nobody was about to replace it: that may yet be undone."""
-    if exchange.instance_id is None:
-        return False
-    instance = group.instances.get(exchange.instance_id)
-    if instance is None or instance.member_id != member.id or instance.tried_us >= before_us:
-        return False
-    return not any(
-        waiting.api_key == JOIN_GROUP and not waiting.member_id and waiting.instance_id == instance.id
-        for waiting in group.open.values()
-    )
-
-
-def _differs(group: GroupData, newest: Generation, body: Any, roster: dict[str, str | None]) -> bool:
-    """Whether the leader's list tells of another membership, leader or protocol than the one adopted for the generation.
-
-    By instance id where there is one: a static member may be replaced within a generation.
-    """
-    assert newest.roster is not None
-    known = {instance_id or id_ for id_, instance_id in newest.roster.items()}
-    told = {instance_id or id_ for id_, instance_id in roster.items()}
-    former = group.members.get(newest.leader)
-    leader = newest.roster.get(newest.leader) or (former.instance_id if former is not None else None) or newest.leader
-    return (known, leader, newest.protocol) != (told, roster.get(body.leader) or body.leader, body.protocol_name)
-
-
-def _one_life(group: GroupData, exchange: Exchange, newest: Generation) -> bool:
-    """Whether the coordinator cannot have loaded the group anew between the generation's first answer and this one.
-
-    Either it would not have lost the generation, or this request was parked with the others.
-    """
-    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - _skew_us(group)
-    return parked or group.lasts(newest, exchange.effective_us)
-
-
-def _never_empty(group: GroupData, before: Generation, exchange: Exchange) -> bool:
-    """Whether somebody of that generation was a member ever since: a passage through Empty costs a generation of its own."""
-    if before.roster is None:
-        return False
-    if exchange.member_id in before.roster:
-        return True
-    for id_ in before.roster:
-        member = group.members.get(id_)
-        if member is None or member.session_timeout_ms is None:
-            continue
-        until_now = member.present or (member.removed == "dropped" and member.removed_us == exchange.res_us)
-        if until_now and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
-            return True
-    return False
-
-
-def _nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
-    """Whether the group is provably settled, and the static member that comes back asks for just what it had."""
-    newest, ask = group.newest_generation, exchange.facts
-    assert isinstance(ask, JoinFacts)
-    assert exchange.instance_id is not None
-    instance = group.instances.get(exchange.instance_id)
-    if newest is None or newest.roster is None or group.kind != "classic":
-        return False
-    if newest.sync_done_us is None or newest.unsettled_us:
-        return False
-    if instance is None or instance.member_id not in newest.roster or not ask.protocols or newest.protocol != ask.protocols[0]:
-        return False
-    if any(one.replacements and one.replacements[-1][0] >= newest.proven_us for one in group.instances.values()):
-        return False
-    if any(open_.api_key in {JOIN_GROUP, LEAVE_GROUP} and open_ is not exchange for open_ in group.open.values()):
-        return False
-    for id_ in newest.roster:
-        member = group.members.get(id_)
-        if member is None or member.removed is not None or member.session_timeout_ms is None:
-            return False
-        if member.in_sync != newest.generation or member.protocols != ask.protocols:
-            return False
-        if exchange.inv_us - member.last_frame_us >= member.session_timeout_ms * 500:
-            return False
-    return True
-
-
-def _unused(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
-    """Ids that this connection was handed a while ago, that still hold, and of which it makes no use while it asks for another."""
-    assert isinstance(exchange.facts, JoinFacts)
-    oldest_us = exchange.inv_us - exchange.facts.session_timeout_ms * 1_000
-    newest_us = exchange.inv_us - group.settings.reorder_window_ms * 1_000
-    unused = tuple(
-        id_
-        for id_, issued in group.issued.items()
-        if issued.actor.connection == exchange.actor.connection and oldest_us < issued.issued_us <= newest_us
-    )
-    return (IdUnused(exchange, unused),) if len(unused) >= 2 else NOTHING
-
-
-def _abandoned(group: GroupData, exchange: Exchange) -> int:
-    """Member ids that this client left behind within the hour: not used, or lost without a LeaveGroup."""
-    since_us = exchange.res_us - _HOUR_US
-    members = sum(
-        1
-        for member in group.members.values()
-        if member.removed in {"dropped", "silent", "refused"}
-        and member.instance_id is None
-        and member.removed_us >= since_us
-        and _same_client(member.actor, exchange.actor)
-    )
-    issued = sum(1 for one in group.issued.values() if one.issued_us >= since_us and _same_client(one.actor, exchange.actor))
-    return members + issued

@@ -12,12 +12,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.trackers.coordinator_changes import heard
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import ClientInfo, CommitFacts, Exchange, Generation, Member, Refusals, SyncFacts
+from coordinator_model.groups.classic.trackers.commits import (
+    POSITIONS_KEPT,
+    Holding,
+    Partition,
+    SimpleCommit,
+    Topics,
+    committer_identity,
+    committer_of,
+    has_partition,
+    is_simple,
+    lived_through,
+    minus,
+    read_assignment,
+    read_positions,
+    without_refused,
+)
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import CommitFacts, Exchange, Generation, Refusals, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire import DecodeError, decode_assignment
 from coordinator_model.wire.constants import (
     COMMITS,
     JOIN_GROUP,
@@ -33,10 +46,8 @@ if TYPE_CHECKING:
 
 API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
-POSITIONS_KEPT: Final = 256
 HOLDINGS_KEPT: Final = 256
 KEPT: Final = 32  #: members whose commits are refused, clients whose commits are rejected, committers that are no members
-_LARGEST_PARTITION: Final = 65_535
 #: API → first version in which topics are named by id, as no assignment names them
 _NAMED_ALIKE: Final = {OFFSET_COMMIT: 10, TXN_OFFSET_COMMIT: 6}
 
@@ -48,29 +59,6 @@ REJECTIONS: Final = (12, 28, 29, 30)
 _NO_POSITIONS: Final[dict[int, tuple[int, int]]] = {}
 _NOBODY: Final = -1
 _BY_NOBODY: Final = (_NOBODY, 0)
-
-Topics = dict[str, bytes]
-"""Topic → its partitions as a bitmap, lowest first."""
-Partition = tuple[str, int]
-
-
-class Holding(NamedTuple):
-    """What a member was assigned."""
-
-    generation: int  #: -1 before its first assignment
-    now: Topics
-    lost: Topics | None  #: assigned in the generation before and not any more; None where that is not known
-
-
-class SimpleCommit(NamedTuple):
-    """A commit without generation or identity."""
-
-    actor: ClientInfo
-    effective_us: int
-    res_us: int
-    last_us: int
-    times: int
-    frames: tuple[Evidence, ...]
 
 
 # ---------------------------------------------------------------------------------------------------- happenings
@@ -160,7 +148,7 @@ class Offsets:
             self.joins_out += 1
             self.refused.pop(exchange.member_id, None)
             if exchange.member_id in group.issued:
-                _keep(self.holdings, exchange.member_id, Holding(-1, {}, {}), HOLDINGS_KEPT)
+                keep_newest(self.holdings, exchange.member_id, Holding(-1, {}, {}), HOLDINGS_KEPT)
         if not isinstance(exchange.facts, SyncFacts) or exchange.facts.assigned:
             self.unrest_us = exchange.inv_us
         return NOTHING
@@ -200,7 +188,7 @@ class Offsets:
     # ------------------------------------------------------------------------------------------------ commits
 
     def _commit_asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        exchange.facts = _read_positions(body)
+        exchange.facts = read_positions(body)
         if exchange.member_id:
             for other in group.open.values():
                 if (
@@ -228,7 +216,7 @@ class Offsets:
         if accepted:
             assert isinstance(exchange.facts, CommitFacts)
             if refused:
-                exchange.facts = _without(exchange.facts, refused)
+                exchange.facts = without_refused(exchange.facts, refused)
             return happenings + self._accepted(group, exchange, exchange.facts)
         for error in REFUSALS:
             if error in codes:
@@ -244,25 +232,25 @@ class Offsets:
             return NOTHING
         before, count = self.rejected.get(committer, (error, 0))
         count = count + 1 if before == error else 1
-        _keep(self.rejected, committer, (error, count), KEPT)
+        keep_newest(self.rejected, committer, (error, count), KEPT)
         return (CommitRejected(exchange, committer, error, count),)
 
     def _refused(self, group: GroupData, exchange: Exchange, error: int) -> tuple[Event, ...]:
         if exchange.generation < 0:
-            if error == UNKNOWN_MEMBER_ID and _is_simple(exchange):
+            if error == UNKNOWN_MEMBER_ID and is_simple(exchange):
                 self._note_simple(group, self.turned_away, exchange, error)
             return NOTHING
         refusals = self.refused.get(exchange.member_id)
         if refusals is None or (refusals.error, refusals.generation) != (error, exchange.generation):
             refusals = Refusals(error, exchange.generation, 0, exchange.res_us, exchange.res_us)
-            _keep(self.refused, exchange.member_id, refusals, KEPT)
+            keep_newest(self.refused, exchange.member_id, refusals, KEPT)
         refusals.add(exchange.res_us, response_evidence(exchange, error))
         return (CommitRefused(exchange, refusals),)
 
     def _accepted(self, group: GroupData, exchange: Exchange, ask: CommitFacts) -> tuple[Event, ...]:
         if exchange.generation < 0:
             self._drop(ask)
-            if _is_simple(exchange):
+            if is_simple(exchange):
                 self._note_simple(group, self.let_in, exchange, 0)
             return NOTHING
         self.refused.pop(exchange.member_id, None)
@@ -272,7 +260,7 @@ class Offsets:
         completing = self._completing(group, exchange)
         if completing is not None and exchange.api_key == OFFSET_COMMIT:
             happenings.append(CommittedEarly(exchange, completing))
-        committer = _identity(group, exchange.member_id, exchange.instance_id)
+        committer = committer_identity(group, exchange.member_id, exchange.instance_id)
         named = ((topic, partition) for topic, partitions, _ in ask.topics for partition in partitions)
         foreign = self._foreign(exchange.generation, exchange.api_key, exchange.api_version, named, committer)
         if foreign:
@@ -310,7 +298,7 @@ class Offsets:
             return ()
         lost = holding.lost
         foreign = self._without_assignment(generation, api_key, api_version, named, committer)
-        return tuple((topic, partition) for topic, partition in foreign if not _has(lost, topic, partition))
+        return tuple((topic, partition) for topic, partition in foreign if not has_partition(lost, topic, partition))
 
     def _without_assignment(
         self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
@@ -319,7 +307,7 @@ class Offsets:
         holding = self.holdings.get(committer)
         if holding is None or holding.generation != generation or api_version >= _NAMED_ALIKE[api_key]:
             return ()
-        return tuple((topic, partition) for topic, partition in named if not _has(holding.now, topic, partition))
+        return tuple((topic, partition) for topic, partition in named if not has_partition(holding.now, topic, partition))
 
     def _positions(self, exchange: Exchange, ask: CommitFacts, committer: str) -> Iterator[Event]:
         """Note what was committed, and tell what does not fit what was there."""
@@ -370,7 +358,7 @@ class Offsets:
             if known is None or (known[0] == index and known[1] < before):
                 behind.append((topic, partition, before))
         if behind:
-            _keep(self.set_back, member_id, tuple(behind[-POSITIONS_KEPT:]), KEPT)
+            keep_newest(self.set_back, member_id, tuple(behind[-POSITIONS_KEPT:]), KEPT)
 
     def _forget_positions(self, generation: int | None) -> None:
         self.generation = generation
@@ -389,20 +377,20 @@ class Offsets:
     # ------------------------------------------------------------------------------------------------ who holds what
 
     def _assigned(self, group: GroupData, exchange: Exchange, body: Any) -> None:
-        member = _identity(group, exchange.member_id, exchange.instance_id)
+        member = committer_identity(group, exchange.member_id, exchange.instance_id)
         newest = next(reversed(self.holdings.values()), None)
         if newest is not None and newest.generation < exchange.generation:
             self._forget_holdings(group, exchange.generation)
         before = self.holdings.pop(member, None)
         if (body.protocol_type or group.protocol_type) != "consumer":
             return
-        now = _read_assignment(body.assignment)
+        now = read_assignment(body.assignment)
         if now is None:
             return
         lost: Topics | None = None
         if before is not None:
-            lost = before.lost if before.generation == exchange.generation else _minus(before.now, now)
-        _keep(self.holdings, member, Holding(exchange.generation, now, lost), HOLDINGS_KEPT)
+            lost = before.lost if before.generation == exchange.generation else minus(before.now, now)
+        keep_newest(self.holdings, member, Holding(exchange.generation, now, lost), HOLDINGS_KEPT)
 
     def _forget_holdings(self, group: GroupData, generation: int) -> None:
         """A generation begins: what was held two generations ago, and by whom nobody hears of any more, is of no use."""
@@ -423,108 +411,13 @@ class Offsets:
         else:
             frames = (request_evidence(exchange), response_evidence(exchange, error))
             commit = SimpleCommit(exchange.actor, exchange.effective_us, exchange.res_us, exchange.res_us, 1, frames)
-            _keep(noted, committer, commit, KEPT)
+            keep_newest(noted, committer, commit, KEPT)
         group.changed = group.changed or any(True for _ in group.present_members())
 
 
-def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
-    """A member whose membership spans the commit: it joined before, and a heartbeat asked after was accepted.
-
-    A member id is never used again, so it was a member all the while (the coordinator cannot have been empty).
-    """
-    skew_us = group.settings.clock_skew_ms * 1_000
-    for member, last_frame_us_of in heard(group):
-        if (
-            member.joined is not None
-            and member.joined_us < commit.effective_us - skew_us
-            and last_frame_us_of > commit.res_us + skew_us
-        ):
-            return member
-    return None
-
-
-def committer_of(actor: ClientInfo) -> str:
-    """Somebody who is no member: ``client id at host``."""
-    return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
-
-
-def _identity(group: GroupData, member_id: str, instance_id: str | None) -> str:
-    """A static member's instance id, else the member id: what stays the same when a static member is replaced."""
-    if instance_id is not None:
-        return instance_id
-    member = group.members.get(member_id)
-    return member_id if member is None or member.instance_id is None else member.instance_id
-
-
-def _is_simple(exchange: Exchange) -> bool:
-    """Whether it could name a member and does not. Version 0 could not, and was not for the coordinator."""
-    return (
-        exchange.api_key == OFFSET_COMMIT and exchange.api_version >= 1 and not exchange.member_id and exchange.instance_id is None
-    )
-
-
-def _keep(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:
+def keep_newest(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:
     """Set the newest entry; the oldest gives way."""
     kept.pop(key, None)
     kept[key] = value
     if len(kept) > at_most:
         del kept[next(iter(kept))]
-
-
-def _read_positions(body: Any) -> CommitFacts:
-    topics = []
-    room, left_out = POSITIONS_KEPT, 0
-    for topic in body.topics:
-        entries = topic.partitions[:room]
-        room -= len(entries)
-        left_out += len(topic.partitions) - len(entries)
-        if entries:
-            partitions = tuple(entry.partition_index for entry in entries)
-            topics.append((topic.name or topic.topic_id, partitions, tuple(entry.committed_offset for entry in entries)))
-    return CommitFacts(tuple(topics), left_out)
-
-
-def _without(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFacts:
-    topics = []
-    for topic, partitions, offsets in ask.topics:
-        kept = [pair for pair in zip(partitions, offsets, strict=True) if (topic, pair[0]) not in refused]
-        if kept:
-            topics.append((topic, tuple(partition for partition, _ in kept), tuple(offset for _, offset in kept)))
-    return ask._replace(topics=tuple(topics))
-
-
-def _read_assignment(raw: bytes) -> Topics | None:
-    """The partitions of an embedded assignment; None when it cannot be read, or names partitions beyond reason."""
-    if not raw:
-        return {}
-    try:
-        assigned = decode_assignment(raw).assigned_partitions
-    except DecodeError:
-        return None
-    topics: Topics = {}
-    for entry in assigned:
-        bits = 0
-        for partition in entry.partitions:
-            if not 0 <= partition <= _LARGEST_PARTITION:
-                return None
-            bits |= 1 << partition
-        topics[entry.topic] = _bitmap(bits)
-    return topics
-
-
-def _bitmap(bits: int) -> bytes:
-    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-
-
-def _has(topics: Topics, topic: str, partition: int) -> bool:
-    bits = topics.get(topic, b"")
-    return 0 <= partition < 8 * len(bits) and bool(bits[partition >> 3] >> (partition & 7) & 1)
-
-
-def _minus(before: Topics, now: Topics) -> Topics:
-    lost = {}
-    for topic, bits in before.items():
-        gone = int.from_bytes(bits, "little") & ~int.from_bytes(now.get(topic, b""), "little")
-        if gone:
-            lost[topic] = _bitmap(gone)
-    return lost

@@ -8,16 +8,30 @@ JoinGroup is parked stays in*: the coordinator reads nothing from a connection t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.evidence import host_of, request_evidence
+from coordinator_model.groups.classic.trackers.rebalance_causes import (
+    MEMBER_LEFT,
+    NOBODY_SEEN,
+    NOT_SEEN,
+    REASON_KEPT,
+    REMOVED,
+    SAME_TOPICS,
+    WORKER_REJOINED,
+    Rebalance,
+    Starter,
+    cause_seen_late,
+    digest_of_topics,
+    expired_member,
+    find_starter,
+    had_members,
+    is_shared,
+    is_still_connected,
+)
+from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import (
-    NOBODY,
     AbandonedRequest,
-    ClientInfo,
     Exchange,
     Generation,
     JoinFacts,
@@ -25,7 +39,6 @@ from coordinator_model.groups.records import (
     Member,
 )
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire import DecodeError, decode_subscription
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     FIND_COORDINATOR,
@@ -35,7 +48,6 @@ from coordinator_model.wire.constants import (
     NONE,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
-    TWO_STEP_JOIN_SINCE,
 )
 
 if TYPE_CHECKING:
@@ -47,61 +59,9 @@ MINUTE_US: Final = 60_000_000
 TRIES_SPAN_US: Final = 10_000_000  #: clients find a coordinator that is there sooner than this
 LONG_US: Final = 15 * MINUTE_US  #: how far back anything here is remembered
 REBALANCES_KEPT: Final = 20
-REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
 TOPIC_SETS_KEPT: Final = 6
 OTHERS_KEPT: Final = 8
 FOLLOW_UPS: Final = 3  #: generations that a cooperative rebalance may take after its first
-
-CONNECT: Final = "connect"  #: the protocol type of Kafka Connect's workers
-
-NEW_MEMBER: Final = "new member"
-LEADER_REJOINED: Final = "leader rejoined"
-SUBSCRIPTION_CHANGED: Final = "subscription changed"
-SAME_TOPICS: Final = "rejoined with the same topics"  #: the second half of a cooperative rebalance looks like this
-WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: what it gave up, or what somebody configured
-MEMBER_LEFT: Final = "member left"
-REMOVED: Final = "member removed by somebody else"
-SESSION_EXPIRED: Final = "session expired"
-STATIC_RETURNED: Final = "static member returned"
-NOT_SEEN: Final = "not seen"
-
-
-class Starter(NamedTuple):
-    """Who made the coordinator start a join phase, as far as frames tell."""
-
-    cause: str
-    member_id: str
-    instance_id: str | None
-    actor: ClientInfo
-    shared: bool  #: another member goes by the same client id, so it identifies nobody
-    reason: str  #: as the client gave it (KIP-800); often empty
-    frame: Evidence | None
-
-    def is_same(self, other: Starter) -> bool:
-        """Whether both are the same client, across restarts too where its instance id or its client id tells."""
-        if self.instance_id is not None or other.instance_id is not None:
-            return self.instance_id == other.instance_id
-        if self.member_id and self.member_id == other.member_id:
-            return True
-        if self.shared or other.shared or self.actor.client_id is None or self.actor.client_id != other.actor.client_id:
-            return False
-        return host_of(self.actor.address) == host_of(other.actor.address)
-
-    @property
-    def subject(self) -> str:
-        """What names it best in the identity of a finding."""
-        return self.instance_id or (self.actor.client_id if not self.shared else None) or self.member_id
-
-
-NOBODY_SEEN: Final = Starter(NOT_SEEN, "", None, NOBODY, True, "", None)
-
-
-class Rebalance(NamedTuple):
-    """A generation that others had to take part in."""
-
-    generation: int
-    at_us: int
-    starter: Starter
 
 
 class Rebalanced(NamedTuple):
@@ -265,7 +225,7 @@ class RebalanceHistory:
     # ------------------------------------------------------------------------------------------------ JoinGroup, LeaveGroup
 
     def _join_asked(self, group: GroupData, exchange: Exchange, body: Any, member: Member | None) -> tuple[Event, ...]:
-        topics = _digest_of_topics(body)
+        topics = digest_of_topics(body)
         happenings: tuple[Event, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
             self.nameless = {
@@ -274,10 +234,10 @@ class RebalanceHistory:
         if group.state in {State.EMPTY, State.DEAD} or not any(group.present_members()):
             self.trigger = None
         if exchange.starts_phase and self.trigger is None:
-            self.trigger = _starter(group, exchange, member, topics)
+            self.trigger = find_starter(group, exchange, member, topics)
         if member is None:
             return happenings
-        if member.joined is not None and member.synced != member.joined and _still_connected(group, member):
+        if member.joined is not None and member.synced != member.joined and is_still_connected(group, member):
             self.unsynced[member.id] = self.unsynced.get(member.id, 0) + 1
         else:
             self.unsynced.pop(member.id, None)
@@ -309,7 +269,7 @@ class RebalanceHistory:
                     member.id,
                     member.instance_id,
                     exchange.actor,
-                    _is_shared(group, exchange.actor, member.id),
+                    is_shared(group, exchange.actor, member.id),
                     reason[:REASON_KEPT],
                     request_evidence(exchange),
                 )
@@ -321,7 +281,7 @@ class RebalanceHistory:
         if newest is None or newest.generation != exchange.generation or exchange.effective_us <= newest.proven_us:
             return  # of an earlier phase
         if self.trigger is None:
-            self.trigger = _expired(group, newest, exchange.res_us) or NOBODY_SEEN
+            self.trigger = expired_member(group, newest, exchange.res_us) or NOBODY_SEEN
 
     def _joined(self, group: GroupData, exchange: Exchange, body: Any, newest: Generation) -> tuple[Event, ...]:
         if body.generation_id != newest.generation:
@@ -345,13 +305,13 @@ class RebalanceHistory:
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
         starter, self.trigger = self.trigger or NOBODY_SEEN, None
         if newest.generation != self.counted:  # else sight was lost between two answers of one and the same
-            cause = _seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
+            cause = cause_seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
             group.causes[cause] = group.causes.get(cause, 0) + 1
         self.generation = self.counted = newest.generation
         self.moved_us = None
         if newest.generation == 1:
             self.birth_us = exchange.effective_us
-        if not _had_members(group):
+        if not had_members(group):
             self.rebalances, self.busy_since_us = (), None
             return NOTHING
         if self.busy_since_us is None:
@@ -434,112 +394,9 @@ class RebalanceHistory:
         self.minutes = tuple(sorted(known.values()))
 
 
-def _digest_of_topics(body: Any) -> bytes:
-    """Of all topics that a JoinGroup subscribes to; empty where its metadata is not a consumer's."""
-    if body.protocol_type != "consumer":
-        return b""
-    topics: set[str] = set()
-    try:
-        for protocol in body.protocols:
-            topics.update(decode_subscription(protocol.metadata).topics)
-    except DecodeError:
-        return b""
-    return blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
-
-
-def _starter(group: GroupData, exchange: Exchange, member: Member | None, topics: bytes) -> Starter:
-    ask = exchange.facts
-    assert isinstance(ask, JoinFacts)
-    if member is None or exchange.member_id in group.issued:
-        cause = NEW_MEMBER
-    elif ask.protocol_type == CONNECT:
-        cause = WORKER_REJOINED
-    elif member.digest == ask.digest:
-        cause = LEADER_REJOINED
-    elif topics and topics == member.topics:
-        cause = SAME_TOPICS
-    else:
-        cause = SUBSCRIPTION_CHANGED
-    shared = _is_shared(group, exchange.actor, exchange.member_id)
-    reason = ask.reason[:REASON_KEPT]
-    return Starter(cause, exchange.member_id, exchange.instance_id, exchange.actor, shared, reason, request_evidence(exchange))
-
-
-def _is_shared(group: GroupData, actor: ClientInfo, member_id: str) -> bool:
-    """Whether another member that lives goes by the same client id. A dead one may be the same client, before it was restarted."""
-    if actor.client_id is None:
-        return True
-    for other in group.present_members():
-        if other.id == member_id:
-            continue
-        if other.actor.client_id == actor.client_id and other.actor.connection in group.connections:
-            return True
-        if other.actor == NOBODY and other.id.startswith(f"{actor.client_id}-"):
-            return True
-    return False
-
-
-def _expired(group: GroupData, newest: Generation, at_us: int) -> Starter | None:
-    """The only member whose session can have run out by then, if there is exactly one."""
-    silent = [
-        member
-        for member in (group.members.get(id_) for id_ in newest.roster or ())
-        if member is not None
-        and member.session_timeout_ms is not None
-        and not group.parked(member)
-        and member.last_frame_us + member.session_timeout_ms * 1_000 <= at_us
-    ]
-    if len(silent) != 1:
-        return None
-    member = silent[0]
-    shared = _is_shared(group, member.actor, member.id)
-    return Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, shared, "", member.joined_frame)
-
-
-def _seen_late(group: GroupData, exchange: Exchange) -> str:
-    """Why a join phase came about whose beginning was not seen, as far as those who joined in it tell: for show, no rule rests on it."""
-    for asked in (exchange, *group.waiting_joins()):
-        if asked.member_id:
-            continue
-        if asked.instance_id is not None:
-            return STATIC_RETURNED
-        if asked is exchange or asked.api_version < TWO_STEP_JOIN_SINCE:
-            return NEW_MEMBER
-    return NOT_SEEN
-
-
-def _had_members(group: GroupData) -> bool:
-    """Whether the join phase took anybody from work: a group that was empty before it, or is new, takes nobody."""
-    before = group.generations[-2] if len(group.generations) > 1 else None
-    if before is None:
-        return False  # not known
-    if before.roster is None:
-        return True
-    members = (group.members.get(id_) for id_ in before.roster)
-    return any(member is not None and member.removed not in {"left", "silent"} for member in members)
-
-
-def _still_connected(group: GroupData, member: Member) -> bool:
-    """Whether the connection stands on which its last JoinGroup success was delivered, so that it has it."""
-    return member.joined_frame is not None and member.joined_frame.connection in group.connections
-
-
 def _make_orphan(member: Member, abandoned_request: AbandonedRequest) -> None:
     member.abandoned_request = abandoned_request
     if member.session_timeout_ms is None:
         member.session_timeout_ms = abandoned_request.session_timeout_ms
     if member.rebalance_timeout_ms is None:
         member.rebalance_timeout_ms = abandoned_request.rebalance_timeout_ms
-
-
-__all__ = [
-    "API_KEYS",
-    "Alternated",
-    "JoinedUnsynced",
-    "NotRecovered",
-    "Rebalance",
-    "RebalanceHistory",
-    "Rebalanced",
-    "Settled",
-    "Starter",
-]

@@ -1,0 +1,143 @@
+"""What a commit names, and what a member may commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.trackers.coordinator_changes import heard
+from coordinator_model.groups.evidence import host_of
+from coordinator_model.groups.records import ClientInfo, CommitFacts, Exchange, Member
+from coordinator_model.wire import DecodeError, decode_assignment
+from coordinator_model.wire.constants import (
+    OFFSET_COMMIT,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.data import GroupData
+
+POSITIONS_KEPT: Final = 256
+
+
+_LARGEST_PARTITION: Final = 65_535
+
+
+Topics = dict[str, bytes]
+"""Topic → its partitions as a bitmap, lowest first."""
+
+
+Partition = tuple[str, int]
+
+
+class Holding(NamedTuple):
+    """What a member was assigned."""
+
+    generation: int  #: -1 before its first assignment
+    now: Topics
+    lost: Topics | None  #: assigned in the generation before and not any more; None where that is not known
+
+
+class SimpleCommit(NamedTuple):
+    """A commit without generation or identity."""
+
+    actor: ClientInfo
+    effective_us: int
+    res_us: int
+    last_us: int
+    times: int
+    frames: tuple[Evidence, ...]
+
+
+def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
+    """A member whose membership spans the commit: it joined before, and a heartbeat asked after was accepted.
+
+    A member id is never used again, so it was a member all the while (the coordinator cannot have been empty).
+    """
+    skew_us = group.settings.clock_skew_ms * 1_000
+    for member, last_frame_us_of in heard(group):
+        if (
+            member.joined is not None
+            and member.joined_us < commit.effective_us - skew_us
+            and last_frame_us_of > commit.res_us + skew_us
+        ):
+            return member
+    return None
+
+
+def committer_of(actor: ClientInfo) -> str:
+    """Somebody who is no member: ``client id at host``."""
+    return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
+
+
+def committer_identity(group: GroupData, member_id: str, instance_id: str | None) -> str:
+    """A static member's instance id, else the member id: what stays the same when a static member is replaced."""
+    if instance_id is not None:
+        return instance_id
+    member = group.members.get(member_id)
+    return member_id if member is None or member.instance_id is None else member.instance_id
+
+
+def is_simple(exchange: Exchange) -> bool:
+    """Whether it could name a member and does not. Version 0 could not, and was not for the coordinator."""
+    return (
+        exchange.api_key == OFFSET_COMMIT and exchange.api_version >= 1 and not exchange.member_id and exchange.instance_id is None
+    )
+
+
+def read_positions(body: Any) -> CommitFacts:
+    topics = []
+    room, left_out = POSITIONS_KEPT, 0
+    for topic in body.topics:
+        entries = topic.partitions[:room]
+        room -= len(entries)
+        left_out += len(topic.partitions) - len(entries)
+        if entries:
+            partitions = tuple(entry.partition_index for entry in entries)
+            topics.append((topic.name or topic.topic_id, partitions, tuple(entry.committed_offset for entry in entries)))
+    return CommitFacts(tuple(topics), left_out)
+
+
+def without_refused(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFacts:
+    topics = []
+    for topic, partitions, offsets in ask.topics:
+        kept = [pair for pair in zip(partitions, offsets, strict=True) if (topic, pair[0]) not in refused]
+        if kept:
+            topics.append((topic, tuple(partition for partition, _ in kept), tuple(offset for _, offset in kept)))
+    return ask._replace(topics=tuple(topics))
+
+
+def read_assignment(raw: bytes) -> Topics | None:
+    """The partitions of an embedded assignment; None when it cannot be read, or names partitions beyond reason."""
+    if not raw:
+        return {}
+    try:
+        assigned = decode_assignment(raw).assigned_partitions
+    except DecodeError:
+        return None
+    topics: Topics = {}
+    for entry in assigned:
+        bits = 0
+        for partition in entry.partitions:
+            if not 0 <= partition <= _LARGEST_PARTITION:
+                return None
+            bits |= 1 << partition
+        topics[entry.topic] = _bitmap(bits)
+    return topics
+
+
+def _bitmap(bits: int) -> bytes:
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+def has_partition(topics: Topics, topic: str, partition: int) -> bool:
+    bits = topics.get(topic, b"")
+    return 0 <= partition < 8 * len(bits) and bool(bits[partition >> 3] >> (partition & 7) & 1)
+
+
+def minus(before: Topics, now: Topics) -> Topics:
+    lost = {}
+    for topic, bits in before.items():
+        gone = int.from_bytes(bits, "little") & ~int.from_bytes(now.get(topic, b""), "little")
+        if gone:
+            lost[topic] = _bitmap(gone)
+    return lost

@@ -1,0 +1,187 @@
+"""What frames prove about who is a member, and since when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.groups.classic.broker_version import BrokerVersion
+from coordinator_model.groups.events import (
+    IdUnused,
+)
+from coordinator_model.groups.evidence import host_of
+from coordinator_model.groups.records import (
+    ClientInfo,
+    Exchange,
+    Generation,
+    JoinFacts,
+    Member,
+)
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import (
+    HEARTBEAT,
+    HEARTBEAT_VALIDATES_SINCE,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.data import GroupData
+
+_HOUR_US: Final = 3_600_000_000
+
+
+def skew_us(group: GroupData) -> int:
+    return group.settings.clock_skew_ms * 1_000
+
+
+def same_client(one: ClientInfo, other: ClientInfo) -> bool:
+    return one.client_id == other.client_id and host_of(one.address) == host_of(other.address)
+
+
+def validates(group: GroupData, exchange: Exchange, body: Any) -> bool:
+    """Whether the answer proves that the request's member and generation were the group's."""
+    if exchange.api_key == OFFSET_COMMIT:
+        accepted = any(partition.error_code == 0 for topic in body.topics for partition in topic.partitions)
+        return accepted and exchange.generation >= 0
+    if exchange.api_key == HEARTBEAT:
+        if exchange.error == REBALANCE_IN_PROGRESS:
+            return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
+        return exchange.error == 0 and not group.loading_near(exchange.broker, exchange.res_us)
+    return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
+
+
+def bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: Any) -> bool:
+    """Whether a JoinGroup refusal has a generation that no refusal has."""
+    if body.generation_id < 0 or (exchange.instance_id is not None and not exchange.member_id):
+        return False  # a replacement that could not be written is answered with the group's own generation
+    return body.generation_id > 0 or broker_version.marks_failed_joins
+
+
+def known_so(group: GroupData, exchange: Exchange) -> bool:
+    """Whether the request names its instance as the group knows it: brokers since 3.0 refuse a wrong one as an unknown member."""
+    if exchange.instance_id is None:
+        return group.members[exchange.member_id].instance_id is None
+    instance = group.instances.get(exchange.instance_id)
+    return instance is not None and instance.member_id == exchange.member_id
+
+
+def provably_in(exchange: Exchange, member: Member, newest: Generation, before_us: int) -> bool:
+    """Whether the member was in the newest generation's list, and its session cannot have run out since it was last accepted.
+
+    To remove a dynamic member from a settled group is to start a join phase, which ends with another generation. A later success at
+    this generation therefore shows that it was never removed.
+    """
+    if newest.roster is None or newest.roster.get(member.id, "") is not None or newest.proven_us >= before_us:
+        return False
+    if member.session_timeout_ms is None or member.proven_us is None:
+        return False
+    return exchange.res_us - member.proven_us < member.session_timeout_ms * 1_000
+
+
+def is_rightful(group: GroupData, exchange: Exchange, member: Member, before_us: int) -> bool:
+    """Whether the fenced member is the latest known holder, and nobody was about to replace it: that may yet be undone."""
+    if exchange.instance_id is None:
+        return False
+    instance = group.instances.get(exchange.instance_id)
+    if instance is None or instance.member_id != member.id or instance.tried_us >= before_us:
+        return False
+    return not any(
+        waiting.api_key == JOIN_GROUP and not waiting.member_id and waiting.instance_id == instance.id
+        for waiting in group.open.values()
+    )
+
+
+def differs(group: GroupData, newest: Generation, body: Any, roster: dict[str, str | None]) -> bool:
+    """Whether the leader's list tells of another membership, leader or protocol than the one adopted for the generation.
+
+    By instance id where there is one: a static member may be replaced within a generation.
+    """
+    assert newest.roster is not None
+    known = {instance_id or id_ for id_, instance_id in newest.roster.items()}
+    told = {instance_id or id_ for id_, instance_id in roster.items()}
+    former = group.members.get(newest.leader)
+    leader = newest.roster.get(newest.leader) or (former.instance_id if former is not None else None) or newest.leader
+    return (known, leader, newest.protocol) != (told, roster.get(body.leader) or body.leader, body.protocol_name)
+
+
+def in_one_life(group: GroupData, exchange: Exchange, newest: Generation) -> bool:
+    """Whether the coordinator cannot have loaded the group anew between the generation's first answer and this one.
+
+    Either it would not have lost the generation, or this request was parked with the others.
+    """
+    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - skew_us(group)
+    return parked or group.lasts(newest, exchange.effective_us)
+
+
+def never_empty(group: GroupData, before: Generation, exchange: Exchange) -> bool:
+    """Whether somebody of that generation was a member ever since: a passage through Empty costs a generation of its own."""
+    if before.roster is None:
+        return False
+    if exchange.member_id in before.roster:
+        return True
+    for id_ in before.roster:
+        member = group.members.get(id_)
+        if member is None or member.session_timeout_ms is None:
+            continue
+        until_now = member.present or (member.removed == "dropped" and member.removed_us == exchange.res_us)
+        if until_now and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
+            return True
+    return False
+
+
+def nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
+    """Whether the group is provably settled, and the static member that comes back asks for just what it had."""
+    newest, ask = group.newest_generation, exchange.facts
+    assert isinstance(ask, JoinFacts)
+    assert exchange.instance_id is not None
+    instance = group.instances.get(exchange.instance_id)
+    if newest is None or newest.roster is None or group.kind != "classic":
+        return False
+    if newest.sync_done_us is None or newest.unsettled_us:
+        return False
+    if instance is None or instance.member_id not in newest.roster or not ask.protocols or newest.protocol != ask.protocols[0]:
+        return False
+    if any(one.replacements and one.replacements[-1][0] >= newest.proven_us for one in group.instances.values()):
+        return False
+    if any(open_.api_key in {JOIN_GROUP, LEAVE_GROUP} and open_ is not exchange for open_ in group.open.values()):
+        return False
+    for id_ in newest.roster:
+        member = group.members.get(id_)
+        if member is None or member.removed is not None or member.session_timeout_ms is None:
+            return False
+        if member.in_sync != newest.generation or member.protocols != ask.protocols:
+            return False
+        if exchange.inv_us - member.last_frame_us >= member.session_timeout_ms * 500:
+            return False
+    return True
+
+
+def unused_ids(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
+    """Ids that this connection was handed a while ago, that still hold, and of which it makes no use while it asks for another."""
+    assert isinstance(exchange.facts, JoinFacts)
+    oldest_us = exchange.inv_us - exchange.facts.session_timeout_ms * 1_000
+    newest_us = exchange.inv_us - group.settings.reorder_window_ms * 1_000
+    unused = tuple(
+        id_
+        for id_, issued in group.issued.items()
+        if issued.actor.connection == exchange.actor.connection and oldest_us < issued.issued_us <= newest_us
+    )
+    return (IdUnused(exchange, unused),) if len(unused) >= 2 else NOTHING
+
+
+def abandoned_joins(group: GroupData, exchange: Exchange) -> int:
+    """Member ids that this client left behind within the hour: not used, or lost without a LeaveGroup."""
+    since_us = exchange.res_us - _HOUR_US
+    members = sum(
+        1
+        for member in group.members.values()
+        if member.removed in {"dropped", "silent", "refused"}
+        and member.instance_id is None
+        and member.removed_us >= since_us
+        and same_client(member.actor, exchange.actor)
+    )
+    issued = sum(1 for one in group.issued.values() if one.issued_us >= since_us and same_client(one.actor, exchange.actor))
+    return members + issued

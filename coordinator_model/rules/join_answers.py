@@ -1,0 +1,266 @@
+"""Rules of family P about what a JoinGroup response says: protocol, leader, member list, SkipAssignment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.assignments import JoinAnswered, NoCommonProtocol, SyncAsked
+from coordinator_model.groups.classic.trackers.plans import is_foreign, same_instance
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import JoinFacts, SyncFacts
+from coordinator_model.rules.base import (
+    Breach,
+    FrameRule,
+    sender_fields,
+    sender_text,
+    whom,
+)
+from coordinator_model.wire.constants import (
+    LEADER_TOLD_SINCE,
+)
+
+NAMED_AT_MOST = 3
+
+
+def _no_common_protocol(group: ClassicGroup, refused: NoCommonProtocol) -> Breach | None:
+    exchange = refused.exchange
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
+    others = sorted({f"{'/'.join(member.protocols)} by {member.actor.client_id}" for member in group.present_members()})
+    offers = f"; the others offer {', '.join(others[:NAMED_AT_MOST])}" if others else ""
+    times = f"{refused.times} times in a row" if refused.times > 1 else "once"
+    return Breach(
+        refused.subject,
+        f"{sender_text(exchange)} cannot join group {group.name}: it offers {'/'.join(ask.protocols) or 'nothing'} of type "
+        f"{ask.protocol_type or 'none'}, which not all members support{offers}.",
+        f"JoinGroup refused with INCONSISTENT_GROUP_PROTOCOL {times}",
+        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        severity=Severity.ERROR if refused.times > 1 else Severity.WARNING,
+        **sender_fields(exchange),
+    )
+
+
+def _answer_breach(answered: JoinAnswered, summary: str, observed: str, **fields: Any) -> Breach:
+    exchange, body = answered.exchange, answered.body
+    return Breach(
+        body.member_id,
+        f"The coordinator {exchange.broker} {summary}",
+        observed,
+        (request_evidence(exchange), response_evidence(exchange, 0, body.generation_id)),
+        actor=exchange.actor,
+        member_id=body.member_id,
+        instance_id=exchange.instance_id,
+        generation=body.generation_id,
+        **fields,
+    )
+
+
+def _illegal_choice(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body = answered.exchange, answered.body
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
+    if not is_foreign(exchange, body):
+        return None
+    named = f"{body.protocol_type or ask.protocol_type}/{body.protocol_name}"
+    offered = f"{ask.protocol_type}/{' or '.join(ask.protocols)}"
+    return _answer_breach(
+        answered,
+        f"chose protocol {named} for group {group.name}, which member {body.member_id} {whom(exchange.actor)} did not offer: it offered "
+        f"{offered}.",
+        f"a JoinGroup success that names {named}",
+    )
+
+
+def _misplaced_roster(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body = answered.exchange, answered.body
+    leads = body.member_id == body.leader
+    if leads == bool(body.members):
+        return None
+    if leads and not exchange.member_id and exchange.instance_id is not None and exchange.api_version < LEADER_TOLD_SINCE:
+        return None  # a static member returned: before v9 it is not told whom it leads
+    person = f"member {body.member_id} {whom(exchange.actor)}"
+    if leads:
+        return _answer_breach(
+            answered,
+            f"made {person} the leader of group {group.name} without telling it who the members are: it cannot assign.",
+            "a JoinGroup success to the leader without members",
+        )
+    return _answer_breach(
+        answered,
+        f"gave the member list of group {group.name} to {person}, who does not lead.",
+        f"a JoinGroup success to a follower with {len(body.members)} members",
+    )
+
+
+def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    body = answered.body
+    if body.member_id != body.leader or not body.members or any(entry.member_id == body.leader for entry in body.members):
+        return None
+    return _answer_breach(
+        answered,
+        f"named {body.leader} {whom(answered.exchange.actor)} leader of group {group.name}, and not among its members: nobody will give it "
+        "an assignment.",
+        f"a JoinGroup success to the leader with {len(body.members)} members, itself not among them",
+    )
+
+
+def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body, newest = answered.exchange, answered.body, group.newest_generation
+    if newest is None or newest.generation != body.generation_id:
+        return None
+    # Only of answers whose waits overlap is it known that one coordinator, in one life, gave both.
+    if exchange.queued_behind or exchange.effective_us >= newest.proven_us - group.settings.clock_skew_ms * 1_000:
+        return None
+    if body.protocol_name != newest.protocol:
+        return _disagree(group, answered, f"protocol {body.protocol_name}", f"protocol {newest.protocol}")
+    if body.leader == newest.leader or same_instance(group, body.leader, newest.leader):
+        return None
+    member, leader = group.members.get(body.leader), group.members.get(newest.leader)
+    if leader is None or leader.proven_us is None:
+        return None
+    if leader.instance_id is not None and (member is None or member.instance_id is None):
+        return None  # it may be the same static member, back under another id
+    return _disagree(group, answered, f"leader {body.leader}", f"leader {newest.leader}")
+
+
+def _disagree(group: ClassicGroup, answered: JoinAnswered, one: str, other: str) -> Breach:
+    assert group.newest_generation is not None
+    body = answered.body
+    breach = _answer_breach(
+        answered,
+        f"told members of group {group.name} different things about generation {body.generation_id}: {other}, and {one} to member "
+        f"{body.member_id} {whom(answered.exchange.actor)}.",
+        f"JoinGroup successes at generation {body.generation_id} that were waiting at the same time name {other} and {one}",
+    )
+    return breach._replace(subject="", evidence=(group.newest_generation.proof, *breach.evidence))
+
+
+def _skip_misused(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    exchange, body = answered.exchange, answered.body
+    if not body.skip_assignment:
+        return None
+    if body.member_id != body.leader:
+        why, observed = "who does not lead", "SkipAssignment in a JoinGroup success to a follower"
+    elif exchange.member_id or exchange.instance_id is None:
+        why, observed = "who did not return as a static member", "SkipAssignment in answer to a JoinGroup that replaced nobody"
+    else:
+        return None
+    return _answer_breach(
+        answered,
+        f"told member {body.member_id} {whom(exchange.actor)} of group {group.name}, {why}, to skip the assignment: there may be none.",
+        observed,
+    )
+
+
+def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
+    exchange, plan = asked.exchange, group.assignments.plan
+    assert isinstance(exchange.facts, SyncFacts)
+    if plan is None or plan.generation != exchange.generation or not exchange.facts.assigned:
+        return None
+    if not plan.skipped or plan.skipped != exchange.member_id:
+        return None
+    return Breach(
+        exchange.member_id,
+        f"{sender_text(exchange)} leads group {group.name}, was told to skip the assignment, and submitted one nevertheless: "
+        "the coordinator drops it.",
+        f"a SyncGroup request with {exchange.facts.assigned} entries after SkipAssignment",
+        (request_evidence(exchange),),
+        generation=exchange.generation,
+        severity=Severity.WARNING,
+        blame=Blame.CLIENT,
+        **sender_fields(exchange),
+    )
+
+
+P_02 = FrameRule(
+    id="P-02",
+    name="no common protocol",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="A member can never join: it offers no assignor that all others support.",
+    condition="JoinGroup answered INCONSISTENT_GROUP_PROTOCOL; an error when the same client on the same host is refused again.",
+    expected="All members of a group share at least one assignor.",
+    action="Roll a new assignor out in two steps: first add it beside the old one everywhere, then remove the old one.",
+    false_alarms="None known.",
+    checks={NoCommonProtocol: _no_common_protocol},
+    over=lambda group, subject: subject not in group.assignments.refused,
+)
+
+
+P_03 = FrameRule(
+    id="P-03",
+    name="illegal choice of protocol",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Members cannot decode each other's metadata: the group runs a protocol that not all of them offered.",
+    condition="A JoinGroup success names a protocol that the request it answers did not offer, or another protocol type.",
+    expected="A protocol that every member offered.",
+    action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
+    false_alarms="Brokers 2.3 and 2.4 answer a returning static member with what the group runs: not judged up to JoinGroup v6.",
+    checks={JoinAnswered: _illegal_choice},
+)
+
+
+P_04 = FrameRule(
+    id="P-04",
+    name="member list to the wrong party",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The leader cannot assign, or a follower believes that it must.",
+    condition="A JoinGroup success with members to one that does not lead, or without members to the leader.",
+    expected="The member list goes to the leader and to nobody else.",
+    action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
+    false_alarms="A static leader that returns with a JoinGroup before v9 is given none; members of a group of the new protocol never are.",
+    checks={JoinAnswered: _misplaced_roster},
+)
+
+
+P_05 = FrameRule(
+    id="P-05",
+    name="leader not among the members",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Nobody will compute an assignment for the leader; the group may run into the sync timer.",
+    condition="The leader's JoinGroup answer lists members, and not the leader.",
+    expected="The leader is one of the members.",
+    action="Keep the frames and the coordinator's log.",
+    false_alarms="None known.",
+    checks={JoinAnswered: _leader_missing},
+)
+
+
+P_06 = FrameRule(
+    id="P-06",
+    name="answers of one generation disagree",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Members act on different leaders or protocols within one generation: split leadership.",
+    condition="Two JoinGroup successes at one generation, waiting at the same time, name different leaders or protocols.",
+    expected="All answers of one completion agree.",
+    action="Treat as split brain: freeze the group, keep the coordinators' logs.",
+    false_alarms="A static leader that returned under a new id; a generation issued anew after a failover, whose answers do not overlap.",
+    checks={JoinAnswered: _replies_disagree},
+)
+
+
+P_11 = FrameRule(
+    id="P-11",
+    name="SkipAssignment misused",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A plan is never made, or made in vain (KIP-814).",
+    condition="SkipAssignment in an answer to one that does not lead, or that did not return as a static member. A warning about a leader "
+    "that was told to skip and submitted a plan nevertheless.",
+    expected="SkipAssignment only to a static leader that returns to a stable group; it then submits nothing.",
+    action="Keep the frames and the coordinator's log; upgrade the client when it is blamed.",
+    false_alarms="What a leader submits to a stable group is dropped without harm: a warning only.",
+    checks={JoinAnswered: _skip_misused, SyncAsked: _skip_ignored},
+)

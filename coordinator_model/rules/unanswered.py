@@ -1,0 +1,186 @@
+"""Rules of family C about requests that the coordinator leaves unanswered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.coordinator_changes import (
+    heard,
+)
+from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.records import Exchange, Generation
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, about, seconds, who, whom
+from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
+
+_HANGS_US: Final = 30_000_000
+
+
+def _unanswered(group: ClassicGroup) -> Iterator[Due]:
+    seen = set()
+    for waiting in group.open.values():
+        connection = waiting.actor.connection
+        if connection in seen:
+            continue  # the broker has not begun with it: one request of a connection at a time
+        seen.add(connection)
+        if waiting.api_key in {JOIN_GROUP, SYNC_GROUP} or not waiting.gap_free or waiting.effective_us < 0:
+            continue
+        line = group.connections.get(connection)
+        begun_us = line.last_response_us if waiting.queued_behind and line is not None else 0
+        since_us = max(waiting.inv_us, begun_us, group.coordinator_changes.throttled_until_us)
+        yield Due(since_us + _HANGS_US, waiting.member_id or connection, Severity.ERROR, _hangs(group, waiting))
+
+
+def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
+    asker = f"member {waiting.member_id} " if waiting.member_id else ""
+    return lambda: Breach(
+        waiting.member_id or waiting.actor.connection,
+        f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker}{whom(waiting.actor)} in group "
+        f"{group.name} "
+        f"for {seconds(_HANGS_US)}, and the connection is open.",
+        f"no answer to {a_or_an(API_NAMES[waiting.api_key])}, which is answered at once",
+        (request_evidence(waiting),),
+        actor=waiting.actor,
+        member_id=waiting.member_id or None,
+        instance_id=waiting.instance_id,
+    )
+
+
+def _patience_us(group: ClassicGroup) -> int:
+    """How much later than its peers' an answer may come: it may wait for a write to be replicated."""
+    write_ms = group.settings.write_timeout_ms
+    return write_ms * 1_000 + group.settings.slack_us(write_ms)
+
+
+def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange) -> int | None:
+    """Since when this JoinGroup of a member of the newest generation ought to have been answered, or None.
+
+    A dynamic member is in the roster only if it had a JoinGroup parked, which is owed an answer like its peers'. A static one stays in it
+    without, so it must have asked well before. And while a heartbeat succeeds, no join phase is on for which a JoinGroup could wait.
+    """
+    assert newest.roster is not None
+    early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
+    if waiting.effective_us < newest.proven_us - early_us and group.members[waiting.member_id].joined != newest.generation:
+        return newest.proven_us
+    quiet_us = max(waiting.effective_us + _patience_us(group), group.coordinator_changes.told_us)
+    if any(member.joined == newest.generation and last_frame_us_of > quiet_us for member, last_frame_us_of in heard(group)):
+        return waiting.effective_us
+    return None
+
+
+def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.newest_generation
+    if newest is None or newest.roster is None or group.kind != "classic":
+        return
+    for waiting in group.waiting_joins():
+        member = group.members.get(waiting.member_id)
+        if member is None or not member.present or member.id not in newest.roster or waiting.effective_us < 0:
+            continue
+        since_us = _forgotten_since(group, newest, waiting)
+        if since_us is None:
+            continue
+
+        def describe(waiting: Exchange = waiting) -> Breach:
+            member = group.members[waiting.member_id]
+            return Breach(
+                member.id,
+                f"The coordinator {group.broker} left the JoinGroup of {who(member)} unanswered, although it is among the members of "
+                f"generation {newest.generation} of group {group.name} and no join phase is on.",
+                f"no answer to the JoinGroup {seconds(_patience_us(group))} after it was due",
+                (newest.proof, request_evidence(waiting)),
+                generation=newest.generation,
+                **about(member),
+            )
+
+        yield Due(since_us + _patience_us(group), member.id, Severity.ERROR, describe)
+
+
+def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.newest_generation
+    if newest is None or newest.sync_done_us is None or group.kind != "classic":
+        return
+    for waiting in group.waiting_syncs():
+        member = group.members.get(waiting.member_id)
+        if member is None or not member.present or member.parked_sync != waiting.key:
+            continue  # gone, or asked again elsewhere: then this one is lawfully never answered
+        if waiting.generation != newest.generation or waiting.effective_us < 0:
+            continue
+
+        def describe(waiting: Exchange = waiting) -> Breach:
+            member = group.members[waiting.member_id]
+            return Breach(
+                member.id,
+                f"The coordinator {group.broker} gave others of generation {newest.generation} of group {group.name} their "
+                "assignment and "
+                f"left the SyncGroup of {who(member)} unanswered.",
+                f"no answer to the SyncGroup {seconds(_patience_us(group))} after the first was answered",
+                (request_evidence(waiting),),
+                generation=newest.generation,
+                **about(member),
+            )
+
+        since_us = max(newest.sync_done_us, waiting.effective_us)
+        yield Due(since_us + _patience_us(group), member.id, Severity.ERROR, describe)
+
+
+C_01 = TimerRule(
+    id="C-01",
+    matter=Matter.REQUEST,
+    name="unanswered request",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.BROKER,
+    meaning="The coordinator hangs: a request that is answered at once gets no answer, and its client waits until it times out.",
+    condition="A request other than JoinGroup and SyncGroup, first in line on an open connection, is unanswered for more than "
+    "30 s, counted "
+    "from when the one before it was answered and from the end of any throttling.",
+    expected="An answer within milliseconds; within the write timeout (5 s) where offsets are written.",
+    action="Take a thread dump of that broker; look at its request handler idle ratio and its disks.",
+    false_alarms="A capture that lost the answer without noticing.",
+    suppressed_by=("C-05", "C-13"),
+    due=_unanswered,
+)
+
+
+C_02 = TimerRule(
+    id="C-02",
+    matter=Matter.REQUEST,
+    name="JoinGroup forgotten",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The generation is complete and one of its members was not told: it waits for its request to time out, its partitions idle.",
+    condition="A member is in the leader's member list of a generation; its latest JoinGroup was asked before the first answer of that "
+    "generation was captured (a static member's 2 s before), or a heartbeat of the group succeeded well after it was asked, so that no "
+    "join phase can be on; and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.",
+    expected="All waiting JoinGroups are answered when the join phase ends.",
+    action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
+    false_alarms="A superseded JoinGroup is lawfully never answered: not counted. A static member is on the list without asking, so one "
+    "that asks late may wait for the next generation: not counted.",
+    suppressed_by=("C-05", "G-12"),
+    due=_join_forgotten,
+)
+
+
+C_03 = TimerRule(
+    id="C-03",
+    matter=Matter.REQUEST,
+    name="SyncGroup forgotten",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The assignment is out and one member was not given its part: it waits for its request to time out, its partitions "
+    "idle.",
+    condition="A SyncGroup at the newest generation succeeded, another member's latest one at that generation is not answered "
+    "the write "
+    "timeout (5 s) plus 2.5 s later, its connection being open.",
+    expected="All waiting SyncGroups are answered when the assignment is written, and later ones at once.",
+    action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
+    false_alarms="One that was repeated on another connection is lawfully never answered: not counted, nor are those of "
+    "members removed.",
+    suppressed_by=("C-05",),
+    due=_sync_forgotten,
+)
