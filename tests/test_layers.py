@@ -55,3 +55,21 @@ def test_the_model_imports_neither_the_engine_nor_anything_that_does_io() -> Non
     names = {module.partition(".")[0] for file in modules("coordinator_model").values() for module, _ in imported(file)}
     foreign = {name for name in names if name in NO_IO or (name not in MODEL_MAY_IMPORT and name not in sys.stdlib_module_names)}
     assert foreign == set()
+
+
+LONGEST_MODULE, MOST_METHODS = 500, 25
+GENERATED = {"coordinator_model.wire.messages", "coordinator_model.wire.layout_table"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_and_classes_can_be_read_in_one_sitting(package: str) -> None:
+    too_long, too_many = [], []
+    for name, file in modules(package).items():
+        text = file.read_text(encoding="utf-8")
+        if name not in GENERATED and text.count("\n") > LONGEST_MODULE:
+            too_long.append(name)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                methods = [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+                too_many += [f"{name}.{node.name}"] if len(methods) > MOST_METHODS else []
+    assert (too_long, too_many) == ([], [])

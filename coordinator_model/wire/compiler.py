@@ -19,14 +19,30 @@ string. Every other position points at the next unread byte.
 from __future__ import annotations
 
 import struct
-from base64 import urlsafe_b64encode
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from coordinator_model.wire import messages
 from coordinator_model.wire.errors import DecodeError
 from coordinator_model.wire.layouts import INTEGERS, NO_VERSIONS, Field, Layout
-from coordinator_model.wire.message import ZERO_UUID, Frame, UnknownTags
+from coordinator_model.wire.message import ZERO_UUID, Frame
+from coordinator_model.wire.runtime import (
+    COUNT,
+    NEGATIVE,
+    NULL,
+    OVERRUN,
+    PRESENCE,
+    SHORT_LENGTH,
+    TAG_SIZE,
+    TRAILING,
+    WRONG_HEADER,
+    Refused,
+    read_integers,
+    read_tag,
+    read_tags,
+    read_varint,
+    uuid_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,87 +51,6 @@ Decoder: TypeAlias = "Callable[[bytes], Any]"
 
 _UUID_SIZE: Final = 16
 _PREFIX_SIZES: Final = {"B": 1, "h": 2, "i": 4}
-_SHORT: Final = 127  # the longest length or count that one byte of a varint holds
-
-OVERRUN: Final = "runs past the end"
-NEGATIVE: Final = "has a negative length"
-NULL: Final = "is null where null is not allowed"
-COUNT: Final = "counts more elements than bytes are left"
-TRAILING: Final = "bytes are left over"
-VARINT: Final = "is a varint of more than 5 bytes"
-PRESENCE: Final = "is neither 1 (present) nor -1 (null)"
-TAG_ORDER: Final = "has tags that do not rise"
-TAG_SIZE: Final = "does not fill its tag's size"
-WRONG_HEADER: Final = "has another API key or version than asked for"
-
-
-class Refused(Exception):  # noqa: N818 - not an error of ours: a verdict on bytes
-    """Raised in generated code with one of the reasons above; becomes a :class:`DecodeError` with field and position."""
-
-
-# --------------------------------------------------------------------------------------------------------------------------------
-# Called by generated code
-
-
-def read_varint(frame: bytes, at: int, first: int) -> tuple[int, int]:
-    """The unsigned varint whose first byte stands at ``at``: its value, and the position of its last byte."""
-    value = first & _SHORT
-    for shift in (7, 14, 21, 28):
-        at += 1
-        byte = frame[at]
-        value |= (byte & _SHORT) << shift
-        if byte <= _SHORT:
-            return value, at
-    raise Refused(VARINT)
-
-
-def read_tags(frame: bytes, at: int, count: int) -> tuple[UnknownTags, int]:
-    """A tag section none of whose tags is known, from the count's first byte on: the tags, and the position behind them."""
-    if count > _SHORT:
-        count, at = read_varint(frame, at, count)
-    at += 1
-    size = len(frame)
-    if count * 2 > size - at:
-        raise Refused(COUNT)
-    tags = []
-    last = -1
-    for _ in range(count):
-        tag, start, end = read_tag(frame, at, last)
-        tags.append((tag, bytes(frame[start:end])))
-        last, at = tag, end
-    return tuple(tags), at
-
-
-def read_tag(frame: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """Number, start and end of the tagged field that begins at ``at``; ``last`` is the number of the one before."""
-    tag = frame[at]
-    if tag > _SHORT:
-        tag, at = read_varint(frame, at, tag)
-    if tag <= last:
-        raise Refused(TAG_ORDER)
-    at += 1
-    size = frame[at]
-    if size > _SHORT:
-        size, at = read_varint(frame, at, size)
-    at += 1
-    if at + size > len(frame):
-        raise Refused(OVERRUN)
-    return tag, at, at + size
-
-
-def uuid_text(raw: bytes) -> str:
-    """Kafka's form of a 16-byte id: 22 characters of unpadded URL-safe base64."""
-    return urlsafe_b64encode(raw)[:22].decode()
-
-
-_ARRAY_READERS: Final = {
-    (letter, count): struct.Struct(f">{count}{letter}").unpack_from for letter in INTEGERS.values() for count in range(1, 33)
-}
-
-
-def read_integers(frame: bytes, at: int, count: int, letter: str) -> tuple[int, ...]:
-    """``count`` integers of one size; the caller has checked that they are there."""
-    return (_ARRAY_READERS.get((letter, count)) or struct.Struct(f">{count}{letter}").unpack_from)(frame, at)
 
 
 # --------------------------------------------------------------------------------------------------------------------------------
@@ -301,7 +236,7 @@ class _Source:
         self.fixed(letter, length, path)
         self.flush(stay_on_last=letter == "B")
         if letter == "B":
-            self.emit(f"if {length} > {_SHORT}: {length}, p = read_varint(b, p, {length})", path)
+            self.emit(f"if {length} > {SHORT_LENGTH}: {length}, p = read_varint(b, p, {length})", path)
 
     def array(self, field: Field, value: str, path: str, *, nullable: bool) -> None:
         count = self.variable("n")
@@ -382,7 +317,7 @@ class _Source:
     def known_tags(self, count: str, tags: str, known: tuple[Field, ...], values: dict[str, str], path: str) -> None:
         where = _join(path, "tags")
         tag, last, end = self.variable("k"), self.variable("k"), self.variable("k")
-        self.emit(f"if {count} > {_SHORT}: {count}, p = read_varint(b, p, {count})", where)
+        self.emit(f"if {count} > {SHORT_LENGTH}: {count}, p = read_varint(b, p, {count})", where)
         self.emit(f"p += 1; {tags} = []; {last} = -1", where)
         self.refuse_if(f"{count} * 2 > z - p", COUNT, where)
         self.emit(f"for _ in range({count}):", where)

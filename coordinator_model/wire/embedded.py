@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.wire.compiler import OVERRUN, Decoder, compile_body, explain
+from coordinator_model.wire.compiler import Decoder, compile_body, explain
 from coordinator_model.wire.encoder import encode_embedded
 from coordinator_model.wire.errors import DecodeError
 from coordinator_model.wire.layouts import LAYOUTS
@@ -21,6 +21,7 @@ from coordinator_model.wire.messages import (
     StreamsAssignmentInfo,
     StreamsSubscriptionInfo,
 )
+from coordinator_model.wire.runtime import OVERRUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

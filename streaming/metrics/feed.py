@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streaming.kafka.clients import Credentials, LastingConsumer
+from streaming.kafka.clients import LastingConsumer
+from streaming.kafka.credentials import Credentials
 from streaming.kafka.topics import SILENT_LOGGER
 from streaming.metrics.state import FINDINGS, GROUPS, STATUS
 

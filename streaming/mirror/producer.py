@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException
 
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, pack_envelope, pack_loss
-from streaming.kafka.clients import EVERY_PARTITION, Credentials, LastingProducer, Queued, reason_of
+from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
+from streaming.kafka.credentials import Credentials
 from streaming.mirror.destination import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
 from streaming.mirror.losses import added
 

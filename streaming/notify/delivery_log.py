@@ -16,7 +16,8 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from streaming.kafka.clients import Credentials, LastingProducer, Queued
+from streaming.kafka.clients import LastingProducer, Queued
+from streaming.kafka.credentials import Credentials
 from streaming.notify.notification import Delivered
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
-from streaming.kafka.clients import Credentials, LastingConsumer
+from streaming.kafka.clients import LastingConsumer
+from streaming.kafka.credentials import Credentials
 from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror.destination import not_readable

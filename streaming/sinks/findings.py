@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status
-from streaming.kafka.clients import Credentials, LastingConsumer, LastingProducer, Queued
+from streaming.kafka.clients import LastingConsumer, LastingProducer, Queued
+from streaming.kafka.credentials import Credentials
 from streaming.kafka.topics import SetupError
 from streaming.mirror.destination import not_readable
 

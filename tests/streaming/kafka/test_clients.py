@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.kafka.clients import Credentials, LastingProducer, Queued
+from streaming.kafka.clients import LastingProducer, Queued
+from streaming.kafka.credentials import Credentials
 
 
 @pytest.fixture
