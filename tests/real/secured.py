@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,15 +77,17 @@ _LITERAL = ResourcePatternType.LITERAL
 
 
 @contextmanager
-def secured_cluster(folder: Path) -> Iterator[SecuredCluster]:
-    """Three brokers with small heaps; topics have three replicas, two of which must be in sync."""
+def secured_cluster(
+    folder: Path, size: int = 3, *, advertised: Sequence[Mapping[str, str]] | None = None
+) -> Iterator[SecuredCluster]:
+    """Brokers with small heaps; topics have a replica on each, two of which must be in sync where there are several."""
     authority = Authority(folder)
     server = authority.identity("broker", address=HOST)
     properties: dict[str, str | int] = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",  # the plain listeners, on loopback: of the brokers among themselves and of the administrator
-        "default.replication.factor": 3,
-        "min.insync.replicas": 2,
+        "default.replication.factor": size,
+        "min.insync.replicas": min(2, size),
         "listener.name.certified.ssl.client.auth": "required",
         "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.scram.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
@@ -94,5 +96,7 @@ def secured_cluster(folder: Path) -> Iterator[SecuredCluster]:
         for store, file in (("keystore", server.both), ("truststore", authority.certificate)):
             prefix = f"listener.name.{name.lower()}.ssl.{store}"
             properties |= {f"{prefix}.type": "PEM", f"{prefix}.location": str(file)}
-    with Cluster(listeners=LISTENERS, properties=properties, offsets_partitions=1, heap_mib=256) as cluster:
+    with Cluster(
+        size, advertised=advertised, listeners=LISTENERS, properties=properties, offsets_partitions=1, heap_mib=256
+    ) as cluster:
         yield SecuredCluster(cluster, authority)

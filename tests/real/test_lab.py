@@ -20,6 +20,8 @@ from tests.real.lab.table import troubles
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 ACTS = (
+    "take right to write",
+    "renew certificate",
     "stop",
     "cut",
     "delay",
@@ -69,7 +71,7 @@ def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_crime(tmp_path):
     )
     assert result.good, "\n".join(troubles(result, tmp_path))
     assert not {"T-01", "R-12"} & {rule for rules in result.findings.values() for rule in rules}  # noise: nobody did anything
-    assert result.acts["lose coordinator"] == 1
+    assert [result.acts[act] for act in ("lose coordinator", "take right to write", "renew certificate")] == [1, 1, 1]
     assert result.frames > 500
     assert result.rebalances > 5
     assert len(result.comparisons) == 2

@@ -24,12 +24,13 @@ MOST_MEMBERS = 11  # processes that two cores can carry beside the brokers
 MOST_PARTITIONS = 8
 SESSION_S = 6.0  # of the fleet's clients
 OUTAGE_S = 1.5 * SESSION_S
+LONGEST_WITHOUT_RIGHT_S = 31.0  # the first time; then 5 to 15
 SETTLED_S = 15.0  # who has lived for so long is a member, and nothing is left of an earlier process of the same name
 AFTERMATH_S = 2 * SESSION_S  # so long after an outage it may still be held against somebody
 
 
 class Outage(NamedTuple):
-    """A time in which groups had no coordinator, until all is settled again, and who lived through it; wall clock, microseconds."""
+    """A time in which groups had no coordinator or the tap could not write, until all is settled again, and who lived through it; wall clock, microseconds."""
 
     from_us: int
     to_us: int
@@ -73,6 +74,8 @@ class Chaos:
             (1, self._remove_static),
             (2, self._restart_broker),
             (1, self._lose_coordinator),
+            (1, self._take_right_to_write),
+            (1, self._renew_certificate),
             *([(3, self._move_coordinators)] if len(site.brokers) > 1 else []),
         ]
 
@@ -241,9 +244,7 @@ class Chaos:
 
     def _lose_coordinator(self) -> bool:
         """A broker is down for longer than a session; in a cluster the controller takes longer too to miss one that was killed."""
-        self._undo_due(float("inf"))  # who is suspended now would not live through it
-        lived = self._awake()
-        time.sleep(max(0.0, max(member.since for member in lived) + SETTLED_S - time.monotonic()))
+        lived = self._settled()
         make: Make = self.rng.choice(self._fleet.makes)
         broker = self._site.brokers[self._site.coordinator_of(make.name)]
         self._say(f"kill broker {broker.node_id}, which coordinates {make.name}, and start it again after {OUTAGE_S:.0f} s")
@@ -251,9 +252,43 @@ class Chaos:
         broker.kill()
         time.sleep(OUTAGE_S)
         broker.start()
+        self._note_outage(from_us, lived)
+        return True
+
+    def _take_right_to_write(self) -> bool:
+        """An administrator takes away the tap's right to write to the mirror, and gives it back."""
+        lived = self._settled()
+        seconds = self.rng.uniform(5, 15) if self.acts["take right to write"] else LONGEST_WITHOUT_RIGHT_S
+        self._say(f"the tap may not write to the mirror for {seconds:.0f} s")
+        from_us = time.time_ns() // 1_000
+        self._site.mirror.take_right()
+        time.sleep(seconds)
+        self._site.mirror.give_right()
+        self._site.mirror.wait_until_read()
+        self._note_outage(from_us, lived)
+        return True
+
+    def _renew_certificate(self) -> bool:
+        """The tap's certificate expires, its connection is cut, and only then the file gets the new one."""
+        lived = self._settled()
+        self._say("the tap's certificate expires and is renewed")
+        from_us = time.time_ns() // 1_000
+        self._site.mirror.expire(self.rng)
+        time.sleep(OUTAGE_S)
+        self._site.mirror.wait_until_read()
+        self._note_outage(from_us, lived)
+        return True
+
+    def _settled(self) -> list[Membership]:
+        """Undo what is to be undone, since who is suspended would not live through an outage; gives who does."""
+        self._undo_due(float("inf"))
+        lived = self._awake()
+        time.sleep(max(0.0, max(member.since for member in lived) + SETTLED_S - time.monotonic()))
+        return lived
+
+    def _note_outage(self, from_us: int, lived: list[Membership]) -> None:
         time.sleep(AFTERMATH_S)
         self.outages.append(Outage(from_us, time.time_ns() // 1_000, frozenset(member.client.client_id for member in lived)))
-        return True
 
     def _move_coordinators(self) -> bool:
         first = self.rng.randrange(len(self._site.brokers))

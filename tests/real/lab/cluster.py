@@ -19,7 +19,7 @@ from kafka.errors import KafkaError
 from streaming.demo.broker import HOST, Broker, Cluster, free_port
 from streaming.demo.faulty_proxy import HostileProxy, Lie, Tamper
 from tests.real.harness import running_tap
-from tests.real.lab.monitor import Monitor
+from tests.real.lab.mirror import Mirror
 from tests.real.lab.network import Link, Network
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -35,9 +35,9 @@ class Site:
     :param tampers: what the proxies before the brokers lie about.
     """
 
-    def __init__(self, size: int, jars: Sequence[Any], monitor: Monitor, tampers: Sequence[Tamper] = ()) -> None:
+    def __init__(self, size: int, jars: Sequence[Any], mirror: Mirror, tampers: Sequence[Tamper] = ()) -> None:
         self._stack = contextlib.ExitStack()
-        self._monitor = monitor
+        self.mirror = mirror
         self._tampers = tampers
         self.fronts = [f"{HOST}:{free_port()}" for _ in range(size)]  #: the brokers as the clients know them
         self._cluster = Cluster(
@@ -62,7 +62,7 @@ class Site:
                 listeners.append(f"{tap}={back}")
                 before.append(Link(front, tap))
             self.network_behind = stack.enter_context(Network(behind))
-            stack.enter_context(running_tap(listeners, self._monitor, cluster="lab"))
+            stack.enter_context(running_tap(listeners, self.mirror, cluster="lab"))
             self.network = stack.enter_context(Network(before))
             self._producer = Producer({"bootstrap.servers": self.internal}, logger=logging.getLogger("streaming.demo.broker.probe"))
             self._stack = stack.pop_all()

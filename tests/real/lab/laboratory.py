@@ -19,6 +19,7 @@ from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
 from tests.real.lab.crimes import CRIMES, Crime
 from tests.real.lab.fleet import TOPICS, Fleet, Make, makes_for
 from tests.real.lab.justice import Case, is_crime, try_all
+from tests.real.lab.mirror import Mirror
 from tests.real.lab.monitor import Monitor, replayed
 from tests.real.lab.quiet import Comparison, at_quiet_point
 from tests.real.lab.scene import Lies
@@ -53,6 +54,8 @@ class Result:
     cases: list[Case] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     replay_differs: list[str] = field(default_factory=list)
+    mirror_differs: list[str] = field(default_factory=list)  #: from what the tap captured
+    mirror_doubled: int = 0  #: records that it has twice
 
     @property
     def good(self) -> bool:
@@ -62,6 +65,7 @@ class Result:
             or any(not case.verdict.found for case in self.cases)
             or self.crashes
             or self.replay_differs
+            or self.mirror_differs
         )
 
 
@@ -95,7 +99,8 @@ def run(
     lies = Lies()
     with contextlib.ExitStack() as stack:
         monitor = stack.enter_context(Monitor(result.recording, SETTINGS))
-        site = stack.enter_context(Site(brokers, jars, monitor, [lies.tamper]))
+        mirror = stack.enter_context(Mirror(folder / f"certificates-{version}", monitor))
+        site = stack.enter_context(Site(brokers, jars, mirror, [lies.tamper]))
         for topic, partitions in TOPICS.items():
             site.create_topic(topic, partitions)
         processes = stack.enter_context(Processes(folder / "clients", lambda _: None))
@@ -119,6 +124,7 @@ def run(
             result.cases = try_all(site, monitor, lies, timed, crimes)
         result.acts, result.clients = chaos.acts, fleet.started
         timed("ending")
+    result.mirror_differs, result.mirror_doubled = mirror.differences, mirror.doubled
     _sum_up(result, monitor, chaos.outages)
     result.seconds = time.monotonic() - began
     return result

@@ -77,6 +77,7 @@ _ROWS: dict[str, Any] = {
     "crimes set anew": lambda result: str(_set_anew(result)),
     "model raised": lambda result: str(len(result.crashes)),
     "replayed alike": lambda result: "no" if result.replay_differs else "yes",
+    "mirrored alike": lambda result: "no" if result.mirror_differs else f"yes, {result.mirror_doubled} twice",
 }
 
 
@@ -105,6 +106,7 @@ def troubles(result: Result, folder: Path) -> list[str]:
     lines += [f"DIFFERS {difference}" for comparison in result.comparisons for difference in comparison.differences]
     lines += [f"RAISED {crash}" for crash in result.crashes[:3]]
     lines += [f"REPLAY {difference}" for difference in result.replay_differs]
+    lines += [f"MIRROR {difference}" for difference in result.mirror_differs]
     return lines
 
 
@@ -143,5 +145,7 @@ def as_json(result: Result) -> str:
             "restores": result.restores,
             "crashes": len(result.crashes),
             "replay_differs": bool(result.replay_differs),
+            "mirror_differs": bool(result.mirror_differs),
+            "mirror_doubled": result.mirror_doubled,
         }
     )
