@@ -489,7 +489,7 @@ M_13 = FrameRule(
     action="Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a liveness "
     "probe that kills it. Take it out of the group until it is mended.",
     false_alarms="A static member that is restarted on purpose so often. Processes killed together, or one after the other, do not count: "
-    "none of them dies twice.",
+    "none of them dies twice. Members that all lose their connections at once do not count either: their coordinator is away (C-14).",
     checks={CameBackDead: _crash_loop},
     quiet_times=5,
 )

@@ -673,6 +673,24 @@ def test_M_13_allows_a_client_that_lost_its_connection_and_its_session(talk: Con
     assert talk.rules() == ["T-03", "R-07"]
 
 
+@pytest.mark.parametrize("instance_id", [None, "slot"])
+def test_M_13_allows_clients_that_give_up_their_ids_after_a_session_without_a_coordinator(
+    talk: Conversation, instance_id: str | None
+) -> None:
+    """As librdkafka does: a broker that was away for longer than a session, three times, was called a crash loop of its clients."""
+    others = a_group_of(talk, "10.0.9.1")
+    process = talk.client("b")
+    process.instance_id = instance_id
+    for generation in range(4, 8):
+        process.member_id = others[0].member_id = ""
+        talk.round([*others, process], generation)
+        for one in (*others, process):
+            talk.close(one)
+        talk.wait(12_000)
+        others, process = [others[0].reconnected()], process.reconnected()
+    assert talk.rules() == ["C-14"]
+
+
 def test_M_13_ignores_another_host_or_client_id_where_that_is_not_the_clients_own(talk: Conversation) -> None:
     others = a_group_of(talk, "10.0.0.1")
     dies_and_comes_back(talk, others, 4, name="b-{}")

@@ -58,7 +58,11 @@ def _dead_before(group: ClassicGroup, exchange: Exchange, member_id: str) -> tup
     """The id that this client had before it died, the one with most returns first, and what shows that it is the same client."""
     if exchange.instance_id is not None:
         holders = [one for one in group.members.values() if one.instance_id == exchange.instance_id]
-        ended = [Dead(one.id, one.actor) for one in holders if hung_up_since(group, one) is not None]
+        ended = [
+            Dead(one.id, one.actor)
+            for one in holders
+            if hung_up_since(group, one) is not None and not group.coordinator_changes.lost_with(one)
+        ]
         dead = _most_returned(group, ended, member_id)
         return (dead, "instance id") if dead is not None else None
     ended = _ended(group)
@@ -86,8 +90,14 @@ def _ended(group: ClassicGroup) -> list[Dead]:
 
 
 def _died(group: ClassicGroup, member: Member) -> bool:
-    """One that was told that it is no member any more begins anew lawfully, be it on another connection."""
-    return member.removed != "refused" and hung_up_since(group, member) is not None
+    """Return True if a member's process ended, as far as its frames and connection show.
+
+    A member that was refused lawfully joins again. After a session without a coordinator, librdkafka gives up its member id and joins
+    with an empty one.
+    """
+    return (
+        member.removed != "refused" and hung_up_since(group, member) is not None and not group.coordinator_changes.lost_with(member)
+    )
 
 
 def _is_same(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001

@@ -268,6 +268,11 @@ class CoordinatorChanges:
             self.lost = self.lost._replace(returned_us=at_us)
             group.changed = group.slow_changed = True
 
+    def lost_with(self, member: Member) -> bool:
+        """Return True if the member lost its connection when all members did, others among them: no process of theirs need have ended."""
+        lost = self.lost
+        return lost is not None and member.id in lost.members and len(lost.members) > 1
+
     def _searched(self, group: GroupData, exchange: Exchange, lost: LostCoordinator) -> None:
         """A client of the group asks who its coordinator is, after all members lost theirs.
 
