@@ -1,22 +1,22 @@
-"""The life of a classic group, as somebody sees it who watches the wire.
+"""The states of a classic group, as estimated from the frames on the wire.
 
 The coordinator moves a group through Empty, PreparingRebalance, CompletingRebalance and Stable. None of these moves is a frame. A join
-phase begins when a timer fires or a request arrives, and ends inside the coordinator; what crosses the wire are the answers, and they
-cross it later, on many connections, in any order. Three traps follow.
+phase begins when a timer fires or a request arrives, and ends inside the coordinator. The wire carries only the answers: later, on many
+connections, in any order. This has three consequences.
 
-*A late answer tells of the past.* The success of a SyncGroup may be captured after another member was already told to rejoin, so
-"in sync" must not undo "preparing". Within one generation a group only moves forward: completing, stable, preparing. It never
-returns from preparing to stable without a new generation; where it seems to, what looked like the start of a join phase was none. The
-table below says so, and whoever feeds it has to drop answers that belong to an older generation than the newest one proven.
+*A late answer describes the past.* The success of a SyncGroup may be captured after another member was already told to rejoin, so
+"in sync" must not undo "preparing". Within one generation a group only moves forward: completing, stable, preparing. It never returns from
+preparing to stable without a new generation. If it seems to, no join phase had begun. The table below encodes this, and its caller must
+drop answers of generations older than the newest proven one.
 
-*A heartbeat's success does not tell Stable from CompletingRebalance*: brokers since 2.6.1 answer it alike in both.
+*A heartbeat's success does not distinguish Stable from CompletingRebalance*: brokers since 2.6.1 answer both alike.
 
-*Silence is not emptiness.* A group whose members vanished without a LeaveGroup is Empty only after their session timeouts, which
-nobody announces.
+*Silence is not emptiness.* A group whose members vanished without a LeaveGroup is Empty only after their session timeouts, and no frame
+shows their end.
 
-The estimate serves dashboards, and says who seems to have started a rebalance (R-06, R-07) or been evicted early (T-03), which are
-heuristics. No finding that is confirmed or certain rests on it: those rest on generations, on requests that the coordinator holds, and on
-:attr:`Round.unsettled_us`: whether any frame since a generation was completed may have begun another join phase.
+Dashboards show the estimate. Heuristic findings use it: who seems to have started a rebalance (R-06, R-07) or been evicted early (T-03). No
+confirmed or certain finding rests on it. Those rest on generations, on requests that the coordinator holds, and on
+``Generation.unsettled_us``: whether any frame since a generation was completed may have begun another join phase.
 """
 
 from __future__ import annotations
