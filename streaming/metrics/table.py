@@ -38,9 +38,9 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_group_info",
         "gauge",
         (*_GROUP, "group_type", "protocol_type", "protocol", "coordinator"),
-        "1, with what does not change often about the group.",
+        "1, with the properties of the group that rarely change.",
     ),
-    Metric("rebalance_group_learning", "gauge", _GROUP, "1 while the membership is not known yet, and few rules can speak."),
+    Metric("rebalance_group_learning", "gauge", _GROUP, "1 while the membership is not known yet; most rules do not fire then."),
     Metric(
         "rebalance_group_members",
         "gauge",
@@ -52,7 +52,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_group_rebalances_total",
         "counter",
         (*_GROUP, "cause"),
-        "Completed rebalances (generations handed out) by what began them.",
+        "Completed rebalances (generations handed out) by cause.",
     ),
     Metric(
         "rebalance_group_join_duration_seconds",
@@ -73,7 +73,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_group_coordinator_changes_total",
         "counter",
         _GROUP,
-        "Times that the group's coordinator moved, or loaded the group anew.",
+        "Times that the group's coordinator moved, or loaded the group again.",
     ),
     Metric(
         "rebalance_group_open_findings",
@@ -82,7 +82,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Open findings about the group; absent where there is none.",
     ),
     # --- each cluster ------------------------------------------------------------------------------------------------------
-    Metric("rebalance_groups", "gauge", ("cluster", "state"), "Groups by state, whether they are shown singly or not."),
+    Metric("rebalance_groups", "gauge", ("cluster", "state"), "Groups by state, those without series of their own included."),
     Metric(
         "rebalance_phase_duration_seconds",
         "histogram",
@@ -94,22 +94,22 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_member_evictions_total",
         "counter",
         ("cluster", "cause"),
-        "Members that were put out of their group without having left, by why, all groups together.",
+        "Members removed from their group without having left, by cause, all groups together.",
     ),
     Metric(
         "rebalance_open_findings",
         "gauge",
         ("cluster", "rule", "severity"),
-        "Open findings, those about the mirror as a whole among them.",
+        "Open findings, those about the mirror as a whole included.",
     ),
     Metric(
         "rebalance_findings_total",
         "counter",
         ("cluster", "rule", "severity"),
-        "Findings that opened since the monitor was started, by the severity that they opened with.",
+        "Findings opened since the monitor started, by the severity at their opening.",
     ),
     # --- the monitor itself: is it alive, does it keep up --------------------------------------------------------------------
-    Metric("rebalance_monitor_build_info", "gauge", ("version",), "1, with the release of the monitor."),
+    Metric("rebalance_monitor_build_info", "gauge", ("version",), "1, with the release of the monitor as label."),
     Metric(
         "rebalance_monitor_up",
         "gauge",
@@ -127,19 +127,19 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_monitor_restarts_total",
         "counter",
         ("part",),
-        "Times that a part of the monitor had to be started again: its queries (findings, quality), the JVM, the reader for metrics.",
+        "Restarts of a part of the monitor: its queries (findings, quality), the JVM, the reader for metrics.",
     ),
     Metric(
         "rebalance_monitor_last_progress_timestamp_seconds",
         "gauge",
         (),
-        "When all findings queries had last reported, which they do each second, data or not.",
+        "When all findings queries had last reported; they report each second, with or without data.",
     ),
     Metric(
         "rebalance_monitor_batch_duration_seconds",
         "histogram",
         (),
-        "Duration of micro-batches, of one in each second in which there was any.",
+        "Duration of micro-batches, sampled at most once a second.",
     ),
     Metric("rebalance_monitor_lag_records", "gauge", _PARTITION, "Records of the mirror partition that are not read yet."),
     Metric(
@@ -174,13 +174,13 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_monitor_records_total",
         "counter",
         ("kind",),
-        "Records of the mirror that are no frames, could not be read, or came a second time.",
+        "Records of the mirror that are no frames, cannot be read, or are repeated.",
     ),
     Metric(
         "rebalance_monitor_capture_gaps_total",
         "counter",
         ("where",),
-        "Losses of sight: in the capture, in the mirror topic, or of one connection that cannot be followed.",
+        "Gaps: in the capture, in the mirror topic, or on a connection that cannot be followed.",
     ),
     Metric("rebalance_monitor_capture_gap_seconds_total", "counter", (), "Capture time over which the capture lost records."),
     Metric(
@@ -189,7 +189,12 @@ METRICS: Final[tuple[Metric, ...]] = (
         ("where",),
         "Records lost in the capture, or missing in the mirror topic.",
     ),
-    Metric("rebalance_monitor_model_failures_total", "counter", (), "Times that the model raised on a group and learns it anew."),
+    Metric(
+        "rebalance_monitor_model_failures_total",
+        "counter",
+        (),
+        "Times that the model raised on a group, which is then learned again.",
+    ),
     Metric("rebalance_monitor_findings_withdrawn_total", "counter", (), "Held findings that a late frame explained."),
     Metric(
         "rebalance_monitor_groups_left_out",
@@ -206,24 +211,24 @@ METRICS: Final[tuple[Metric, ...]] = (
 )
 
 TAP_METRICS: Final[tuple[Metric, ...]] = (
-    Metric("rebalance_tap_build_info", "gauge", ("version",), "1, with the release of the tap."),
+    Metric("rebalance_tap_build_info", "gauge", ("version",), "1, with the release of the tap as label."),
     Metric("rebalance_tap_open_connections", "gauge", (), "Connections of clients that are open."),
     Metric("rebalance_tap_connections_total", "counter", (), "Connections of clients since the start."),
     Metric(
         "rebalance_tap_unreachable_total",
         "counter",
         ("broker",),
-        "Connections turned away because their broker could not be reached.",
+        "Connections rejected because their broker could not be reached.",
     ),
     Metric(
         "rebalance_tap_unreadable_connections_total", "counter", (), "Connections passed on unread: TLS, or not Kafka's protocol."
     ),
     Metric("rebalance_tap_frames_total", "counter", (), "Requests and responses of group coordination that were captured."),
     Metric("rebalance_tap_mirror_up", "gauge", (), "1 while the mirror topic takes records, 0 while they wait or are lost."),
-    Metric("rebalance_tap_written_records_total", "counter", (), "Records that the mirror topic has confirmed, ticks among them."),
+    Metric("rebalance_tap_written_records_total", "counter", (), "Records that the mirror topic has confirmed, ticks included."),
     Metric("rebalance_tap_buffered_records", "gauge", (), "Records that wait for the mirror topic."),
-    Metric("rebalance_tap_buffered_bytes", "gauge", (), "What they take; --buffer-mib bounds it."),
-    Metric("rebalance_tap_lost_records_total", "counter", (), "Records that the mirror topic will never have."),
+    Metric("rebalance_tap_buffered_bytes", "gauge", (), "Size of the records that wait; --buffer-mib bounds it."),
+    Metric("rebalance_tap_lost_records_total", "counter", (), "Records that were lost before they reached the mirror topic."),
 )
 
 
