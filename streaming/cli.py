@@ -85,7 +85,7 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way of callin
 def _options(
     *,
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Those of all commands together."""
@@ -95,7 +95,7 @@ app = _group(
     _options,
     name="rebalance-monitor",
     cls=_Commands,
-    help="Watches Kafka consumer groups by reading the group protocol itself, and names who broke it.",
+    help="Monitor Kafka consumer groups by reading the group protocol, and name who broke it.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

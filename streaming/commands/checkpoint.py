@@ -35,7 +35,7 @@ _BEING_MADE: Final = "migrating"
 
 app: Final = typer.Typer(
     no_args_is_help=True,
-    help="Look into the checkpoint folder, carry it over to this release and configuration, or put it away.",
+    help="Inspect the checkpoint folder, migrate it to this release and configuration, or archive it.",
 )
 
 ConfigFile = Annotated[
@@ -45,7 +45,7 @@ ConfigFile = Annotated[
 
 @app.command()
 def inspect(config: ConfigFile) -> None:
-    """Tell whose the checkpoint is, how far it has read, and what it takes on disk. Needs neither Kafka nor Spark.
+    """Show which release and topic the checkpoint belongs to, how far it has read, and its size. Needs neither Kafka nor Spark.
 
     rebalance-monitor checkpoint inspect --config rebalance-monitor.toml
     """
@@ -61,7 +61,7 @@ def inspect(config: ConfigFile) -> None:
 
 @app.command()
 def migrate(config: ConfigFile) -> None:
-    """Carry the models over into a checkpoint of this release and of this number of lanes. The monitor must be stopped.
+    """Migrate the models to a checkpoint of this release and this number of lanes. The monitor must be stopped.
 
     The old checkpoint stays beside the new one until you delete it.
 
@@ -87,9 +87,9 @@ def migrate(config: ConfigFile) -> None:
 
 @app.command()
 def reset(config: ConfigFile) -> None:
-    """Put the checkpoint away, so that the monitor begins anew: from the beginning of the mirror topic, with the same findings as then.
+    """Archive the checkpoint, so that the monitor starts again from the beginning of the mirror topic, with the same findings.
 
-    What that topic no longer holds is learned anew. The monitor must be stopped.
+    Groups whose history the topic no longer holds are learned again. The monitor must be stopped.
 
     rebalance-monitor checkpoint reset --config rebalance-monitor.toml
     """

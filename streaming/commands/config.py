@@ -32,7 +32,7 @@ EXIT_UNUSABLE: Final = 2
 
 MASK: Final = "********"
 
-config = typer.Typer(help="Look at a configuration before it is used.", no_args_is_help=True)
+config = typer.Typer(help="Check a configuration before it is used.", no_args_is_help=True)
 
 
 class Process(enum.StrEnum):
@@ -52,18 +52,19 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (TOML).", show_default=False)],
     *,
     connect: Annotated[
-        bool, typer.Option("--connect", help="Also ask Kafka: does it answer, are the topics there, may they be read and written?")
+        bool,
+        typer.Option("--connect", help="Also check Kafka: that it answers, that the topics exist, and that the rights suffice."),
     ] = False,
     process: Annotated[
         list[Process] | None,
         typer.Option(
             "--for",
-            help="Whose rights to check; by default the monitor's, and those of `notify` where it has a receiver.",
+            help="Process whose rights are checked. By default `monitor`, and `notify` if it has a receiver.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Check a configuration file, with the environment over it, and print what is in force and where it came from.
+    """Check a configuration file and the environment variables that override it; print each value in force and its source.
 
     rebalance-monitor config check monitor.toml
 

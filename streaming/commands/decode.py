@@ -37,19 +37,24 @@ class InputError(Exception):
 
 
 def decode(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Mirror records, or JSON lines of frames; - is standard input.")],
-    group: Annotated[
-        str | None, typer.Option("--group", "-g", help="Only frames that concern this group.", show_default=False)
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File of mirror records, or JSON lines of frames. - is standard input.")
+    ],
+    group: Annotated[str | None, typer.Option("--group", "-g", help="Print only frames of this group.", show_default=False)] = None,
+    api: Annotated[
+        str | None, typer.Option("--api", "-a", help="Print only frames of this API, by name or key.", show_default=False)
     ] = None,
-    api: Annotated[str | None, typer.Option("--api", "-a", help="Only this API, by name or key.", show_default=False)] = None,
     errors_only: Annotated[  # noqa: FBT002 - typer's way of saying a flag
-        bool, typer.Option("--errors-only", help="Only frames with an error code, and those that cannot be read.")
+        bool, typer.Option("--errors-only", help="Print only frames with an error code, and frames that cannot be decoded.")
     ] = False,
     verbose: Annotated[  # noqa: FBT002 - likewise
-        bool, typer.Option("--verbose", "-v", help="Say at the end why what cannot be read cannot, and where it was first seen.")
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="At the end, print why frames could not be decoded, and where each reason occurred first."
+        ),
     ] = False,
 ) -> None:
-    """Print the frames of a file as JSON lines; on a terminal, for reading.
+    """Print the frames of a file: as text on a terminal, as JSON lines elsewhere.
 
     rebalance-monitor decode traffic.records
 

@@ -55,13 +55,20 @@ _POLL_S: Final = 0.5
 def mirror(
     pcap: Annotated[
         list[str],
-        typer.Option("--pcap", metavar="FILE", help="Packet capture (pcap, pcapng), any number of times; - is standard input."),
+        typer.Option("--pcap", metavar="FILE", help="Packet capture (pcap, pcapng). Can be repeated. - is standard input."),
     ],
-    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="The cluster that keeps the mirror topic.")],
+    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="Brokers of the cluster with the mirror topic.")],
     *,
     port: Annotated[
         list[int] | None,
-        typer.Option("--port", "-p", min=1, max=65535, help="A port of the brokers, any number of times.", show_default=False),
+        typer.Option(
+            "--port",
+            "-p",
+            min=1,
+            max=65535,
+            help="Port of the brokers. Can be repeated. By default the ports are recognised.",
+            show_default=False,
+        ),
     ] = None,
     topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
     cluster: Annotated[str, typer.Option(help="Name of the watched cluster in records and findings.")] = "",
@@ -74,9 +81,9 @@ def mirror(
         typer.Option(metavar="FILE|KEY=VALUE", help="librdkafka properties for the producer, or a properties file of them."),
     ] = None,
 ) -> None:
-    """Write what a packet capture holds of group coordination to the mirror topic, for the monitor to read.
+    """Write the group coordination frames of a packet capture to the mirror topic, where the monitor reads them.
 
-    Where a tap may not stand in the clients' way, a capture on the broker's host does the same:
+    Use it where a tap cannot be placed between clients and brokers. Capture on the broker's host:
 
         tcpdump -i any -U -w - port 9092 | rebalance-monitor mirror --pcap - --port 9092 --bootstrap-server monitor:9092
 
@@ -180,14 +187,14 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def record(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the records; it must not exist yet.")],
-    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="The cluster that keeps the mirror topic.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write. It must not exist yet.")],
+    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="Brokers of the cluster with the mirror topic.")],
     *,
     from_topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
     last: Annotated[
-        float | None, typer.Option(min=0, metavar="MINUTES", help="Only records of the last minutes.", show_default=False)
+        float | None, typer.Option(min=0, metavar="MINUTES", help="Write only records of the last minutes.", show_default=False)
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what is still to come, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue with new records until Ctrl-C.")] = False,
     consumer_config: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE|KEY=VALUE", help="librdkafka properties for the consumer, or a properties file of them."),
@@ -195,7 +202,7 @@ def record(
 ) -> None:
     """Write the records of the mirror topic to a file, for `replay` and `decode`.
 
-    It begins with the oldest record that the topic has and ends with the newest of now.
+    The file holds the topic's records from the oldest one to the newest one at the start of the command.
 
         rebalance-monitor record --bootstrap-server monitor:9092 incident.records
 

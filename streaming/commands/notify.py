@@ -65,13 +65,13 @@ def notify_command(
     *,
     config: Config = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Tell what there is to tell now, and end: exit 0 if all of it was taken, else 1.")
+        bool, typer.Option("--once", help="Send what is due now, then exit: 0 if the receivers accepted all of it, else 1.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be sent, as JSON lines; send nothing and remember nothing.")
+        bool, typer.Option("--dry-run", help="Print what would be sent, as JSON lines. Nothing is sent and no state is kept.")
     ] = False,
 ) -> None:
-    """Tell people what the monitor finds: Alertmanager, webhooks, standard output. Until it is told to stop.
+    """Send alerts about findings to Alertmanager, webhooks and standard output until it is stopped.
 
     rebalance-monitor notify --config monitor.toml
 
@@ -79,8 +79,8 @@ def notify_command(
 
     rebalance-monitor notify --config monitor.toml --dry-run --once
 
-    It reads the findings topic, so it may run on any machine, and should on another than the monitor. Whom to tell of what stands in
-    sections [notify…] of the monitor's configuration file. SIGTERM or Ctrl-C ends it; it goes on from there at the next start.
+    The command reads the findings topic, so it can run on any machine; another one than the monitor's is best. Receivers and routes are
+    in the [notify…] sections of the monitor's configuration file. SIGTERM or Ctrl-C stops it; the next start continues from there.
     """
     if context.invoked_subcommand is not None:
         context.obj = config
@@ -94,18 +94,22 @@ def try_receivers(
     *,
     config: Config = None,
     receiver: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this receiver, as webhook/chat; any number of times.")
+        list[str] | None, typer.Option(metavar="NAME", help="Test only this receiver, for example webhook/chat. Can be repeated.")
     ] = None,
-    severity: Annotated[Severity, typer.Option(help="Of the test, to see where it is routed.")] = Severity.WARNING,
-    group: Annotated[str, typer.Option(help="The group that it names, to see where it is routed.")] = "test",
+    severity: Annotated[
+        Severity, typer.Option(help="Severity of the test, to see which receivers it is routed to.")
+    ] = Severity.WARNING,
+    group: Annotated[str, typer.Option(help="Group of the test, to see which receivers it is routed to.")] = "test",
 ) -> None:
-    """Send a test to every receiver, and say who took it. Kafka is not needed.
+    """Send a test notification to every receiver and print which of them accepted it. Needs no Kafka.
 
     rebalance-monitor notify test --config monitor.toml
 
     rebalance-monitor notify test --config monitor.toml --receiver webhook/chat --severity critical --group orders
 
-    An alert in Alertmanager ends by itself after some minutes, an incident at PagerDuty does not. Exit 0 if all took it, else 1.
+    A test alert in Alertmanager ends after some minutes; an incident at PagerDuty has to be resolved by hand.
+
+    Exit status: 0 if all receivers accepted the test, else 1.
     """
     raise typer.Exit(_said(lambda: _test(_required(config or context.obj), receiver or [], severity, group)))
 

@@ -65,23 +65,25 @@ def replay(
             "-p",
             min=1,
             max=65535,
-            help="A port of the brokers in a capture, any number of times; without it they are recognised.",
+            help="Port of the brokers in a capture. Can be repeated. By default the ports are recognised.",
             show_default=False,
         ),
     ] = None,
-    output: Annotated[Format, typer.Option("--format", "-f", help="For a person, or one finding event a line.")] = Format.TEXT,
+    output: Annotated[
+        Format, typer.Option("--format", "-f", help="Print a report as text, or one finding event per line as JSON.")
+    ] = Format.TEXT,
     group: Annotated[
-        list[str] | None, typer.Option("--group", "-g", help="Only this group, any number of times.", show_default=False)
+        list[str] | None, typer.Option("--group", "-g", help="Report only this group. Can be repeated.", show_default=False)
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The monitor's configuration, for its [model] settings.", show_default=False),
+        typer.Option(metavar="FILE", help="Take the [model] settings from this configuration of the monitor.", show_default=False),
     ] = None,
-    cluster: Annotated[str, typer.Option(help="Name of the cluster in what is printed; mirror records bring their own.")] = "",
+    cluster: Annotated[str, typer.Option(help="Name of the cluster in the output. Mirror records carry their own.")] = "",
 ) -> None:
     """Replay captured traffic through the model, without Kafka or Spark, and print what it finds.
 
-    Several captures are read in the order of time, be they parts of one or made on several hosts.
+    Several captures are merged by time, whether they are parts of one capture or come from several hosts.
 
     Exit status: 0 if nothing at error or above was found, 1 if something was, 2 if a file cannot be read, or not to its end.
 

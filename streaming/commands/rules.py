@@ -17,12 +17,15 @@ from streaming.replay.report import COLOURS
 
 def rules(
     rule: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A rule (G-02), a family (G), or a word of a name.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[ID]", help="A rule id (G-02), a family (G), or a word of a rule's name.", show_default=False),
     ] = None,
     *,
-    severity: Annotated[Severity | None, typer.Option(help="Only rules of this severity and above.", show_default=False)] = None,
+    severity: Annotated[
+        Severity | None, typer.Option(help="List only rules of this severity and above.", show_default=False)
+    ] = None,
 ) -> None:
-    """List the rules, or tell all about one: what it means, when it speaks, what to do.
+    """List the rules, or explain one: what it means, when it fires, what to do.
 
     rebalance-monitor rules
 

@@ -47,13 +47,13 @@ _STATUS_EVERY_S: Final = 10.0
 def run_command(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).", show_default=False)],
 ) -> None:
-    """Run the monitor: read the mirror topic, replay it through the coordinator model, publish findings. Until it is told to stop.
+    """Run the monitor until it is stopped: read the mirror topic, replay it through the coordinator model, publish findings.
 
     rebalance-monitor run --config deploy/rebalance-monitor.toml
 
     REBALANCE_MONITOR_KAFKA__BOOTSTRAP_SERVERS=kafka-1:9092 rebalance-monitor run -c monitor.toml
 
-    SIGTERM or Ctrl-C ends it after the batch in hand; it goes on from there at the next start.
+    SIGTERM or Ctrl-C stops it after the current batch; the next start continues from there.
     """
     raise typer.Exit(run(config))
 

@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 Create = Annotated[
     bool,
     typer.Option(
-        "--create-topic", help="Create the mirror topic if it does not exist; if it does, say how it differs from the options."
+        "--create-topic", help="Create the mirror topic if it does not exist. If it exists, print how it differs from the options."
     ),
 ]
 Partitions = Annotated[
-    int, typer.Option(min=1, help="Partitions of a topic that is created; fixed for its life: the job keeps one model for each.")
+    int,
+    typer.Option(
+        min=1, help="Partitions of a created topic. The number cannot be changed later: the job keeps one model for each."
+    ),
 ]
-ReplicationFactor = Annotated[
-    int, typer.Option(min=-1, help="Replication factor of a topic that is created; -1 is the broker's default.")
-]
-RetentionHours = Annotated[float, typer.Option(min=0.1, help="How long a topic that is created keeps its records.")]
+ReplicationFactor = Annotated[int, typer.Option(min=-1, help="Replication factor of a created topic. -1 is the broker's default.")]
+RetentionHours = Annotated[float, typer.Option(min=0.1, help="Retention of a created topic.")]
 
 FLUSH_TIMEOUT_S: Final = 10.0
 REACH_TIMEOUT_S: Final = 5.0
@@ -51,13 +52,15 @@ def tap(
         typer.Option(
             "--listen",
             metavar="HOST:PORT=BROKER_HOST:PORT",
-            help="Where clients connect, and the broker behind it; once for each broker. The broker must advertise this address.",
+            help="Address where clients connect, and the broker behind it. Repeat it for each broker. "
+            "The broker must advertise this address.",
         ),
     ],
     bootstrap_server: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT[,…]", help="The cluster that keeps the mirror topic, by listeners that do not lead through the tap."
+            metavar="HOST:PORT[,…]",
+            help="Brokers of the cluster with the mirror topic. Use listeners that do not lead through the tap.",
         ),
     ],
     topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
@@ -68,7 +71,7 @@ def tap(
     replication_factor: ReplicationFactor = -1,
     retention_hours: RetentionHours = RETENTION_HOURS,
     compression: Annotated[
-        str, typer.Option(metavar="CODEC", help="How records are compressed: zstd, lz4, snappy, gzip or none.")
+        str, typer.Option(metavar="CODEC", help="Compression of the records: zstd, lz4, snappy, gzip or none.")
     ] = "zstd",
     producer_config: Annotated[
         list[str] | None,
@@ -77,7 +80,7 @@ def tap(
             help="librdkafka properties for the mirror's producer (security.protocol=SSL, …), or a file of them; passwords in a file only.",
         ),
     ] = None,
-    buffer_mib: Annotated[int, typer.Option(min=1, help="What is held at most while the mirror's cluster is away.")] = 64,
+    buffer_mib: Annotated[int, typer.Option(min=1, help="Size of the buffer for frames while the mirror's cluster is away.")] = 64,
     loss_file: Annotated[
         Path | None,
         typer.Option(
@@ -89,17 +92,19 @@ def tap(
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics there, at /metrics.", show_default=False),
+        typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics at this address, path /metrics.", show_default=False),
     ] = None,
-    status_every: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How often to print figures; 0 for never.")] = 30.0,
+    status_every: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Interval of the status line; 0 turns it off.")
+    ] = 30.0,
 ) -> None:
-    """Pass clients through to their brokers, byte for byte, and mirror the frames of group coordination to a topic.
+    """Proxy clients to their brokers, byte for byte, and mirror the group coordination frames to a topic.
 
-    Requests and responses of consumer groups are copied; records, passwords and tokens never are. Only what concerns the listeners can stop
-    the tap. If the mirror topic is away, missing or refused, clients pass all the same: frames are buffered, then counted, the loss is
-    recorded in the topic once it takes records again, and until then the reason is said each minute.
+    The tap copies requests and responses of consumer groups. It never copies records, passwords or tokens. Only a problem with its own
+    listeners stops it. While the mirror topic is unreachable, missing or refused, clients still pass: the tap buffers frames, prints the
+    reason each minute, and counts what exceeds the buffer. It writes that loss to the topic once it can.
 
-    For example, with one broker whose clients' listener advertises port 9092 of this host, and with two of them:
+    Examples, for one broker whose client listener advertises port 9092 of this host, and for two brokers:
 
         rebalance-monitor tap --listen 0.0.0.0:9092=broker1:9093 --bootstrap-server broker1:9094 --create-topic
 

@@ -60,7 +60,7 @@ class Verification:
 def verify(
     *,
     bootstrap_server: Annotated[
-        str, typer.Option(metavar="HOST:PORT[,…]", help="The watched brokers, by listeners that do not lead through the tap.")
+        str, typer.Option(metavar="HOST:PORT[,…]", help="The watched brokers. Use listeners that do not lead through the tap.")
     ],
     config: Annotated[
         Path | None,
@@ -71,10 +71,8 @@ def verify(
             help="The monitor's configuration: where its groups topic is. Without it: on the watched brokers, with its usual name.",
         ),
     ] = None,
-    group: Annotated[list[str] | None, typer.Option(help="Compare this group only; any number of times.")] = None,
-    cluster: Annotated[
-        str | None, typer.Option(help="The watched cluster's name in the groups topic, if it holds several.")
-    ] = None,
+    group: Annotated[list[str] | None, typer.Option(help="Compare only this group. Can be repeated.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Name of the watched cluster, if the groups topic holds several.")] = None,
     command_config: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,11 +80,13 @@ def verify(
             help="librdkafka properties for the watched brokers (security.protocol=SSL, …), or a file of them; passwords in a file only.",
         ),
     ] = None,
-    wait: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long a difference may last before it counts.")] = 15.0,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long a difference may last before it is reported.")
+    ] = 15.0,
 ) -> None:
-    """Compare what the monitor knows of each group with what the brokers answer to DescribeGroups and ConsumerGroupDescribe.
+    """Compare the monitor's view of each group with the brokers' answers to DescribeGroups and ConsumerGroupDescribe.
 
-    State, type, protocol and members are compared; groups that the monitor is still learning are listed apart.
+    State, type, protocol and members are compared. Groups that the monitor is still learning are listed separately.
 
         rebalance-monitor verify --bootstrap-server broker1:9094
 
