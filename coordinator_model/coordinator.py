@@ -155,7 +155,7 @@ class Coordinator:
             found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
         summary = (
             f"{self.topic} has {partitions} partitions, where it had {before}: the {len(self.groups)} groups seen in partition "
-            f"{self.partition} may be in others now, and are learned anew."
+            f"{self.partition} may be in others now, and are learned again."
         )
         self.groups.clear()
         found.extend(self._own.report("V-06", summary, f"{partitions} partitions", self.now_us))
@@ -387,7 +387,7 @@ class Coordinator:
         self.groups.reset(key, self.now_us)
         group, open_findings = self.groups.opened(key)
         reason = raised_in_words(error)
-        breach = Breach("", f"Group {group.name} is learned anew: on its timers {reason}.", reason, ())
+        breach = Breach("", f"Group {group.name} is learned again: on its timers {reason}.", reason, ())
         found.extend(self._rules.report(group, open_findings, CATALOGUE["V-02"], breach, self.now_us))
         self._lose_coverage(key, self.now_us, "the model stumbled over it")
 

@@ -63,7 +63,7 @@ def _strangers(group: ClassicGroup) -> Iterator[Due]:
             flaws,
             "",
             f"{_leader(flaws)} of group {group.name} assigned partitions to {ids}, no member of generation {flaws.generation}: the "
-            "coordinator drops such entries in silence, and nobody reads those partitions.",
+            "coordinator drops such entries in silence, and no member reads those partitions.",
             f"entries for {ids} in the SyncGroup request; they are not in the member list that the leader was given",
         )
 
@@ -267,7 +267,8 @@ def _unowned(group: ClassicGroup) -> Iterator[Due]:
         partitions = _some([f"{topic}-{partition}" for topic, partition, since in missing if since == since_us])
         return Breach(
             "",
-            f"Nobody in group {group.name} has been assigned {partitions} for {seconds(patience_us)}, although members subscribed to it: "
+            f"No member of group {group.name} has been assigned {partitions} for {seconds(patience_us)}, although members subscribed to "
+            "it: "
             "what is written there is not read.",
             "missing in every assignment since; known from earlier assignments of this group",
             (),
@@ -284,7 +285,7 @@ A_01 = TimerRule(
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
-    meaning="The leader gave partitions to somebody who is not in the group: the coordinator drops the entry, nobody reads them.",
+    meaning="The leader gave partitions to a member that is not in the group: the coordinator drops the entry, no member reads them.",
     condition="The leader's SyncGroup has an entry for a member id that was not in the member list of its JoinGroup answer.",
     expected="Entries for members of that generation only.",
     action="Look at the leader's assignor: it mixes up generations or groups.",
@@ -348,7 +349,7 @@ A_05 = TimerRule(
     severity=Severity.CRITICAL,
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
-    meaning="Members act on a plan that nobody made: partitions are read twice or not at all.",
+    meaning="Members act on an assignment that no leader made: partitions are read twice or not at all.",
     condition="A member's SyncGroup answer holds other bytes than its entry in any SyncGroup request of the leader at that generation.",
     expected="The leader's entry for the member, byte for byte.",
     action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
@@ -364,7 +365,7 @@ A_06 = TimerRule(
     severity=Severity.CRITICAL,
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
-    meaning="A member was handed no assignment at all: it idles, or fails to decode it and loops (the family of KAFKA-9801).",
+    meaning="A member received no assignment at all: it idles, or fails to decode it and loops (the family of KAFKA-9801).",
     condition="A SyncGroup success without a single byte of assignment, although the leader's entry for that member is not empty; as a "
     "warning when the leader's plan is empty for everybody although a topic with partitions is subscribed to.",
     expected="The leader's entry for the member.",
@@ -448,7 +449,8 @@ A_11 = TimerRule(
     "than the rebalance timeout.",
     expected="Every partition of a subscribed topic is assigned; between two steps of a cooperative rebalance, for a moment not.",
     action="Force a rebalance; look at the leader's assignor and its view of the topic.",
-    false_alarms="A topic that was deleted, or created anew with fewer partitions. Where the partitions left out are the topic's last ones "
+    false_alarms="A topic that was deleted, or created again with fewer partitions. Where the partitions left out are the topic's last "
+    "ones "
     "and the assignor is a standard one, it is over after ten minutes: the leader has asked for the topic's partitions again by then.",
     suppressed_by=("A-08",),
     due=_unowned,

@@ -179,7 +179,7 @@ def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
     """``3 others wait for it since T, 42.0 s``, of how many and since when."""
     count, since_us = waiting
     if not count:
-        return "nobody waits for it"
+        return "no member waits for it"
     others = "1 other waits" if count == 1 else f"{count} others wait"
     return f"{others} for it since {iso_utc(since_us)}, {seconds(max(0, now_us - since_us))}"
 

@@ -52,7 +52,7 @@ def _flaps(group: ClassicGroup, moved: Moved) -> Breach | None:
     )
     return Breach(
         "",
-        f"The coordinator of group {group.name} does not stay where it is: {observed}; each move starts its rebalances anew.",
+        f"The coordinator of group {group.name} keeps moving: {observed}; each move starts its rebalances again.",
         observed,
         (response_evidence(exchange, exchange.error),),
         generation=group.generation,
@@ -112,7 +112,7 @@ def _loads_long(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
         return None
     return Breach(
         "",
-        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: nobody can join or "
+        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: no member can join or "
         "commit, and "
         "heartbeats tell nothing.",
         f"COORDINATOR_LOAD_IN_PROGRESS {spell.times} times over {seconds(spell.lasted_us)}",
@@ -303,7 +303,7 @@ C_06 = FrameRule(
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
     blame=Blame.BROKER,
-    meaning="The new coordinator is still reading its log: nobody can join or commit meanwhile.",
+    meaning="The new coordinator is still reading its log: no member can join or commit meanwhile.",
     condition="COORDINATOR_LOAD_IN_PROGRESS for more than 60 s, with no other answer to a commit, JoinGroup, SyncGroup or "
     "LeaveGroup, and no "
     "pause of more than 30 s in between.",
@@ -340,7 +340,7 @@ C_08 = FrameRule(
     condition="UNKNOWN_SERVER_ERROR in the answer to a request of the group.",
     expected="Success, or an error that the protocol knows.",
     action="Find the exception in that broker's log at the time named.",
-    false_alarms="A client that uses an id just handed out together with a group.instance.id provokes it.",
+    false_alarms="A client that uses an id just issued together with a group.instance.id provokes it.",
     checks={InternalError: _internal_error},
 )
 
@@ -385,7 +385,7 @@ C_11 = FrameRule(
     meaning="An answer was paired with a request that it does not answer: nothing that it says can be believed.",
     condition="The correlation id in an answer is not that of the request it is said to answer.",
     expected="Equal correlation ids: a broker answers each connection in order.",
-    action="Check whoever captured the connection, and any proxy between client and broker.",
+    action="Check the capture of the connection, and any proxy between client and broker.",
     false_alarms="None known.",
     checks={Mismatched: _mismatched},
 )
@@ -413,7 +413,7 @@ C_13 = FrameRule(
     severity=Severity.ERROR,
     certainty=Certainty.CERTAIN,
     blame=Blame.BROKER,
-    meaning="There is no coordinator for the group, or it cannot write: nobody can join, sync or commit.",
+    meaning="There is no coordinator for the group, or it cannot write: no member can join, sync or commit.",
     condition="COORDINATOR_NOT_AVAILABLE for more than 30 s, to FindCoordinator or to the group's requests, with no success "
     "and no pause of "
     "more than 30 s in between.",
@@ -432,7 +432,7 @@ C_14 = TimerRule(
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
-    meaning="The group lost its coordinator and no broker has taken over: nobody can heartbeat, commit or rejoin.",
+    meaning="The group lost its coordinator and no broker has taken over: no member can heartbeat, commit or rejoin.",
     condition="The connections of all members ended, their clients ask for the coordinator, and no broker has accepted anybody for half "
     "of the shortest session timeout. A note where several members lost their connections and nobody asks: either the broker or all of "
     "them may be gone.",

@@ -20,10 +20,10 @@ from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 #: Letter → (title, what it is about), in the order of the catalogue.
 FAMILIES: Final[dict[str, tuple[str, str]]] = {
     "G": ("Generations", "Whether members use, and the coordinator accepts, the generation that the group is at."),
-    "M": ("Member identity", "Whether a member id is known, used by its owner, and handed out as it should be."),
+    "M": ("Member identity", "Whether a member id is known, used by its owner, and issued as it should be."),
     "S": ("Static membership", "Whether a group.instance.id has one owner, and its restarts cost nothing (KIP-345)."),
     "R": ("Rebalances", "Whether rebalances end, who keeps the others waiting, and who starts them again and again."),
-    "T": ("Sessions and time", "Whether members are heard of in time, and the coordinator answers in time."),
+    "T": ("Sessions and time", "Whether members are heard from in time, and the coordinator answers in time."),
     "A": (
         "Assignments",
         "Whether the leader gives every partition to one member that wants it, and every member gets what it was given.",

@@ -29,7 +29,7 @@ from coordinator_model.wire.constants import ILLEGAL_GENERATION, REBALANCE_IN_PR
 
 
 def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
-    """Whether one member was refused often enough, over long enough, without joining anew, to rule out a moment's lag.
+    """Whether one member was refused often enough, over long enough, without joining again, to rule out a moment's lag.
 
     Counted by time spanned as well as by number: some clients send a burst of refused commits within milliseconds.
     """
@@ -89,7 +89,7 @@ def _stale_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
         f"for {seconds(exchange.effective_us - proof.proven_us)}: it, or a proxy before it, does not fence stale members.",
         f"{api} at generation {exchange.generation} answered "
         f"{'REBALANCE_IN_PROGRESS' if exchange.error == REBALANCE_IN_PROGRESS else 'with success'} "
-        f"after generation {proof.generation} was handed out",
+        f"after generation {proof.generation} was issued",
         (proof.proof, request_evidence(exchange), response_evidence(exchange, exchange.error)),
         actor=actor,
         member_id=exchange.member_id,
@@ -106,7 +106,7 @@ def _went_back(group: ClassicGroup, regressed: Regressed) -> Breach | None:
         "",
         f"The coordinator {exchange.broker} put group {group.name} back from generation {before.generation} to "
         f"{regressed.generation}, and nothing that was seen explains it.",
-        f"a JoinGroup asked {seconds(exchange.effective_us - before.proven_us)} after generation {before.generation} was handed out "
+        f"a JoinGroup asked {seconds(exchange.effective_us - before.proven_us)} after generation {before.generation} was issued "
         f"succeeded at generation {regressed.generation}",
         (before.proof, request_evidence(exchange), response_evidence(exchange, 0, regressed.generation)),
         actor=exchange.actor,
@@ -116,7 +116,7 @@ def _went_back(group: ClassicGroup, regressed: Regressed) -> Breach | None:
 
 
 def _step(before: int, after: int) -> str:
-    return f"began anew at generation {after}" if before == after else f"went from generation {before} to {after}"
+    return f"began again at generation {after}" if before == after else f"went from generation {before} to {after}"
 
 
 def _explained_reset(group: ClassicGroup, regressed: Regressed) -> Breach | None:
@@ -164,7 +164,7 @@ def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
     ]
     return Breach(
         "",
-        f"The coordinator {exchange.broker} told two leaders of group {group.name} two different stories of generation {generation}: "
+        f"The coordinator {exchange.broker} told two leaders of group {group.name} two different versions of generation {generation}: "
         f"the second {whom(exchange.actor)} was told {'; '.join(unlike) or 'other instance ids'}.",
         f"two leader answers at generation {generation} with different members, leaders or protocols",
         (known.proof, request_evidence(exchange), response_evidence(exchange, 0, generation)),
@@ -185,9 +185,9 @@ def _from_the_future(group: ClassicGroup) -> Iterator[Due]:
         def describe(member_id: str = member_id, ahead: Ahead = ahead) -> Breach:
             return Breach(
                 member_id,
-                f"Member {member_id} {whom(ahead.actor)} uses generation {ahead.generation} in group {group.name}, which nobody was ever "
-                f"handed: the highest was {ahead.highest}.",
-                f"a request at generation {ahead.generation} while the highest generation handed out was {ahead.highest}"
+                f"Member {member_id} {whom(ahead.actor)} uses generation {ahead.generation} in group {group.name}, which was never "
+                f"issued: the highest was {ahead.highest}.",
+                f"a request at generation {ahead.generation} while the highest generation issued was {ahead.highest}"
                 + ("" if born else ", as far as was seen"),
                 ahead.frames,
                 actor=ahead.actor,
@@ -240,7 +240,7 @@ def _other_generation(group: ClassicGroup, other: OtherGeneration) -> Breach | N
     exchange, member = other.exchange, other.member
     return Breach(
         member.id,
-        f"{who(member)} uses generation {exchange.generation} in group {group.name}, although it was handed {member.joined} last, "
+        f"{who(member)} uses generation {exchange.generation} in group {group.name}, although it received {member.joined} last, "
         f"and {member.joined_before} before that, on this very connection.",
         f"{API_NAMES[exchange.api_key]} at generation {exchange.generation} after a JoinGroup success at {member.joined}",
         (*admission(member), request_evidence(exchange)),
@@ -253,8 +253,8 @@ def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
     exchange, member, known = collided.exchange, collided.member, collided.newest_generation
     return Breach(
         member.id,
-        f"{who(member)} was handed generation {known.generation} of group {group.name} before the coordinator moved, and was accepted at "
-        f"the same number, which has been issued anew since, without having rejoined: the coordinator cannot tell the two apart.",
+        f"{who(member)} received generation {known.generation} of group {group.name} before the coordinator moved, and was accepted at "
+        f"the same number, which has been issued again since, without having rejoined: the coordinator cannot tell the two apart.",
         f"{API_NAMES[exchange.api_key]} at generation {known.generation} accepted; the generation was not written before the failover",
         (*admission(member), known.proof, response_evidence(exchange, 0)),
         generation=known.generation,
@@ -348,7 +348,7 @@ G_04 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="The coordinator lost state: offsets committed in the lost generations may be gone as well.",
-    condition="A JoinGroup succeeded at a lower generation than one handed out before it was asked, on the same coordinator, the group "
+    condition="A JoinGroup succeeded at a lower generation than one issued before it was asked, on the same coordinator, the group "
     "was neither deleted nor can it have been empty in between, and the coordinator cannot have restarted before that generation was "
     "written.",
     expected="Within one life of a group the generation only grows.",
@@ -385,7 +385,7 @@ G_06 = FrameRule(
     "the second was already asked when the first was answered, or the generation was written before it was asked.",
     expected="A generation has one leader, one protocol and one list of members.",
     action="Treat it as a split brain: find out which brokers act as coordinator, and whether a proxy rewrites answers.",
-    false_alarms="A failover issues a generation anew that was not written: not compared. A replaced static member counts by its "
+    false_alarms="A failover issues a generation again that was not written: not compared. A replaced static member counts by its "
     "instance id.",
     suppressed_by=("C-05",),
     checks={TwoRosters: _two_rosters},
@@ -398,11 +398,11 @@ G_07 = TimerRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CLIENT,
     meaning="A client's state is corrupt, or it talks to the wrong group or cluster.",
-    condition="A known member was refused at a generation above the highest that anybody was handed, and no late frame explained it. "
+    condition="A known member was refused at a generation above the highest that was issued, and no late frame explained it. "
     "An error if the group was seen since its generation 1 without a failover, else a heuristic warning.",
     expected="A member uses the generation of its last JoinGroup success.",
     action="Check that client's bootstrap servers and group.id, and any proxy's routing.",
-    false_alarms="A generation handed out before the capture began and lost in a failover since: hence only a warning.",
+    false_alarms="A generation issued before the capture began and lost in a failover since: hence only a warning.",
     due=_from_the_future,
 )
 
@@ -413,10 +413,10 @@ G_08 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CAPTURE,
     meaning="Rebalances happened that were not captured, or whose answers were all lost.",
-    condition="A generation was handed out that is more than one above the last, and a member of the last cannot have been gone meanwhile.",
+    condition="A generation was issued that is more than one above the last, and a member of the last cannot have been gone meanwhile.",
     expected="Each join phase raises the generation by one; a passage through Empty raises it once more.",
     action="Check that the capture sees every client and every broker of the group.",
-    false_alarms="A generation whose members all hung up before they were answered.",
+    false_alarms="A generation whose members all disconnected before they were answered.",
     due=_skipped,
 )
 
@@ -456,9 +456,9 @@ G_11 = FrameRule(
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
-    meaning="The coordinator cannot tell this member's generation from the one that it issued anew: it accepts offsets of a member that "
+    meaning="The coordinator cannot tell this member's generation from the one that it issued again: it accepts offsets of a member that "
     "does not know the new assignment.",
-    condition="A member that was handed generation g, which nobody wrote before the coordinator moved, was accepted at the g issued since "
+    condition="A member that received generation g, which nobody wrote before the coordinator moved, was accepted at the g issued since "
     "without having sent a JoinGroup.",
     expected="The member rejoins first. The protocol has no means to make it.",
     action="Watch that member for duplicates; restart it if it does not rejoin.",

@@ -100,7 +100,8 @@ def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | Non
         return None
     return _answer_breach(
         answered,
-        f"named {body.leader} {whom(answered.exchange.actor)} leader of group {group.name}, and not among its members: nobody will give it "
+        f"named {body.leader} {whom(answered.exchange.actor)} leader of group {group.name}, and not among its members: no member will "
+        "give it "
         "an assignment.",
         f"a JoinGroup success to the leader with {len(body.members)} members, itself not among them",
     )
@@ -213,7 +214,7 @@ P_04 = FrameRule(
     blame=Blame.BROKER,
     meaning="The leader cannot assign, or a follower believes that it must.",
     condition="A JoinGroup success with members to one that does not lead, or without members to the leader.",
-    expected="The member list goes to the leader and to nobody else.",
+    expected="The member list goes to the leader only.",
     action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
     false_alarms="A static leader that returns with a JoinGroup before v9 is given none; members of a group of the new protocol never are.",
     checks={JoinAnswered: _misplaced_roster},
@@ -226,7 +227,7 @@ P_05 = FrameRule(
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
-    meaning="Nobody will compute an assignment for the leader; the group may run into the sync timer.",
+    meaning="No member computes an assignment for the leader; the group may run into the sync timer.",
     condition="The leader's JoinGroup answer lists members, and not the leader.",
     expected="The leader is one of the members.",
     action="Keep the frames and the coordinator's log.",
@@ -245,7 +246,7 @@ P_06 = FrameRule(
     condition="Two JoinGroup successes at one generation, waiting at the same time, name different leaders or protocols.",
     expected="All answers of one completion agree.",
     action="Treat as split brain: freeze the group, keep the coordinators' logs.",
-    false_alarms="A static leader that returned under a new id; a generation issued anew after a failover, whose answers do not overlap.",
+    false_alarms="A static leader that returned under a new id; a generation issued again after a failover, whose answers do not overlap.",
     checks={JoinAnswered: _replies_disagree},
 )
 

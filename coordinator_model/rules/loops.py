@@ -139,7 +139,7 @@ def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
         return None
     return Breach(
         member.id,
-        f"{who(member)} was handed a generation of group {group.name} {joined.times} times in a row and asked for its assignment never: "
+        f"{who(member)} received a generation of group {group.name} {joined.times} times in a row and never asked for its assignment: "
         f"it fails between JoinGroup and SyncGroup.",
         f"{joined.times} JoinGroup successes without a SyncGroup between",
         admission(member),

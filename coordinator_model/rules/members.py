@@ -52,7 +52,7 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
     return Breach(
         member.id,
         f"{who(member)} goes on in group {group.name} although the coordinator no longer knows it: "
-        f"refused {refusals.count} times in {span} without joining anew.",
+        f"refused {refusals.count} times in {span} without joining again.",
         f"{refusals.count} requests refused with UNKNOWN_MEMBER_ID over {span}, no JoinGroup between",
         tuple(refusals.evidence),
         generation=refusals.generation,
@@ -134,8 +134,8 @@ def _invented(group: ClassicGroup, invented: Invented) -> Breach | None:
     return Breach(
         exchange.member_id,
         f"{_whoever(exchange)} asked to join group {group.name} as member {exchange.member_id}, an id that this group "
-        f"never handed out.",
-        f"JoinGroup with the member id {exchange.member_id}, which nobody was given since the group began",
+        f"never issued.",
+        f"JoinGroup with the member id {exchange.member_id}, which was not issued since the group began",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
         actor=exchange.actor,
         member_id=exchange.member_id,
@@ -179,7 +179,7 @@ def _two_voices(group: ClassicGroup, alternated: Alternated) -> Breach | None:
         return None
     return Breach(
         member.id,
-        f"Two processes act as member {member.id} of group {group.name}: heartbeats come by turns from {whom(exchange.actor)} and "
+        f"Two processes act as member {member.id} of group {group.name}: heartbeats alternate between {whom(exchange.actor)} and "
         f"{whom(before)}, both connected.",
         f"{member.alternations} changes in a row between {host_of(before.address)} and {host_of(exchange.actor.address)}",
         (request_evidence(exchange),),
@@ -197,7 +197,7 @@ def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
         _client(exchange),
         f"Client {_client(exchange)} was given another member id in group {group.name}, {new.member_id}, after it left {new.abandoned} "
         f"behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out"
-        + (f"; it speaks JoinGroup v{exchange.api_version}, which cannot ask for an id first." if old else "."),
+        + (f"; it uses JoinGroup v{exchange.api_version}, which cannot ask for an id first." if old else "."),
         f"{new.abandoned} member ids of one client left behind within an hour",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
         actor=exchange.actor,
@@ -295,7 +295,7 @@ M_01 = FrameRule(
     meaning="An evicted member goes on processing records that now belong to others.",
     condition="The same member id was refused with UNKNOWN_MEMBER_ID at least three times, over at least 10 s and two of its heartbeat "
     "intervals, and sent no JoinGroup in between.",
-    expected="After UNKNOWN_MEMBER_ID a member forgets its id and joins anew.",
+    expected="After UNKNOWN_MEMBER_ID a member forgets its id and joins again.",
     action="Restart that client; compare its session timeout with its pauses (garbage collection, suspended host).",
     false_alarms="None known. What a client had under way when it left is refused within seconds, and too soon to count.",
     suppressed_by=("S-02",),
@@ -326,7 +326,7 @@ M_03 = FrameRule(
     severity=Severity.ERROR,
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
-    meaning="A healthy member is made to start anew: a needless rebalance for everybody.",
+    meaning="A healthy member is made to start again: a needless rebalance for everybody.",
     condition="UNKNOWN_MEMBER_ID between two successes of the same member; or to a dynamic member of the current generation within its "
     "session timeout, followed by a success at that same generation, which its removal would have ended.",
     expected="A member id is gone for good once it is gone, and a settled group does not lose a member without a new generation.",
@@ -344,10 +344,10 @@ M_04 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="A client made up its member id, or took it from another group.",
-    condition="A JoinGroup with a member id that nobody was given since the group's generation 1 was refused with UNKNOWN_MEMBER_ID.",
+    condition="A JoinGroup with a member id that was not issued since the group's generation 1 was refused with UNKNOWN_MEMBER_ID.",
     expected="The first JoinGroup has an empty member id; the coordinator hands one out.",
     action="Fix that client.",
-    false_alarms="Ids handed out before the capture began: judged only a session timeout after the group's birth was seen. "
+    false_alarms="Ids issued before the capture began: judged only a session timeout after the group's birth was seen. "
     "Groups of the new type let clients choose their id: not judged.",
     checks={Invented: _invented},
 )
@@ -362,7 +362,7 @@ M_05 = FrameRule(
     condition="A JoinGroup without a member id on a connection that was given at least two ids, which still hold, and used neither.",
     expected="After MEMBER_ID_REQUIRED the client sends JoinGroup with the id that it was given (KIP-394).",
     action="Upgrade that client.",
-    false_alarms="Ids handed out within the last half second may yet be used. A process that crashes in between comes on a new connection.",
+    false_alarms="Ids issued within the last half second may yet be used. A process that crashes in between comes on a new connection.",
     suppressed_by=("R-09",),
     checks={IdUnused: _unused},
 )
@@ -376,7 +376,7 @@ M_06 = FrameRule(
     meaning="Broker or proxy do not keep to the two-step join: clients are let in without it, or sent in a circle.",
     condition="A JoinGroup v4 or later without member id and instance id succeeded; or MEMBER_ID_REQUIRED to an older one, to one with a "
     "member id, or to one with an instance id.",
-    expected="From v4 on, a dynamic member without an id is told MEMBER_ID_REQUIRED first, and nobody else is (KIP-394).",
+    expected="From v4 on, a dynamic member without an id is told MEMBER_ID_REQUIRED first, and no other member is (KIP-394).",
     action="Look for a proxy that changes API versions.",
     false_alarms="None known.",
     checks={IdMishandled: _mishandled},
@@ -389,7 +389,7 @@ M_07 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="Two processes act as one member, and work on the same partitions.",
-    condition="Heartbeats of one member id come by turns from two hosts, five changes in a row, with both connections open.",
+    condition="Heartbeats of one member id alternate between two hosts, five changes in a row, with both connections open.",
     expected="One process per member id.",
     action="Find the second deployment: a cloned machine or a copied state.",
     false_alarms="A client with several connections from one host, and one that moved to another address, are not counted. "
@@ -451,10 +451,10 @@ M_11 = FrameRule(
     blame=Blame.BROKER,
     meaning="Fencing by group.instance.id has a hole: somebody acts under another's instance id.",
     condition="A request succeeded whose instance id another member had been holding since before it was asked; or, on brokers since 3.0, "
-    "whose instance id nobody in the leader's member list holds.",
-    expected="FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID for an instance id that nobody holds.",
+    "whose instance id no member in the leader's member list holds.",
+    expected="FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID for an instance id that no member holds.",
     action="Report it with the frames and the coordinator's log; look for a proxy that rewrites answers.",
-    false_alarms="Brokers from 2.3 to 2.8 ignore an instance id that nobody holds: judged only once a version was seen that they do not "
+    false_alarms="Brokers from 2.3 to 2.8 ignore an instance id that no member holds: judged only once a version was seen that they do not "
     "have.",
     suppressed_by=("C-05",),
     checks={Mispaired: _mispaired},

@@ -83,7 +83,7 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
         exchange.member_id,
         f"{who(member)} cannot save its progress in group {group.name}: {refusals.count} commits in {seconds(span_us)} were "
         "refused with "
-        f"{why}, and it has not joined anew.",
+        f"{why}, and it has not joined again.",
         f"{refusals.count} commits at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
         "JoinGroup between",
         tuple(refusals.evidence),
@@ -281,12 +281,12 @@ O_01 = FrameRule(
     severity=Severity.ERROR,
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
-    meaning="A member works on, but none of its progress is saved: whoever takes over its partitions processes the records again.",
+    meaning="A member works on, but none of its progress is saved: the next owner of its partitions processes the records again.",
     condition="Commits of one member at one generation were refused with the same error (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, "
     "FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals, "
     "without a "
     "JoinGroup or an accepted commit in between.",
-    expected="After such a refusal a member joins anew before it commits again.",
+    expected="After such a refusal a member joins again before it commits again.",
     action="Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).",
     false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "
     "static member "

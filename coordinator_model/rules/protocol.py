@@ -232,7 +232,7 @@ def _impossible_order(group: ClassicGroup) -> Iterator[Due]:
             what = "an assignment, before the leader of that generation submitted any"
             observed = "a SyncGroup success without a SyncGroup request of the leader"
         else:
-            what = "a heartbeat's success, although nobody was handed that generation"
+            what = "a heartbeat's success, although that generation was never issued"
             observed = "a Heartbeat success beyond the newest generation in any JoinGroup answer"
 
         def describe(what: str = what, observed: str = observed, suspect: Any = suspect) -> Breach:
@@ -375,8 +375,8 @@ P_08 = TimerRule(
     blame=Blame.BROKER,
     meaning="The coordinator's state machine is broken, or frames are fabricated: whatever else is said of this group is unsafe.",
     condition="In a generation seen from its beginning a SyncGroup succeeded before its leader sent one, or a Heartbeat succeeded at a "
-    "generation that was never handed out; and no frame explained it within the reorder window.",
-    expected="An assignment is handed out after the leader submitted it; a generation is used after it was handed out.",
+    "generation that was never issued; and no frame explained it within the reorder window.",
+    expected="An assignment is issued after the leader submitted it; a generation is used after it was issued.",
     action="Keep the frames; look for split brain (C-05) and for proxies.",
     false_alarms="A coordinator that is still loading answers every Heartbeat with success; a group that was loaded stable hands out "
     "what it stored: neither is judged.",
@@ -389,7 +389,7 @@ P_09 = FrameRule(
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
     blame=Blame.CLIENT,
-    meaning="A client speaks a version that the broker does not: it gets nowhere.",
+    meaning="A client uses a version that the broker does not: It cannot make progress.",
     condition="A request of the group was answered UNSUPPORTED_VERSION.",
     expected="A version within the range of the broker's ApiVersions answer.",
     action="Upgrade or configure the client; with static members, finish the upgrade of the cluster's metadata version.",

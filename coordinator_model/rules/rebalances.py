@@ -91,7 +91,7 @@ def _join_breach(
         blocked = f"it waits for {names}" + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
     elif group.issued:
         issued = ", ".join(f"{id_} (client {pending.actor.client_id})" for id_, pending in list(group.issued.items())[:3])
-        blocked = f"every known member has asked; ids handed out and not used: {issued}"
+        blocked = f"every known member has asked; ids issued and not used: {issued}"
     else:
         blocked = "every known member has asked"
     overdue = severity is Severity.ERROR
@@ -137,7 +137,8 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
             timeout_us = (abandoned.session_timeout_ms or 0) * 1_000
             return Breach(
                 id_,
-                f"Member {id_} {whom(abandoned.actor)} is in generation {newest.generation} of group {group.name}, but its client hung up "
+                f"Member {id_} {whom(abandoned.actor)} is in generation {newest.generation} of group {group.name}, but its client "
+                "disconnected "
                 f"while it waited to join: its partitions lie idle until its session ends, {seconds(timeout_us)}, and then all rejoin.",
                 f"the connection of its JoinGroup ended {seconds(newest.proven_us - abandoned.at_us)} before the generation was complete, "
                 "and nothing came since",
@@ -181,7 +182,7 @@ def _rejoined(group: ClassicGroup, member_id: str) -> bool:
 
 
 def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exchange]]:
-    """Ids handed out and not used, for which alone a join phase waits: id, its story, since when, a JoinGroup that waits for it."""
+    """Ids issued and not used, for which alone a join phase waits: id, its story, since when, a JoinGroup that waits for it."""
     newest = group.newest_generation
     waiting = list(group.waiting_joins())
     if not group.issued or newest is None or newest.roster is None or not waiting or awaited_members(group):
@@ -205,7 +206,7 @@ def _pending_id(group: ClassicGroup) -> Iterator[Due]:
             timeout_us = issued.session_timeout_ms * 1_000
             return Breach(
                 id_,
-                f"All members of group {group.name} have rejoined and wait for {id_}, an id that was handed to "
+                f"All members of group {group.name} have rejoined and wait for {id_}, an id that was issued to "
                 f"{whom(issued.actor)} and never used: the join phase lasts until that id expires, up to {seconds(timeout_us)}.",
                 "MEMBER_ID_REQUIRED was answered, and no JoinGroup with the id followed",
                 (request_evidence(waiting),),
@@ -281,7 +282,8 @@ R_05 = TimerRule(
     severity=Severity.WARNING,
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
-    meaning="A client hung up while it waited to join. The coordinator cannot notice, counts it in, and needs another generation to get "
+    meaning="A client disconnected while it waited to join. The coordinator cannot notice, counts it in, and needs another generation to "
+    "get "
     "rid of it.",
     condition="The member list of a generation holds an id whose JoinGroup's connection ended before the generation was complete; no newer "
     "JoinGroup and nothing else came from it for 2 s.",
@@ -315,7 +317,7 @@ R_09 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="A client asked for a member id and went away: the whole group waits for it, up to its session timeout.",
-    condition="In a join phase of a living group all members have rejoined, and an id that was handed out with MEMBER_ID_REQUIRED has not "
+    condition="In a join phase of a living group all members have rejoined, and an id that was issued with MEMBER_ID_REQUIRED has not "
     "been used for 2 s and a tenth of its session timeout.",
     expected="A client that is told MEMBER_ID_REQUIRED sends JoinGroup with the id at once.",
     action="Find the client that crashes or gives up right after start-up.",
@@ -329,7 +331,8 @@ R_11 = FrameRule(
     severity=Severity.ERROR,
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
-    meaning="A static member missed a generation and keeps its place in the group: nobody else gets its partitions, and it does not work "
+    meaning="A static member missed a generation and keeps its place in the group: no other member gets its partitions, and it does not "
+    "work "
     "on them.",
     condition="A member with an instance id is in the newest member list and heartbeats at an older generation: refused at least three "
     "times over at least 10 s and two of its heartbeat intervals without a JoinGroup. An error once its rebalance timeout has passed.",
@@ -347,7 +350,7 @@ R_13 = FrameRule(
     severity=Severity.WARNING,
     certainty=Certainty.HEURISTIC,
     blame=Blame.BROKER,
-    meaning="The group's coordinator went away and nobody has taken over: the group is down while its clients try.",
+    meaning="The group's coordinator went away and no broker has taken over: the group is down while its clients try.",
     condition="Known clients have asked for the group for 10 s or more, and still ask later than the largest session or rebalance timeout "
     "plus 2 s and a tenth after its coordinator answered NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS; no "
     "request was accepted since, and no JoinGroup waits.",

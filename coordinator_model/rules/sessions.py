@@ -354,12 +354,12 @@ T_02 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="The coordinator's session timer does not work: dead members keep their partitions.",
-    condition="A Heartbeat, SyncGroup or JoinGroup of a member was accepted after nothing had been heard of it for its session timeout "
+    condition="A Heartbeat, SyncGroup or JoinGroup of a member was accepted after it had sent nothing for its session timeout "
     "plus 2 s and a tenth, no JoinGroup or SyncGroup of it waiting meanwhile, in one life of the coordinator.",
     expected="UNKNOWN_MEMBER_ID.",
     action="Report it with the frames and the coordinator's log.",
     false_alarms="With nobody else in the group to show that the coordinator stayed, it is a heuristic warning: a coordinator that loads "
-    "the group anew restarts all sessions.",
+    "the group again restarts all sessions.",
     checks={Survived: _late_survivor},
 )
 

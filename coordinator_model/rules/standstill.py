@@ -108,7 +108,7 @@ def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member
     unused = [(id_, issued) for id_, issued in group.issued.items() if id_ not in asked]
     if unused and any(one.had_some for one in idle):
         id_, issued = unused[0]
-        words = f"{id_}, an id that was handed to {whom(issued.actor)} at {iso_utc(issued.issued_us)} and not used"
+        words = f"{id_}, an id that was issued to {whom(issued.actor)} at {iso_utc(issued.issued_us)} and not used"
         return Awaited(words, Blame.CLIENT, issued.actor, id_)
     if not any(one.had_some for one in idle):
         words = "the end of the join phase, which began in an empty group and lasts longer while members come"
@@ -122,7 +122,7 @@ def _awaited_to_sync(group: ClassicGroup) -> Awaited:
     leader = group.members.get(newest.leader)
     if newest.leader_synced_us is not None:
         since = iso_utc(newest.leader_synced_us)
-        return Awaited(f"the coordinator, which has the leader's assignment since {since} and gives it to nobody", Blame.BROKER)
+        return Awaited(f"the coordinator, which has the leader's assignment since {since} and gives it to no member", Blame.BROKER)
     if leader is None:
         return Awaited(f"the assignment of the leader {newest.leader}", Blame.CLIENT, member_id=newest.leader)
     closed_us = hung_up_since(group, leader)
@@ -177,7 +177,7 @@ R_18 = TimerRule(
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
-    meaning="Nobody consumes: the members gave up their partitions and wait for somebody who does not come, and lag grows.",
+    meaning="No member consumes: the members gave up their partitions and wait for a member that does not come, and lag grows.",
     condition="Members that own no partitions have waited for 20 s (standstill_ms) for the end of the join phase or for their assignment, "
     "however long the timeouts of the group are, and no more members that may still be at work than idle ones are waited for. Told again "
     "after twice that time, four times, and so on.",

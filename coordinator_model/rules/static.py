@@ -176,8 +176,9 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
     def describe() -> Breach:
         return Breach(
             "",
-            f"Nobody leads group {group.name}: {who(successor)} took the place of the leader {leader.id} and was not told that it leads, "
-            f"so nobody notices new topics or partitions until the next rebalance.",
+            f"No member leads group {group.name}: {who(successor)} took the place of the leader {leader.id} and was not told that it "
+            "leads, "
+            f"so no member notices new topics or partitions until the next rebalance.",
             f"the leader of generation {newest.generation} was replaced by a JoinGroup before v9, and there has been no other since",
             (newest.proof, *admission(successor)),
             generation=newest.generation,
@@ -373,7 +374,7 @@ S_05 = TimerRule(
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,
     blame=Blame.CONFIG,
-    meaning="Nobody watches the subscribed topics: new partitions stay unread.",
+    meaning="No member watches the subscribed topics: new partitions stay unread.",
     condition="The leader was replaced within its generation by a JoinGroup before v9, which is not told that it leads, and ten minutes "
     "passed without another generation.",
     expected="A leader that knows of it (KIP-814, JoinGroup v9).",

@@ -53,14 +53,14 @@ def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> b
 
 
 def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Generation) -> Iterator[Due]:
-    """A warning at half the rebalance timeout after the member was handed the generation, an error past it."""
+    """A warning at half the rebalance timeout after the member received the generation, an error past it."""
     timeout_us, bounded = _timeout_us(group, member)
 
     def describe() -> Breach:
         return Breach(
             member.id,
             f"{summary} (allowed {seconds(timeout_us)}).",
-            f"{observed} since it was handed generation {newest.generation}",
+            f"{observed} since it received generation {newest.generation}",
             (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
             generation=newest.generation,
             certainty=None if _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else Certainty.HEURISTIC,
@@ -96,7 +96,7 @@ def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
     for member in _unsynced(group, newest):
         if member.id != newest.leader:
             summary = (
-                f"{who(member)} was handed generation {newest.generation} of group {group.name} and has not asked for its assignment: "
+                f"{who(member)} received generation {newest.generation} of group {group.name} and has not asked for its assignment: "
                 f"the coordinator will remove it, even if it heartbeats"
             )
             yield from _two_stages(group, member, summary, "no SyncGroup", newest)
@@ -121,7 +121,7 @@ def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
         return Breach(
             "",
             f"The leader of group {group.name} sent the assignment of generation {newest.generation}, and the coordinator "
-            f"{group.broker} has answered nobody: {waiting} members wait "
+            f"{group.broker} has answered no member: {waiting} members wait "
             f"(allowed {seconds(allowed_us)}, from the configured write timeout).",
             f"{waiting} unanswered SyncGroup requests {seconds(allowed_us)} after the leader's",
             (request_evidence(sent),),
@@ -138,7 +138,7 @@ R_02 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="The member that has to compute the assignment does not deliver it; everybody waits. Brokers before 2.8.1 wait for ever.",
-    condition="The leader was handed the generation, its connection lives, and it sent no SyncGroup: a warning at half the rebalance "
+    condition="The leader received the generation, its connection lives, and it sent no SyncGroup: a warning at half the rebalance "
     "timeout, an error past it.",
     expected="The leader sends its assignment with SyncGroup as soon as it has the member list.",
     action="Take a thread dump of the leader: look at its assignor and its metadata requests.",
@@ -155,7 +155,7 @@ R_03 = TimerRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.",
-    condition="A follower was handed the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it (error).",
+    condition="A follower received the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it (error).",
     expected="A member sends SyncGroup right after its JoinGroup was answered.",
     action="Look at that client's rebalance callback and deserialiser.",
     false_alarms="A JoinGroup answer lost between the capture and the client. Only heuristic while nobody else is served at the "

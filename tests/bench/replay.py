@@ -34,7 +34,7 @@ SUBSCRIBED = subscription("orders")
 _FILE_HEADER = 24
 
 HEARTBEAT_S, COMMIT_S, REBALANCE_S = 3, 5, 600
-"""How often a member heartbeats and commits, Kafka's defaults, and a group rebalances because its leader joins anew."""
+"""How often a member heartbeats and commits, Kafka's defaults, and a group rebalances because its leader joins again."""
 
 SECOND_US = 1_000_000
 JOIN, SYNC, HEARTBEAT, COMMIT = 9, 5, 4, 8

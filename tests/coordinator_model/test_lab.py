@@ -120,7 +120,7 @@ def test_G_06_and_O_06_know_a_group_that_began_anew_with_the_same_generation(
     talk.settle()
     assert not {"G-06", "O-06"} & set(talk.rules())
     if not failover:
-        assert "began anew at generation 1" in talk.the("G-05").summary
+        assert "began again at generation 1" in talk.the("G-05").summary
 
 
 def test_the_state_stays_when_the_answer_to_a_leave_comes_after_the_next_generation(talk: Conversation) -> None:

@@ -334,7 +334,7 @@ def test_G_07_is_no_matter_of_strangers(talk: Conversation) -> None:
 
 
 def test_G_07_knows_generations_of_the_incarnation_before(talk: Conversation) -> None:
-    """Generation 2 was handed out, and lost with the coordinator before anybody synced it."""
+    """Generation 2 was issued, and lost with the coordinator before anybody synced it."""
     a, b = settled(talk, generation=1)
     talk.join_all([a, b], 2)
     talk.heartbeat(a, 16)
@@ -527,7 +527,7 @@ def test_G_10_fires_on_a_generation_older_than_the_last_two(talk: Conversation) 
     assert finding.certainty is Certainty.CERTAIN
     assert finding.blame is Blame.CLIENT
     assert finding.member_id == b.member_id
-    assert "handed 5 last" in finding.summary
+    assert "received 5 last" in finding.summary
     talk.wait(70_000)
     assert talk.the("G-10").status is Status.RESOLVED
 
@@ -564,7 +564,7 @@ def test_G_10_needs_to_know_the_generation_before(talk: Conversation) -> None:
 
 
 def collided(talk: Conversation, *, written: bool) -> tuple[Client, Client]:
-    """A static member was handed generation 4; the coordinator moves, and issues 4 anew without it."""
+    """A static member received generation 4; the coordinator moves, and issues 4 anew without it."""
     a, b = talk.client("a"), talk.client("b")
     b.instance_id = "i"
     talk.round([a, b], 3)

@@ -560,7 +560,7 @@ def test_M_09_tells_of_an_upgrade_only_to_clients_that_do_not_ask_for_an_id_firs
     client.member_id = "old-again"
     talk.joined(asked, generation=40, leader=client, roster=[client])
     talk.settle()
-    assert "it speaks JoinGroup v3, which cannot ask for an id first" in talk.the("M-09").summary
+    assert "it uses JoinGroup v3, which cannot ask for an id first" in talk.the("M-09").summary
 
 
 # ---------------------------------------------------------------------------------------------------- M-13
@@ -950,7 +950,7 @@ def test_snapshots_at_any_point_give_identical_findings() -> None:
 def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoins_by_its_own_heartbeat(
     talk: Conversation, error: int
 ) -> None:
-    """It was said not to have joined anew, for it sends no JoinGroup; its id comes back, as ids of that protocol do."""
+    """It was said not to have joined again, for it sends no JoinGroup; its id comes back, as ids of that protocol do."""
     a = talk.client("a")
     a.member_id, a.generation = "a-1", 7
     talk.consumer_heartbeat(a, epoch=7)

@@ -572,7 +572,7 @@ def test_P_08_fires_on_a_generation_that_was_never_handed_out(talk: Conversation
     talk.settle()
     finding = talk.the("P-08")
     assert finding.generation == 9
-    assert "handed" in finding.summary
+    assert "never issued" in finding.summary
 
 
 def test_P_08_waits_for_the_answer_that_hands_it_out(talk: Conversation) -> None:

@@ -501,7 +501,7 @@ def test_T_05_quotes_the_reason_of_a_client_that_polled_too_rarely(talk: Convers
     assert finding.certainty is Certainty.CERTAIN
     assert finding.member_id == b.member_id
     assert "consumer poll timeout has expired." in finding.summary
-    assert finding.summary.endswith("; nobody waits for it.")
+    assert finding.summary.endswith("; no member waits for it.")
 
 
 @pytest.mark.parametrize("reason", ["consumer poll timeout has expired.", None])

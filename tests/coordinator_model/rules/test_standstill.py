@@ -139,7 +139,7 @@ def test_R_18_names_an_id_that_nobody_uses(talk: Conversation) -> None:
     for one in clients:
         talk.ask_join(one, **PATIENT)
     talk.wait(21_000)
-    assert f"wait for {ghost.member_id}, an id that was handed to" in talk.the("R-18").summary
+    assert f"wait for {ghost.member_id}, an id that was issued to" in talk.the("R-18").summary
 
 
 def test_R_18_counts_from_when_the_members_gave_up_their_partitions_over_several_generations(talk: Conversation) -> None:
