@@ -8,11 +8,11 @@ import pytest
 
 from coordinator_model.coordinator import Coordinator
 from tests.golden import transcript
-from tests.real.lab.crimes import CRIMES
 from tests.real.lab.fleet import MAKES, NEW_PROTOCOL
 from tests.real.lab.releases import RELEASES
+from tests.real.lab.violations import VIOLATIONS
 
-RULE_OF = {f"crime-{crime.name}": (crime.rule, crime.blame.value) for crime in CRIMES}
+RULE_OF = {f"violation-{violation.name}": (violation.rule, violation.blame.value) for violation in VIOLATIONS}
 SEVERE = {"error", "critical"}
 
 
@@ -21,7 +21,7 @@ def expected():
     return transcript.expected()
 
 
-def crime_of(name):
+def violation_of(name):
     return re.sub(r"-\d+\.\d+\.\d+$", "", name)
 
 
@@ -30,9 +30,9 @@ def test_a_transcript_says_what_it_always_did(name, expected):
     assert transcript.said(transcript.read(name)) == expected[name]
 
 
-@pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("crime-")])
-def test_the_crime_of_a_transcript_is_found(name, expected):
-    rule, blame = RULE_OF[crime_of(name)]
+@pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("violation-")])
+def test_the_violation_of_a_transcript_is_found(name, expected):
+    rule, blame = RULE_OF[violation_of(name)]
     assert (rule, blame) in {(found, blames) for found, _, blames, _ in expected[name]}
 
 
@@ -46,10 +46,10 @@ def test_of_lawful_chaos_no_thin_margin_and_no_initial_thrash_is_told(name, expe
     assert not [found for found in expected[name] if found[0] in {"T-01", "R-12"}]
 
 
-def test_every_crime_kind_of_group_and_release_has_a_transcript():
+def test_every_violation_kind_of_group_and_release_has_a_transcript():
     versions = {name.rpartition("-")[2] for name in transcript.names()}
     assert {version.rpartition(".")[0] for version in versions} == set(RELEASES)
-    assert {crime_of(name) for name in transcript.names() if name.startswith("crime-")} == set(RULE_OF)
+    assert {violation_of(name) for name in transcript.names() if name.startswith("violation-")} == set(RULE_OF)
     lawful = {name for name in transcript.names() if name.startswith("lawful-")}
     assert lawful >= {f"lawful-{make.name}-{version}" for version in versions for make in MAKES}
     assert any(name.startswith(f"lawful-{NEW_PROTOCOL.name}-") for name in lawful)

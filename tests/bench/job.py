@@ -38,7 +38,7 @@ from streaming.sinks.findings import microseconds
 from streaming.spark import checkpoint
 from streaming.spark.monitor import Monitor
 from tests.bench.empty_model import EmptyModel
-from tests.bench.rows import RowPerGroup
+from tests.bench.row_per_group import RowPerGroup
 from tests.bench.usage import ROLES, Usage, loop_ns
 
 PARTITIONS = 4

@@ -15,10 +15,10 @@ import typer
 from tests.golden import transcript
 from tests.real.lab import releases
 from tests.real.lab.client import KINDS
-from tests.real.lab.crimes import CRIMES
 from tests.real.lab.fleet import makes_for
-from tests.real.lab.justice import group_of, groups_of
 from tests.real.lab.laboratory import run
+from tests.real.lab.verdicts import group_of, groups_of
+from tests.real.lab.violations import VIOLATIONS
 
 CHAOS_S = 90.0
 
@@ -30,7 +30,7 @@ def main(
     ] = False,
     seed: Annotated[int, typer.Option(help="Of the chaos.")] = 1,
     folder: Annotated[
-        Path | None, typer.Option(help="Cut them from the recordings of an earlier run in this folder, which had all crimes.")
+        Path | None, typer.Option(help="Cut them from the recordings of an earlier run in this folder, which had all violations.")
     ] = None,
 ) -> None:
     """Make the golden transcripts anew: a few minutes, with brokers of every release."""
@@ -68,13 +68,13 @@ def _run(seed: int) -> dict[str, Path]:
 
 
 def _cut(recordings: dict[str, Path]) -> None:
-    """Each crime from one release in turn, and each lawful group from every one."""
+    """Each violation from one release in turn, and each lawful group from every one."""
     versions = sorted(recordings, reverse=True)
     groups = {version: transcript.groups(recordings[version]) for version in versions}
-    for number, crime in enumerate(CRIMES):
+    for number, violation in enumerate(VIOLATIONS):
         version = versions[number % len(versions)]
-        group = next(group for group in groups_of(crime) if group in groups[version])
-        transcript.write(f"{group_of(crime)}-{version}", transcript.cut(recordings[version], group))
+        group = next(group for group in groups_of(violation) if group in groups[version])
+        transcript.write(f"{group_of(violation)}-{version}", transcript.cut(recordings[version], group))
     for version in versions:
         for make in makes_for(version):
             transcript.write(f"lawful-{make.name}-{version}", transcript.cut(recordings[version], make.name))

@@ -1,4 +1,4 @@
-"""A short run of the laboratory: one broker, two groups of real clients, each act of chaos that shows at once, the crimes that are found
+"""A short run of the laboratory: one broker, two groups of real clients, each act of chaos that shows at once, the violations that are found
 at once.
 
 The acts are the same on every run; how their frames interleave is not. How long it takes, the machine decides: a minute when it is idle.
@@ -11,11 +11,11 @@ import sys
 import pytest
 
 from streaming.demo.broker import free_port
-from tests.real.lab.crimes import CRIMES
 from tests.real.lab.fleet import MAKES
 from tests.real.lab.laboratory import run
 from tests.real.lab.network import Link, Network
 from tests.real.lab.table import troubles
+from tests.real.lab.violations import VIOLATIONS
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -56,7 +56,7 @@ SLOW = {
 
 
 @pytest.mark.timeout(1_200)
-def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_crime(tmp_path):
+def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_violation(tmp_path):
     result = run(
         line="4.3",
         brokers=1,
@@ -66,7 +66,7 @@ def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_crime(tmp_path):
         kinds=("confluent-kafka", "kafka-python"),
         folder=tmp_path,
         makes=[make for make in MAKES if make.name in {"eager", "static"}],
-        crimes=[crime for crime in CRIMES if crime.rule not in SLOW],
+        violations=[violation for violation in VIOLATIONS if violation.rule not in SLOW],
         say=lambda text: print(text, file=sys.stderr),
     )
     assert result.good, "\n".join(troubles(result, tmp_path))

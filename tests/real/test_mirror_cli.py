@@ -46,7 +46,7 @@ def findings(path) -> list[dict]:
 def capture(tmp_path):
     made: list[Segment] = []
     life(made, "healthy", client=("10.0.0.8", 1))
-    life(made, "crime", crime=True, beats=40)
+    life(made, "violation", violation=True, beats=40)
     path = tmp_path / "capture.pcap"
     path.write_bytes(pcap(sorted(made)))
     return path

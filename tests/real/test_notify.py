@@ -33,9 +33,9 @@ from tests.streaming.notify.said import of_rule, worsening
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
-CRITICAL = of_rule("crime-stale-generation-accepted-4.3.1", "G-02")
-ERROR = of_rule("crime-zombie-generation-4.1.2", "G-01")
-TWINS = of_rule("crime-same-instance-3.9.2", "P-11")
+CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
+ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
+TWINS = of_rule("violation-same-instance-3.9.2", "P-11")
 WORSENING = worsening()
 WAIT_S = 240  # a process takes half a second to start, and a minute on a machine that is busy enough
 wait_for = functools.partial(harness.wait_for, timeout_s=WAIT_S)

@@ -20,9 +20,9 @@ from streaming.spark.jvm import JvmError
 from tests.real.lab import java, releases, totals
 from tests.real.lab.client import KINDS
 from tests.real.lab.laboratory import run
-from tests.real.lab.table import as_json, crimes, table, troubles
+from tests.real.lab.table import as_json, table, troubles, violations
 
-CRIMES_TAKE_S = 75.0
+VIOLATIONS_TAKE_S = 75.0
 LEAST_CHAOS_S = 30.0
 
 
@@ -39,9 +39,9 @@ def main(
         list[Path] | None, typer.Option("--totals", help="Run nothing; sum up the results in this folder and beneath it.")
     ] = None,
 ) -> None:
-    """Let real brokers and clients live through lawful chaos, then commit crimes, and see what the monitor makes of it.
+    """Let real brokers and clients live through lawful chaos, then commit violations, and see what the monitor makes of it.
 
-    The exit status is 0 if there was no false error, all crimes were found and the model knew what the brokers said.
+    The exit status is 0 if there was no false error, all violations were found and the model knew what the brokers said.
 
         python -m tests.real.lab --minutes 20 --seed 7 --version 3.9 --brokers 3
 
@@ -69,7 +69,7 @@ def main(
                 line=line,
                 brokers=brokers or (1, 3)[(seed + number) % 2],
                 seed=seed,
-                seconds=max(LEAST_CHAOS_S, minutes * 60 / len(lines) - CRIMES_TAKE_S),
+                seconds=max(LEAST_CHAOS_S, minutes * 60 / len(lines) - VIOLATIONS_TAKE_S),
                 kinds=[kind for kind in KINDS if kind != "java" or not missing],
                 folder=place,
                 say=say,
@@ -97,13 +97,13 @@ def _sum_up(folders: list[Path]) -> None:
         raise typer.Exit(2) from None
     console = _console()
     console.print(totals.table(results))
-    console.print(totals.crimes(results))
+    console.print(totals.violations(results))
 
 
 def _show(results: list[Any], place: Path) -> None:
     console = _console()
     console.print(table(results))
-    console.print(crimes(results))
+    console.print(violations(results))
     for result in results:
         for line in troubles(result, place):
             print(line)

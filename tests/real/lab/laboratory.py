@@ -1,4 +1,4 @@
-"""A run of the laboratory: lawful chaos with quiet points between, then crimes, and what the monitor said of all that."""
+"""A run of the laboratory: lawful chaos with quiet points between, then violations, and what the monitor said of all that."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.real.lab import releases
 from tests.real.lab.chaos import Chaos, Outage
 from tests.real.lab.client import Kind
 from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
-from tests.real.lab.crimes import CRIMES, Crime
 from tests.real.lab.fleet import TOPICS, Fleet, Make, makes_for
-from tests.real.lab.justice import Case, is_crime, try_all
 from tests.real.lab.mirror import Mirror
 from tests.real.lab.monitor import Monitor, replayed
 from tests.real.lab.quiet import Comparison, at_quiet_point
 from tests.real.lab.scene import Lies
+from tests.real.lab.verdicts import Case, is_violation, try_all
+from tests.real.lab.violations import VIOLATIONS, Violation
 
 SETTINGS = Settings(group_initial_rebalance_delay_ms=INITIAL_DELAY_MS)
 CHAOS_BETWEEN_QUIET_POINTS_S = 45.0
@@ -78,11 +78,11 @@ def run(
     kinds: Sequence[Kind],
     folder: Path,
     makes: Sequence[Make] | None = None,
-    crimes: Sequence[Crime] = CRIMES,
+    violations: Sequence[Violation] = VIOLATIONS,
     script: Sequence[str] = (),
     say: Say,
 ) -> Result:
-    """Run lawful chaos against one release for so long, and commit the crimes afterwards, while the fleet goes on.
+    """Run lawful chaos against one release for so long, and commit the violations afterwards, while the fleet goes on.
 
     :param folder: where recording and the clients' logs go.
     :param makes: the groups; those that the release can have when not given.
@@ -119,9 +119,9 @@ def run(
             result.comparisons.append(_quiet(site, monitor, chaos, timed))
             monitor.restore()
         result.chaos_s = time.monotonic() - started
-        if crimes:
-            timed("crimes")
-            result.cases = try_all(site, monitor, lies, timed, crimes)
+        if violations:
+            timed("violations")
+            result.cases = try_all(site, monitor, lies, timed, violations)
         result.acts, result.clients = chaos.acts, fleet.started
         timed("ending")
     result.mirror_differs, result.mirror_doubled = mirror.differences, mirror.doubled
@@ -163,7 +163,7 @@ def _sum_up(result: Result, monitor: Monitor, outages: Sequence[Outage]) -> None
     result.crashes = monitor.crashes
     for states in monitor.findings().values():
         last = states[-1].finding
-        if is_crime(last.group):
+        if is_violation(last.group):
             continue
         worst = max((said.finding.severity for said in states), key=lambda severity: severity.rank)
         result.findings.setdefault(worst, Counter())[f"{last.rule} {last.name}"] += 1

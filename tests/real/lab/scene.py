@@ -1,9 +1,9 @@
-"""What a crime is made of: members that do exactly what they are told, others that follow the protocol, and lies by the broker's proxy.
+"""What a violation is made of: members that do exactly what they are told, others that follow the protocol, and lies by the broker's proxy.
 
-Each crime has a group of its own. The trap: a member that is not looked after is evicted, and a crime that was to be one becomes
+Each violation has a group of its own. The trap: a member that is not looked after is evicted, and a violation that was to be one becomes
 another. So whoever has no part to play just now is put into the care of a thread, :meth:`Scene.steady`, which heartbeats and rejoins;
-sessions and rebalances last a minute unless a crime is about their end, for on a busy machine a step may take seconds; and a scene that
-did not come about as it should raises, so that it is set anew instead of being taken for a crime that nobody found.
+sessions and rebalances last a minute unless a violation is about their end, for on a busy machine a step may take seconds; and a scene that
+did not come about as it should raises, so that it is set anew instead of being taken for a violation that nobody found.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ FOUND_S = 90.0  #: every rule has spoken by then
 Lie = Callable[[ProxiedExchange], Forge | Swallow | None]
 
 
-class CrimeError(RuntimeError):
-    """The crime could not be committed; the message says why."""
+class ViolationError(RuntimeError):
+    """The violation could not be committed; the message says why."""
 
 
 class Lies:
@@ -69,7 +69,7 @@ class Lies:
 
 
 class Scene:
-    """One crime while it is committed.
+    """One violation while it is committed.
 
     :param found: whether the monitor has said what it should, so that nothing need go on longer.
     """
@@ -126,15 +126,15 @@ class Scene:
             if answer.error_code == NONE:
                 return
             if answer.error_code != REBALANCE_IN_PROGRESS:
-                raise CrimeError(f"SyncGroup of {member.connection.client_id} refused with error {answer.error_code}")
-        raise CrimeError(f"{member.connection.client_id} found no rest in {STEP_S:.0f} s")
+                raise ViolationError(f"SyncGroup of {member.connection.client_id} refused with error {answer.error_code}")
+        raise ViolationError(f"{member.connection.client_id} found no rest in {STEP_S:.0f} s")
 
     def until_told(self, member: RawMember) -> None:
         """Heartbeat until told to rejoin."""
         deadline = time.monotonic() + STEP_S
         while (error := member.heartbeat()) != REBALANCE_IN_PROGRESS:
             if error != NONE or time.monotonic() > deadline:
-                raise CrimeError(f"{member.connection.client_id} was not told to rejoin, but error {error}")
+                raise ViolationError(f"{member.connection.client_id} was not told to rejoin, but error {error}")
             time.sleep(HEARTBEAT_S / 2)
 
     def steady(self, name: str, **options: str) -> RawMember:
@@ -148,7 +148,7 @@ class Scene:
         threading.Thread(target=self._follow, args=(member,), name=member.connection.client_id, daemon=True).start()
 
     def _follow(self, member: RawMember) -> None:
-        with contextlib.suppress(RawClientError, CrimeError, OSError):
+        with contextlib.suppress(RawClientError, ViolationError, OSError):
             if member.generation < 0:
                 self.enter(member)
             while not self._stop_steady.wait(HEARTBEAT_S):
@@ -186,11 +186,11 @@ class Scene:
         self.enter(member)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for a condition that the crime needs."""
+        """Wait for a condition that the violation needs."""
         deadline = time.monotonic() + STEP_S
         while not condition():
             if time.monotonic() > deadline:
-                raise CrimeError(f"waited {STEP_S:.0f} s in vain: {what}")
+                raise ViolationError(f"waited {STEP_S:.0f} s in vain: {what}")
             time.sleep(HEARTBEAT_S / 2)
 
     def know(self, culprit: RawMember) -> None:
@@ -201,7 +201,7 @@ class Scene:
         with ThreadPoolExecutor(len(calls)) as pool:
             return [future.result(STEP_S) for future in [pool.submit(call) for call in calls]]
 
-    # --- the crime ----------------------------------------------------------------------------------------------------
+    # --- the violation ----------------------------------------------------------------------------------------------------
 
     def lie(self, lie: Lie) -> None:
         """From now on answers of this group are changed; the first one that is becomes the fact."""
@@ -211,7 +211,7 @@ class Scene:
         self._lies.end(self.group)
 
     def fact(self) -> None:
-        """The crime is committed now."""
+        """The violation is committed now."""
         self.truth.fact_us = time.time_ns() // 1000
 
     def note_lie(self) -> None:

@@ -72,23 +72,23 @@ _ROWS: dict[str, Any] = {
     "false errors": lambda result: str(len(result.false_alarms)),
     "quiet points": lambda result: str(len(result.comparisons)),
     "groups at them": _equal,
-    "crimes found": _found,
+    "violations found": _found,
     "delay, median / longest": _slowest,
-    "crimes set anew": lambda result: str(_set_anew(result)),
+    "violations set anew": lambda result: str(_set_anew(result)),
     "model raised": lambda result: str(len(result.crashes)),
     "replayed alike": lambda result: "no" if result.replay_differs else "yes",
     "mirrored alike": lambda result: "no" if result.mirror_differs else f"yes, {result.mirror_doubled} twice",
 }
 
 
-def crimes(results: list[Result]) -> Table:
-    """Each crime with what became of it."""
-    found = Table(title="crimes", title_justify="left")
-    for column in ("crime", "rule", *(f"{result.version} x{result.brokers}" for result in results)):
+def violations(results: list[Result]) -> Table:
+    """Each violation with what became of it."""
+    found = Table(title="violations", title_justify="left")
+    for column in ("violation", "rule", *(f"{result.version} x{result.brokers}" for result in results)):
         found.add_column(column)
     for cases in zip(*(result.cases for result in results), strict=True):
         outcome = (f"{case.verdict.seconds_after:.1f} s" if case.verdict.found else "NOT FOUND" for case in cases)
-        found.add_row(cases[0].crime.name, cases[0].crime.rule, *outcome)
+        found.add_row(cases[0].violation.name, cases[0].violation.rule, *outcome)
     return found
 
 
@@ -101,8 +101,8 @@ def troubles(result: Result, folder: Path) -> list[str]:
         lines += [f"FALSE {finding.severity} {finding.rule} {finding.name}: {finding.summary}", *_evidence(finding), f"    {file}"]
     for case in result.cases:
         if not case.verdict.found:
-            lines.append(f"MISSED {case.crime.name} ({case.crime.rule}): {case.verdict.problem}")
-        lines += [f"besides {case.crime.name}: {finding.rule} {finding.severity} {finding.summary}" for finding in case.besides]
+            lines.append(f"MISSED {case.violation.name} ({case.violation.rule}): {case.verdict.problem}")
+        lines += [f"besides {case.violation.name}: {finding.rule} {finding.severity} {finding.summary}" for finding in case.besides]
     lines += [f"DIFFERS {difference}" for comparison in result.comparisons for difference in comparison.differences]
     lines += [f"RAISED {crash}" for crash in result.crashes[:3]]
     lines += [f"REPLAY {difference}" for difference in result.replay_differs]
@@ -140,7 +140,9 @@ def as_json(result: Result) -> str:
             "groups_not_modelled": sum(len(comparison.unmodelled) for comparison in result.comparisons),
             "groups_not_known": sum(len(comparison.unknown) for comparison in result.comparisons),
             "differences": [difference for comparison in result.comparisons for difference in comparison.differences],
-            "crimes": {case.crime.name: case.verdict.seconds_after if case.verdict.found else None for case in result.cases},
+            "violations": {
+                case.violation.name: case.verdict.seconds_after if case.verdict.found else None for case in result.cases
+            },
             "set_anew": _set_anew(result),
             "restores": result.restores,
             "crashes": len(result.crashes),

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from tests.real.lab.crimes import CRIMES
+from tests.real.lab.violations import VIOLATIONS
 
 FILE = "results.jsonl"
 
@@ -46,15 +46,15 @@ def table(results: Sequence[dict[str, Any]]) -> Table:
     return found
 
 
-def crimes(results: Sequence[dict[str, Any]]) -> Table:
-    """Each crime: how often it was committed and found, and after how long."""
-    found = Table(title="crimes", title_justify="left")
-    for column in ("crime", "rule", "found", "median", "longest"):
-        found.add_column(column, justify="left" if column in {"crime", "rule"} else "right")
-    rules = {crime.name: crime.rule for crime in CRIMES}
-    names = dict.fromkeys(name for result in results for name in result["crimes"])
+def violations(results: Sequence[dict[str, Any]]) -> Table:
+    """Each violation: how often it was committed and found, and after how long."""
+    found = Table(title="violations", title_justify="left")
+    for column in ("violation", "rule", "found", "median", "longest"):
+        found.add_column(column, justify="left" if column in {"violation", "rule"} else "right")
+    rules = {violation.name: violation.rule for violation in VIOLATIONS}
+    names = dict.fromkeys(name for result in results for name in result["violations"])
     for name in names:
-        outcomes = [result["crimes"][name] for result in results if name in result["crimes"]]
+        outcomes = [result["violations"][name] for result in results if name in result["violations"]]
         delays = [delay for delay in outcomes if delay is not None]
         times = (f"{median(delays):.1f} s", f"{max(delays):.1f} s") if delays else ("-", "-")
         found.add_row(name, rules.get(name, "?"), f"{len(delays)} of {len(outcomes)}", *times)
@@ -73,7 +73,7 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     for result in results:
         for severity, rules in result["told"].items():
             told.update({f"{severity}: {rule}": count for rule, count in rules.items()})
-    outcomes = [delay for result in results for delay in result["crimes"].values()]
+    outcomes = [delay for result in results for delay in result["violations"].values()]
     delays = [delay for delay in outcomes if delay is not None]
     return [
         ("time", f"{total('seconds') / 60:.0f} min, of which {total('chaos_s') / 60:.0f} min chaos"),
@@ -90,9 +90,9 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         ("quiet points", f"{total('quiet_points'):,}"),
         ("groups at them", f"{total('groups_compared') - unlike:,} equal, {total('groups_not_known')} not known, {unlike} differ"),
         ("of a type not modelled", f"{total('groups_not_modelled')}, and the model said so"),
-        ("crimes found", f"{len(delays):,} of {len(outcomes):,}"),
+        ("violations found", f"{len(delays):,} of {len(outcomes):,}"),
         ("delay, median / longest", f"{median(delays):.1f} s / {max(delays):.1f} s" if delays else "-"),
-        ("crimes set anew", str(total("set_anew"))),
+        ("violations set anew", str(total("set_anew"))),
         ("model restored", f"{total('restores')} times"),
         ("model raised", str(total("crashes"))),
         ("replayed alike", f"{sum(not result['replay_differs'] for result in results)} of {_runs(len(results))}"),

@@ -48,9 +48,9 @@ def events(*arguments: object) -> list[dict]:
 
 
 def life(
-    segments: list[Segment], group: str, *, client: tuple[str, int] = CLIENT, crime: bool = False, beats: int = 5
+    segments: list[Segment], group: str, *, client: tuple[str, int] = CLIENT, violation: bool = False, beats: int = 5
 ) -> Connection:
-    """A consumer's life in a group of its own; with a crime, the coordinator accepts a generation that never was."""
+    """A consumer's life in a group of its own; with a violation, the coordinator accepts a generation that never was."""
     line = Connection(segments, client=client).open()
     member_id = f"app-1-{group}"
     asked = {
@@ -79,7 +79,7 @@ def life(
     line.answer(wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=ASSIGNED), 5, 2)
     for number in range(3, 3 + beats):
         line.wait(2_000)
-        line.ask(wire.HeartbeatRequest(**{**known, "generation_id": 9 if crime and number == beats else 1}), 4, number)
+        line.ask(wire.HeartbeatRequest(**{**known, "generation_id": 9 if violation and number == beats else 1}), 4, number)
         line.answer(wire.HeartbeatResponse(), 4, number)
     line.ask(wire.LeaveGroupRequest(group_id=group, members=(wire.LeaveGroupRequestMemberIdentity(member_id=member_id),)), 5, 99)
     line.answer(wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=member_id),)), 5, 99)
@@ -89,10 +89,10 @@ def life(
 
 @pytest.fixture
 def segments() -> list[Segment]:
-    """Two healthy groups and one with a crime, as one capture has them."""
+    """Two healthy groups and one with a violation, as one capture has them."""
     made: list[Segment] = []
     life(made, "healthy", client=("10.0.0.8", 1))
-    life(made, "crime", crime=True)
+    life(made, "violation", violation=True)
     life(made, "other", client=("10.0.0.9", 1))
     return sorted(made)
 
@@ -135,7 +135,7 @@ class TestFindings:
         assert "18 group frames of 1 groups" in result.stderr
         assert "10.0.0.1:9092 (1)" in result.stderr
 
-    def test_a_crime_is_found_and_told_with_its_evidence(self, capture):
+    def test_a_violation_is_found_and_told_with_its_evidence(self, capture):
         result = invoke(capture)
         assert result.exit_code == 1
         assert "P-08" in result.stdout
@@ -146,7 +146,7 @@ class TestFindings:
     def test_the_timeline_of_each_group_stands_together_and_in_order(self, capture):
         blocks = invoke(capture).stdout.split("\n\n")
         stories = {block.splitlines()[0]: block.splitlines()[2:] for block in blocks[:3]}
-        assert list(stories) == ["crime", "healthy", "other"]
+        assert list(stories) == ["healthy", "other", "violation"]
         for story in stories.values():
             times = [line.split()[0] for line in story]
             assert times == sorted(times)
@@ -163,7 +163,7 @@ class TestFindings:
         result = invoke(capture, "--group", "healthy")
         assert result.exit_code == 0
         assert result.stdout.startswith("healthy\n")
-        assert "crime" not in result.stdout
+        assert "violation" not in result.stdout
 
     def test_the_model_is_set_by_the_monitors_configuration(self, capture, tmp_path):
         config = tmp_path / "monitor.toml"
@@ -182,9 +182,9 @@ class TestFindings:
         assert "port 9094" in result.stderr
 
     def test_a_finding_of_the_last_moment_is_not_held_back_for_ever(self, tmp_path, segments):
-        crime = next(each for each in segments if b"\0\0\0\x09\x0capp-1-crime" in each.payload)
+        violation = next(each for each in segments if b"\0\0\0\x09\x10app-1-violation" in each.payload)
         path = tmp_path / "cut.pcap"
-        path.write_bytes(pcap(each for each in segments if each.at_us <= crime.at_us + 1_000))
+        path.write_bytes(pcap(each for each in segments if each.at_us <= violation.at_us + 1_000))
         assert "P-08" in invoke(path).stdout
 
 

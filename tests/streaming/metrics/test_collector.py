@@ -18,7 +18,7 @@ from tests.needs import needs
 from tests.streaming.metrics.transcripts import TOPIC, Watched, complaints, encoded, samples, select, text, value
 
 EAGER = "lawful-eager-4.3.1"
-CRIME = "crime-zombie-member-3.9.2"
+VIOLATION = "violation-zombie-member-3.9.2"
 NEW_PROTOCOL = "lawful-new-protocol-4.3.1"
 
 
@@ -73,7 +73,7 @@ def test_the_phases_of_all_groups_make_the_histogram(eager):
 
 
 def test_evictions_of_all_groups_are_shown_and_those_that_never_came_as_none():
-    watched = Watched(CRIME).read().told()
+    watched = Watched(VIOLATION).read().told()
     found = select(samples(watched.board), "rebalance_member_evictions_total")
     counted = {(cluster, cause): members for cluster, cause, members in watched.model.figures()["evictions"]}
     assert sum(counted.values()) > 0
@@ -82,7 +82,7 @@ def test_evictions_of_all_groups_are_shown_and_those_that_never_came_as_none():
 
 
 def test_findings_are_shown_by_rule_and_severity_and_for_the_group_that_they_are_about():
-    watched = Watched(CRIME).told().read()
+    watched = Watched(VIOLATION).told().read()
     found, open_ = samples(watched.board), list(watched.board.look().open.values())
     assert open_
     for finding in open_:
@@ -101,7 +101,7 @@ def test_rules_that_are_quiet_are_shown_as_quiet(eager):
 
 
 def test_what_was_open_before_the_start_did_not_open_now():
-    earlier = Watched(CRIME).read().told()
+    earlier = Watched(VIOLATION).read().told()
     assert sum(select(samples(earlier.board), "rebalance_open_findings").values()) > 0
     assert sum(select(samples(earlier.board), "rebalance_findings_total").values()) == 0
 
@@ -228,7 +228,7 @@ def test_lag_is_what_was_not_read_and_how_old_the_newest_is_that_was(eager):
 def test_partitions_are_summed_where_they_count_the_same_and_apart_where_they_do_not():
     board = MetricsState(TOPIC)
     first = Watched(EAGER, board=board).read().told()
-    second = Watched(CRIME, partition=1, board=board).read().told()
+    second = Watched(VIOLATION, partition=1, board=board).read().told()
     found = samples(board)
     assert sum(select(found, "rebalance_monitor_frames_total").values()) == sum(
         record.kind.value in {"req", "res"} for record in [*first.records, *second.records]
@@ -304,7 +304,7 @@ def test_a_name_that_needs_escaping_comes_through():
 
 
 @needs("promtool")
-@pytest.mark.parametrize("name", [EAGER, CRIME])
+@pytest.mark.parametrize("name", [EAGER, VIOLATION])
 def test_promtool_has_no_complaint(name):
     assert complaints(text(Watched(name).read().told().board)) == (0, "")
 

@@ -21,12 +21,12 @@ pytestmark = [
     needs("prometheus"),
 ]
 
-GROUP = "crime-zombie-member"
+GROUP = "crime-zombie-member"  # its name in the recording
 
 
 @pytest.fixture(scope="module")
 def watched():
-    return Watched(f"{GROUP}-3.9.2").told().read().told()
+    return Watched("violation-zombie-member-3.9.2").told().read().told()
 
 
 @pytest.fixture(scope="module")

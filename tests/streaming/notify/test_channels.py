@@ -18,9 +18,9 @@ from streaming.notify.watchdog import Watchdog
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel, grouped
 from tests.streaming.notify.said import heard, of_rule, worsening
 
-CRITICAL = of_rule("crime-stale-generation-accepted-4.3.1", "G-02")
-ERROR = of_rule("crime-zombie-generation-4.1.2", "G-01")
-TWINS = of_rule("crime-same-instance-3.9.2", "P-11")
+CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
+ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
+TWINS = of_rule("violation-same-instance-3.9.2", "P-11")
 WORSENING = worsening()
 NO_PATIENCE = Patience(warning=0, error=0)
 

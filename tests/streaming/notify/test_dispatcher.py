@@ -22,8 +22,8 @@ from streaming.notify.settings import Heartbeat, Patience, Wants, Webhook
 from streaming.notify.webhook import WebhookChannel
 from tests.streaming.notify.said import heard, of_rule
 
-CRITICAL = of_rule("crime-stale-generation-accepted-4.3.1", "G-02")
-ERROR = of_rule("crime-zombie-generation-4.1.2", "G-01")
+CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
+ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
 ID = CRITICAL[0]["id"]
 OPENED_S = heard(CRITICAL[0]).heard_s
 

@@ -17,8 +17,8 @@ from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Patience, Wants
 from tests.streaming.notify.said import heard, of_rule, worsening
 
-CRITICAL = of_rule("crime-stale-generation-accepted-4.3.1", "G-02")
-ERROR = of_rule("crime-zombie-generation-4.1.2", "G-01")
+CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
+ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
 WORSENING = worsening()
 HOUR_S = 3600.0
 

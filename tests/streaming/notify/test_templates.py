@@ -13,7 +13,7 @@ from streaming.notify.settings import TEMPLATES
 from streaming.notify.templating import Template, context, message_key, samples, shipped
 from tests.streaming.notify.said import of_rule
 
-CRITICAL = of_rule("crime-stale-generation-accepted-4.3.1", "G-02")
+CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
 HOSTILE = {
     **CRITICAL[0],
     "client_id": "<!channel> <http://evil|here> &amp;",

@@ -1,4 +1,4 @@
-"""Commits the crimes and holds what the monitor said of each against what was done."""
+"""Commits the violations and holds what the monitor said of each against what was done."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
 from streaming.demo.verdicts import ExpectedFinding, Sighting, Truth, Verdict, judge
 from tests.real.lab.cluster import Site
-from tests.real.lab.crimes import CRIMES, Crime
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.scene import Lies, Scene
+from tests.real.lab.violations import VIOLATIONS, Violation
 
 AT_ONCE = 12
-ATTEMPTS = 3  # at a crime that did not come about: on a busy machine a member may lose its session before its part comes
-_CRIME = "crime-"
+ATTEMPTS = 3  # at a violation that did not come about: on a busy machine a member may lose its session before its part comes
+_VIOLATION = "violation-"
 _AGAIN = "-again-"
 
 
 @dataclass(slots=True)
 class Case:
-    """A crime and its verdict."""
+    """A violation and its verdict."""
 
-    crime: Crime
+    violation: Violation
     verdict: Verdict
     besides: list[Finding] = field(default_factory=list)  #: what else was said of its group, at error level or above
     failure: str | None = None  #: why it did not come about as it should
@@ -44,47 +44,49 @@ def warm_up(site: Site) -> None:
     time.sleep(Settings().load_window_ms / 1000 + 1)
 
 
-def try_all(site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None], crimes: Sequence[Crime] = CRIMES) -> list[Case]:
+def try_all(
+    site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None], violations: Sequence[Violation] = VIOLATIONS
+) -> list[Case]:
     """Commit them, several at a time, and judge."""
     warm_up(site)
 
-    def one(crime: Crime) -> Case:
+    def one(violation: Violation) -> Case:
         for attempt in range(ATTEMPTS):
-            case = _try(site, monitor, lies, crime, group_of(crime, attempt))
+            case = _try(site, monitor, lies, violation, group_of(violation, attempt))
             case.attempts = attempt + 1
             if case.verdict.found or case.failure is None:
                 break
-            say(f"{crime.name} did not come about: {case.failure.splitlines()[-1]}")
+            say(f"{violation.name} did not come about: {case.failure.splitlines()[-1]}")
         verdict = case.verdict
         said = f"found after {verdict.seconds_after:.1f} s" if verdict.found else f"NOT FOUND: {verdict.problem}"
-        say(f"{crime.name} ({crime.rule}): {said}")
+        say(f"{violation.name} ({violation.rule}): {said}")
         return case
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(one, crimes))
+        return list(pool.map(one, violations))
 
 
-def group_of(crime: Crime, attempt: int = 0) -> str:
-    """The group that a crime is committed in; each attempt has its own."""
-    return f"{_CRIME}{crime.name}" + (f"{_AGAIN}{attempt}" if attempt else "")
+def group_of(violation: Violation, attempt: int = 0) -> str:
+    """The group that a violation is committed in; each attempt has its own."""
+    return f"{_VIOLATION}{violation.name}" + (f"{_AGAIN}{attempt}" if attempt else "")
 
 
-def groups_of(crime: Crime) -> list[str]:
+def groups_of(violation: Violation) -> list[str]:
     """All groups that it may have been committed in, the last attempt first."""
-    return [group_of(crime, attempt) for attempt in reversed(range(ATTEMPTS))]
+    return [group_of(violation, attempt) for attempt in reversed(range(ATTEMPTS))]
 
 
-def is_crime(group: str) -> bool:
-    """Whether the group was made for a crime."""
-    return group.startswith(_CRIME)
+def is_violation(group: str) -> bool:
+    """Whether the group was made for a violation."""
+    return group.startswith(_VIOLATION)
 
 
-def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime, group: str) -> Case:
+def _try(site: Site, monitor: Monitor, lies: Lies, violation: Violation, group: str) -> Case:
     expected = [
         ExpectedFinding(
-            rule=crime.rule, group=group, blame=crime.blame, culprits=tuple(f"{group}-{culprit}" for culprit in culprits)
+            rule=violation.rule, group=group, blame=violation.blame, culprits=tuple(f"{group}-{culprit}" for culprit in culprits)
         )
-        for culprits in (crime.culprits, crime.or_culprits)
+        for culprits in (violation.culprits, violation.or_culprits)
         if culprits
     ]
     truth = Truth()
@@ -98,7 +100,7 @@ def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime, group: str) -> 
         scene = Scene(group, site.fronts[0], lies, lambda: verdict().found)
         truth = scene.truth
         try:
-            crime.commit(scene)
+            violation.commit(scene)
             scene.note_lie()
         finally:
             scene.close()
@@ -109,7 +111,7 @@ def _try(site: Site, monitor: Monitor, lies: Lies, crime: Crime, group: str) -> 
         failure = "nothing was done that could be found"
     if not final.found and failure is not None:
         final = final._replace(problem=f"{final.problem}; {failure}")
-    return Case(crime, final, _besides(monitor, group, crime.rule), failure)
+    return Case(violation, final, _besides(monitor, group, violation.rule), failure)
 
 
 def _sightings(monitor: Monitor, group: str) -> list[Sighting]:

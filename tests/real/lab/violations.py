@@ -1,6 +1,6 @@
-"""The crimes: lies told by a proxy before the broker, and members that break the protocol, each with what must be found of it.
+"""The violations: lies told by a proxy before the broker, and members that break the protocol, each with what must be found of it.
 
-The expectation is a rule of the catalogue, who is to blame and which clients have to be named. Each crime is committed in a group of
+The expectation is a rule of the catalogue, who is to blame and which clients have to be named. Each violation is committed in a group of
 its own by members on the raw client, which do nothing by themselves.
 """
 
@@ -39,15 +39,15 @@ from tests.real.lab.scene import (
     SHORT_SESSION_MS,
     STEP_S,
     TOPIC,
-    CrimeError,
     Lie,
     Scene,
+    ViolationError,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crime:
-    """One crime; its name is that of its group too."""
+class Violation:
+    """One violation; its name is that of its group too."""
 
     name: str
     rule: str
@@ -310,7 +310,7 @@ def _emptied(answer: SyncGroupResponse, _: ProxiedExchange) -> SyncGroupResponse
 
 def _refused(error: int, expected: int) -> None:
     if error != expected:
-        raise CrimeError(f"answered with error {error}, where {expected} was due")
+        raise ViolationError(f"answered with error {error}, where {expected} was due")
 
 
 def _zombie_generation(scene: Scene) -> None:
@@ -380,7 +380,7 @@ def _abandons_ids(scene: Scene) -> None:
     for _ in scene.until_found():
         culprit.member_id = ""
         if culprit.join().error_code != MEMBER_ID_REQUIRED:
-            raise CrimeError("the broker did not hand out an id")
+            raise ViolationError("the broker did not hand out an id")
 
 
 def _pending_id_blocks(scene: Scene) -> None:
@@ -582,55 +582,55 @@ def _goes_back(scene: Scene) -> None:
         culprit.heartbeat()
 
 
-CRIMES: tuple[Crime, ...] = (
-    Crime(name="stale-generation-accepted", rule="G-02", blame=Blame.BROKER, commit=_stale_accepted),
-    Crime(name="stale-commit-accepted", rule="O-02", blame=Blame.BROKER, commit=_stale_commit_accepted),
-    Crime(name="valid-generation-refused", rule="G-03", blame=Blame.BROKER, commit=_valid_refused(22)),
-    Crime(name="member-called-unknown", rule="M-03", blame=Blame.BROKER, commit=_valid_refused(25)),
-    Crime(name="stranger-accepted", rule="M-02", blame=Blame.BROKER, commit=_stranger_accepted),
-    Crime(name="fenced-accepted", rule="S-03", blame=Blame.BROKER, commit=_fenced_accepted),
-    Crime(name="impossible-error", rule="P-07", blame=Blame.BROKER, commit=_impossible_error),
-    Crime(
+VIOLATIONS: tuple[Violation, ...] = (
+    Violation(name="stale-generation-accepted", rule="G-02", blame=Blame.BROKER, commit=_stale_accepted),
+    Violation(name="stale-commit-accepted", rule="O-02", blame=Blame.BROKER, commit=_stale_commit_accepted),
+    Violation(name="valid-generation-refused", rule="G-03", blame=Blame.BROKER, commit=_valid_refused(22)),
+    Violation(name="member-called-unknown", rule="M-03", blame=Blame.BROKER, commit=_valid_refused(25)),
+    Violation(name="stranger-accepted", rule="M-02", blame=Blame.BROKER, commit=_stranger_accepted),
+    Violation(name="fenced-accepted", rule="S-03", blame=Blame.BROKER, commit=_fenced_accepted),
+    Violation(name="impossible-error", rule="P-07", blame=Blame.BROKER, commit=_impossible_error),
+    Violation(
         name="heartbeat-swallowed",
         rule="C-01",
         blame=Blame.BROKER,
         commit=_heartbeat_swallowed,
     ),
-    Crime(name="join-swallowed", rule="C-02", blame=Blame.BROKER, commit=_join_swallowed),
-    Crime(name="sync-swallowed", rule="C-03", blame=Blame.BROKER, commit=_sync_swallowed),
-    Crime(name="heartbeat-delayed", rule="T-06", blame=Blame.BROKER, commit=_delayed),
-    Crime(name="generation-lowered", rule="G-04", blame=Blame.BROKER, commit=_join_lied(_lower_generation)),
-    Crime(name="answer-for-another", rule="M-08", blame=Blame.BROKER, commit=_join_lied(_other_member)),
-    Crime(name="protocol-not-offered", rule="P-03", blame=Blame.BROKER, commit=_join_lied(_other_protocol)),
-    Crime(name="leader-not-listed", rule="P-05", blame=Blame.BROKER, commit=_join_lied(_without_leader)),
-    Crime(name="leader-without-list", rule="P-04", blame=Blame.BROKER, commit=_join_lied(_no_members)),
-    Crime(name="two-leaders", rule="P-06", blame=Blame.BROKER, or_culprits=("company",), commit=_two_leaders),
-    Crime(name="assignment-swapped", rule="A-05", blame=Blame.BROKER, commit=_sync_lied(_swapped)),
-    Crime(name="assignment-emptied", rule="A-06", blame=Blame.BROKER, commit=_sync_lied(_emptied)),
-    Crime(name="zombie-generation", rule="G-01", blame=Blame.CLIENT, commit=_zombie_generation),
-    Crime(name="zombie-member", rule="M-01", blame=Blame.CLIENT, commit=_zombie_member),
-    Crime(name="zombie-committer", rule="G-01", blame=Blame.CLIENT, commit=_zombie_committer),
-    Crime(name="leader-never-syncs", rule="R-02", blame=Blame.CLIENT, commit=_leader_never_syncs),
-    Crime(name="follower-never-syncs", rule="R-03", blame=Blame.CLIENT, commit=_follower_never_syncs),
-    Crime(name="never-rejoins", rule="R-08", blame=Blame.CLIENT, commit=_never_rejoins),
-    Crime(name="dies-without-leaving", rule="R-18", blame=Blame.CLIENT, commit=_dies),
-    Crime(name="crash-loop", rule="M-13", blame=Blame.CLIENT, commit=_crash_loop),
-    Crime(name="ids-abandoned", rule="M-05", blame=Blame.CLIENT, commit=_abandons_ids),
-    Crime(name="pending-id-blocks", rule="R-09", blame=Blame.CLIENT, commit=_pending_id_blocks),
-    Crime(name="partition-given-twice", rule="A-03", blame=Blame.CLIENT, commit=_assigns(_twice)),
-    Crime(name="stranger-assigned", rule="A-01", blame=Blame.CLIENT, commit=_assigns(_to_a_stranger)),
-    Crime(name="member-left-out", rule="A-02", blame=Blame.CLIENT, commit=_assigns(_one_left_out)),
-    Crime(name="unsubscribed-assigned", rule="A-04", blame=Blame.CLIENT, commit=_assigns(_other_topic)),
-    Crime(name="nothing-assigned", rule="A-08", blame=Blame.CLIENT, commit=_assigns(_to_nobody)),
-    Crime(name="follower-submits", rule="A-07", blame=Blame.CLIENT, commit=_follower_submits),
-    Crime(name="future-generation", rule="G-07", blame=Blame.CLIENT, commit=_future_generation),
-    Crime(name="id-invented", rule="M-04", blame=Blame.CLIENT, commit=_invented_id),
-    Crime(name="same-instance", rule="S-01", blame=Blame.CONFIG, culprits=("culprit", "twin"), commit=_same_instance),
-    Crime(name="fenced-goes-on", rule="S-02", blame=Blame.CLIENT, commit=_fenced_goes_on),
-    Crime(name="instance-id-forgotten", rule="S-07", blame=Blame.CLIENT, commit=_instance_forgotten),
-    Crime(name="subscription-ping-pong", rule="R-17", blame=Blame.CLIENT, commit=_ping_pong),
-    Crime(name="joins-without-sync", rule="R-10", blame=Blame.CLIENT, commit=_joins_only),
-    Crime(name="garbage-subscription", rule="P-13", blame=Blame.CLIENT, commit=_garbage_subscription),
-    Crime(name="foreign-partition-committed", rule="O-05", blame=Blame.CLIENT, commit=_foreign_partition),
-    Crime(name="offset-goes-back", rule="O-07", blame=Blame.CLIENT, commit=_goes_back),
+    Violation(name="join-swallowed", rule="C-02", blame=Blame.BROKER, commit=_join_swallowed),
+    Violation(name="sync-swallowed", rule="C-03", blame=Blame.BROKER, commit=_sync_swallowed),
+    Violation(name="heartbeat-delayed", rule="T-06", blame=Blame.BROKER, commit=_delayed),
+    Violation(name="generation-lowered", rule="G-04", blame=Blame.BROKER, commit=_join_lied(_lower_generation)),
+    Violation(name="answer-for-another", rule="M-08", blame=Blame.BROKER, commit=_join_lied(_other_member)),
+    Violation(name="protocol-not-offered", rule="P-03", blame=Blame.BROKER, commit=_join_lied(_other_protocol)),
+    Violation(name="leader-not-listed", rule="P-05", blame=Blame.BROKER, commit=_join_lied(_without_leader)),
+    Violation(name="leader-without-list", rule="P-04", blame=Blame.BROKER, commit=_join_lied(_no_members)),
+    Violation(name="two-leaders", rule="P-06", blame=Blame.BROKER, or_culprits=("company",), commit=_two_leaders),
+    Violation(name="assignment-swapped", rule="A-05", blame=Blame.BROKER, commit=_sync_lied(_swapped)),
+    Violation(name="assignment-emptied", rule="A-06", blame=Blame.BROKER, commit=_sync_lied(_emptied)),
+    Violation(name="zombie-generation", rule="G-01", blame=Blame.CLIENT, commit=_zombie_generation),
+    Violation(name="zombie-member", rule="M-01", blame=Blame.CLIENT, commit=_zombie_member),
+    Violation(name="zombie-committer", rule="G-01", blame=Blame.CLIENT, commit=_zombie_committer),
+    Violation(name="leader-never-syncs", rule="R-02", blame=Blame.CLIENT, commit=_leader_never_syncs),
+    Violation(name="follower-never-syncs", rule="R-03", blame=Blame.CLIENT, commit=_follower_never_syncs),
+    Violation(name="never-rejoins", rule="R-08", blame=Blame.CLIENT, commit=_never_rejoins),
+    Violation(name="dies-without-leaving", rule="R-18", blame=Blame.CLIENT, commit=_dies),
+    Violation(name="crash-loop", rule="M-13", blame=Blame.CLIENT, commit=_crash_loop),
+    Violation(name="ids-abandoned", rule="M-05", blame=Blame.CLIENT, commit=_abandons_ids),
+    Violation(name="pending-id-blocks", rule="R-09", blame=Blame.CLIENT, commit=_pending_id_blocks),
+    Violation(name="partition-given-twice", rule="A-03", blame=Blame.CLIENT, commit=_assigns(_twice)),
+    Violation(name="stranger-assigned", rule="A-01", blame=Blame.CLIENT, commit=_assigns(_to_a_stranger)),
+    Violation(name="member-left-out", rule="A-02", blame=Blame.CLIENT, commit=_assigns(_one_left_out)),
+    Violation(name="unsubscribed-assigned", rule="A-04", blame=Blame.CLIENT, commit=_assigns(_other_topic)),
+    Violation(name="nothing-assigned", rule="A-08", blame=Blame.CLIENT, commit=_assigns(_to_nobody)),
+    Violation(name="follower-submits", rule="A-07", blame=Blame.CLIENT, commit=_follower_submits),
+    Violation(name="future-generation", rule="G-07", blame=Blame.CLIENT, commit=_future_generation),
+    Violation(name="id-invented", rule="M-04", blame=Blame.CLIENT, commit=_invented_id),
+    Violation(name="same-instance", rule="S-01", blame=Blame.CONFIG, culprits=("culprit", "twin"), commit=_same_instance),
+    Violation(name="fenced-goes-on", rule="S-02", blame=Blame.CLIENT, commit=_fenced_goes_on),
+    Violation(name="instance-id-forgotten", rule="S-07", blame=Blame.CLIENT, commit=_instance_forgotten),
+    Violation(name="subscription-ping-pong", rule="R-17", blame=Blame.CLIENT, commit=_ping_pong),
+    Violation(name="joins-without-sync", rule="R-10", blame=Blame.CLIENT, commit=_joins_only),
+    Violation(name="garbage-subscription", rule="P-13", blame=Blame.CLIENT, commit=_garbage_subscription),
+    Violation(name="foreign-partition-committed", rule="O-05", blame=Blame.CLIENT, commit=_foreign_partition),
+    Violation(name="offset-goes-back", rule="O-07", blame=Blame.CLIENT, commit=_goes_back),
 )
