@@ -1,7 +1,7 @@
 """What a group tells the rules about: things that happened on the wire and that may be a breach, with the facts of that moment.
 
 A group turns frames into facts and, where a frame is worth a rule's look, into one of these. Steady traffic makes none, which is what
-keeps the model fast. The trap: a happening is not a breach. Refusals, replacements and even regressions are lawful most of the time.
+keeps the model fast. The trap: an event is not a breach. Refusals, replacements and even regressions are lawful most of the time.
 """
 
 from __future__ import annotations

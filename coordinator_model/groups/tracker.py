@@ -24,10 +24,10 @@ NOTHING: tuple[Event, ...] = ()
 class Tracker(Protocol):
     """A dataclass with slots, whose fields go into the snapshot."""
 
-    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """A request was captured. ``body`` is the decoded message."""
 
-    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """An answer was captured; ``exchange.error`` holds the error that decided it, ``exchange.effective_us`` is final."""
 
     def on_gap(self, group: GroupData) -> None:

@@ -77,17 +77,17 @@ def _by_happening(*, classic: bool) -> dict[type[Any], tuple[FrameRule, ...]]:
     table: dict[type[Any], list[FrameRule]] = {}
     for rule in CATALOGUE.values():
         if isinstance(rule, FrameRule) and _speaks_of(rule, classic=classic):
-            for happening in rule.checks:
-                table.setdefault(happening, []).append(rule)
-    return {happening: tuple(rules) for happening, rules in table.items()}
+            for event in rule.checks:
+                table.setdefault(event, []).append(rule)
+    return {event: tuple(rules) for event, rules in table.items()}
 
 
 _BY_HAPPENING: Final = {classic: _by_happening(classic=classic) for classic in (False, True)}
 
 
-def rules_for(group: ClassicGroup, happening: Event) -> tuple[FrameRule, ...]:
+def rules_for(group: ClassicGroup, event: Event) -> tuple[FrameRule, ...]:
     """The rules that look at what happened in a group."""
-    return _BY_HAPPENING[group.kind == CLASSIC].get(type(happening), ())
+    return _BY_HAPPENING[group.kind == CLASSIC].get(type(event), ())
 
 
 __all__ = ["CATALOGUE", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "rules_for", "timers_for"]

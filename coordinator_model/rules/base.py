@@ -1,6 +1,6 @@
 """What a rule is: its text for operators, when it looks, and what it has to say.
 
-Two kinds. A :class:`FrameRule` looks at one kind of happening, at the moment it is captured. A :class:`TimerRule` looks at the group and
+Two kinds. A :class:`FrameRule` looks at one kind of event, at the moment it is captured. A :class:`TimerRule` looks at the group and
 tells what will be due when, if nothing happens until then; what is due no longer is over.
 
 The trap: a rule must not speak on facts that are not known yet. Each condition below asks for its facts and says nothing when one of
@@ -120,7 +120,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameRule(Rule):
-    """Looks at each happening of the types in ``checks``. Its finding is over when it has not recurred for a while, or sooner."""
+    """Looks at each event of the types in ``checks``. Its finding is over when it has not recurred for a while, or sooner."""
 
     checks: Mapping[type[Any], Callable[[ClassicGroup, Any], Breach | None]]
     over: Callable[[ClassicGroup, str], bool] | None = None  #: given group and subject: whether it is over already

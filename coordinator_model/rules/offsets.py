@@ -94,14 +94,14 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
 # ---------------------------------------------------------------------------------------------------- O-02
 
 
-def _zombie_commit(group: ClassicGroup, happening: Any) -> Breach | None:
-    exchange: Exchange = happening.exchange
+def _zombie_commit(group: ClassicGroup, event: Any) -> Breach | None:
+    exchange: Exchange = event.exchange
     ask = exchange.facts
     if not isinstance(ask, CommitFacts):
         return None
     for rule in _FENCING:
-        check = rule.checks.get(type(happening))
-        cause = None if check is None else check(group, happening)
+        check = rule.checks.get(type(event))
+        cause = None if check is None else check(group, event)
         if cause is not None:
             break
     else:
@@ -311,7 +311,7 @@ O_02 = FrameRule(
     false_alarms="As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it "
     "wrote.",
     suppressed_by=("C-05",),
-    checks={happening: _zombie_commit for rule in _FENCING for happening in rule.checks},
+    checks={event: _zombie_commit for rule in _FENCING for event in rule.checks},
 )
 
 O_03 = FrameRule(

@@ -82,7 +82,7 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     if api_key != HEARTBEAT:
         group.slow_changed = True
         for tracker in _TRACKERS_OF[api_key](group):
-            events += tracker.asked(group, exchange, body)
+            events += tracker.on_request(group, exchange, body)
     return events
 
 
@@ -111,10 +111,10 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     if exchange.api_key != HEARTBEAT or exchange.error:
         group.slow_changed = True
         for tracker in _TRACKERS_OF[exchange.api_key](group):
-            events += tracker.replied(group, exchange, body)
+            events += tracker.on_response(group, exchange, body)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
         group.slow_changed = True
-        events += group.sessions.replied(group, exchange, body)
+        events += group.sessions.on_response(group, exchange, body)
     if group.member_identity.alert:
         events += group.member_identity.recheck(group, exchange, body)
     return events

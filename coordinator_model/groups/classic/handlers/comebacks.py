@@ -36,7 +36,7 @@ class CameBackDead(NamedTuple):
     returns_us: tuple[int, ...]  #: the times of this and the earlier returns, within the configured time
 
 
-def noted(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Event, ...]:
+def check(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Event, ...]:
     """Note that a process without a member id was given this one, or a place for it; tell it if its client had died before.
 
     Which ids stand at the end of a row of deaths is kept with the sessions.

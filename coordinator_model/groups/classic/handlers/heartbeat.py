@@ -149,7 +149,7 @@ def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
 
 def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation | None) -> tuple[Event, ...]:
     member = group.member_of(exchange)
-    happenings: tuple[Event, ...] = NOTHING
+    events: tuple[Event, ...] = NOTHING
     if newest is None or newest.generation == exchange.generation:
         group.accepted(exchange)
         if newest is None or newest.roster is None or member.id in newest.roster:
@@ -158,12 +158,12 @@ def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation 
     if newest is not None and newest.generation == exchange.generation and exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
         newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
     if exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
-        happenings = (Accepted(exchange),)
+        events = (Accepted(exchange),)
     if group.parked(member):
-        return happenings
+        return events
     if member.rejoin_asked_us is None:
         member.rejoin_asked_us = exchange.res_us
         member.rejoin_frames = []
     member.rejoin_asked_last_us = exchange.res_us
     member.rejoin_frames = [*member.rejoin_frames[:1], response_evidence(exchange, REBALANCE_IN_PROGRESS)]
-    return (*happenings, ToldToRejoin(exchange, member))
+    return (*events, ToldToRejoin(exchange, member))

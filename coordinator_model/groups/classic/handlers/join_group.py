@@ -97,7 +97,7 @@ def contradicts_itself(body: Any) -> bool:
 def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     events = _answered(group, exchange, body)
     if exchange.error in {NONE, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
-        return (*events, *comebacks.noted(group, exchange, body.member_id))
+        return (*events, *comebacks.check(group, exchange, body.member_id))
     return events
 
 
@@ -131,9 +131,9 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
         return (*group.becomes("consumer", Admission(exchange.actor, body.member_id, exchange.res_us, frame)), Mixed(exchange))
     group.kind = "classic"
     group.accepted(exchange)
-    happenings: list[Event] = []
+    events: list[Event] = []
     if exchange.member_id and exchange.member_id != body.member_id:
-        happenings.append(Answered(exchange, body.member_id))
+        events.append(Answered(exchange, body.member_id))
     generation = body.generation_id
     newest = group.newest_generation
     if newest is not None and generation < newest.generation:
@@ -142,23 +142,23 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
             # It overlaps the newest generation, so it may be an old answer that was captured late; but how old, its request tells.
             passed = group.proof_beyond(generation, exchange.effective_us)
             if passed is not None:
-                happenings.append(Regressed(exchange, generation, passed, _why_reset(group, exchange, passed, generation)))
-            return tuple(happenings)
-        happenings.append(Regressed(exchange, generation, newest, _why_reset(group, exchange, newest, generation)))
+                events.append(Regressed(exchange, generation, passed, _why_reset(group, exchange, passed, generation)))
+            return tuple(events)
+        events.append(Regressed(exchange, generation, newest, _why_reset(group, exchange, newest, generation)))
         group.new_incarnation(exchange.res_us, f"the generation fell from {newest.generation} to {generation}")
         group.accepted(exchange)
         newest = None
     elif newest is not None and (anew := _why_anew(group, exchange, body, newest)) is not None:
-        happenings.append(Regressed(exchange, generation, newest, anew))
+        events.append(Regressed(exchange, generation, newest, anew))
         group.new_incarnation(exchange.res_us, f"it began anew at generation {generation}")
         group.accepted(exchange)
         newest = None
     if newest is None or generation > newest.generation:
         newest = _new_round(group, exchange, body)
-    _adopt_joiner(group, exchange, body, newest, happenings)
+    _adopt_joiner(group, exchange, body, newest, events)
     if body.members and body.member_id == body.leader and newest.roster is None:
         _adopt_roster(group, exchange, body, newest)
-    return tuple(happenings)
+    return tuple(events)
 
 
 def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> str | None:
@@ -215,7 +215,7 @@ def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Generation
     return newest
 
 
-def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation, happenings: list[Event]) -> None:
+def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation, events: list[Event]) -> None:
     ask = exchange.facts
     assert isinstance(ask, JoinFacts)
     group.issued.pop(body.member_id, None)
@@ -243,11 +243,11 @@ def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ge
     group.prove(member, exchange)
     if exchange.instance_id is not None:
         member.instance_id = exchange.instance_id
-        _hold_instance(group, exchange, member, newest, happenings)
+        _hold_instance(group, exchange, member, newest, events)
     group.changed = True
 
 
-def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newest: Generation, happenings: list[Event]) -> None:
+def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newest: Generation, events: list[Event]) -> None:
     assert exchange.instance_id is not None
     instance = group.instances.get(exchange.instance_id)
     if instance is None:
@@ -257,7 +257,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
         instance.held_us = instance.held_us or exchange.res_us
         return
     if exchange.member_id and instance.held_us:
-        happenings.append(Accepted(exchange))  # only an empty member id replaces: this is an old answer, or a wrong one
+        events.append(Accepted(exchange))  # only an empty member id replaces: this is an old answer, or a wrong one
         return
     old_id, instance.member_id = instance.member_id, member.id
     instance.held_us, instance.settled_us = exchange.res_us, 0
@@ -274,7 +274,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     if newest.roster is not None and old_id in newest.roster:
         del newest.roster[old_id]
         newest.roster[member.id] = instance.id
-    happenings.append(Replaced(exchange, instance, old_id))
+    events.append(Replaced(exchange, instance, old_id))
 
 
 def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> None:

@@ -71,7 +71,7 @@ METADATA_AGE_US: Final = 600_000_000  #: twice metadata.max.age.ms: no leader's 
 OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, while a generation waits for its plan
 
 
-# ---------------------------------------------------------------------------------------------------- happenings
+# ---------------------------------------------------------------------------------------------------- events
 
 
 class JoinAnswered(NamedTuple):
@@ -147,28 +147,28 @@ class Assignments:
     shrunk: dict[str, int] = field(default_factory=dict)
     #: topic → partitions that the newest plan knows of, where those that it leaves out are the last ones: they may exist no more
 
-    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == JOIN_GROUP:
             return self._join_asked(group, exchange, body)
         if exchange.api_key == SYNC_GROUP:
             return self._sync_asked(group, exchange, body)
         return NOTHING
 
-    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        happenings = NOTHING
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+        events = NOTHING
         api_key = exchange.api_key
         if api_key == JOIN_GROUP:
             newcomer = self.newcomers.pop(exchange.member_id, not exchange.member_id)
             if body.error_code == 0:
-                happenings = self._joined(group, exchange, body, newcomer=newcomer)
+                events = self._joined(group, exchange, body, newcomer=newcomer)
             elif body.error_code == INCONSISTENT_GROUP_PROTOCOL:
-                happenings = self._no_common_protocol(exchange)
+                events = self._no_common_protocol(exchange)
         elif api_key == SYNC_GROUP and body.error_code == 0:
-            happenings = self._synced(group, exchange, body)
+            events = self._synced(group, exchange, body)
         if self.older is not None or self.suspects:
             self._tidy(group, exchange)
         errors = errors_of(api_key, body, group.name)
-        return (*happenings, Failed(exchange, errors)) if errors else happenings
+        return (*events, Failed(exchange, errors)) if errors else events
 
     def on_gap(self, group: GroupData) -> None:
         """Forget the current generation's plan. How many partitions a topic has is no secret of the coordinator, and stays.
@@ -269,14 +269,14 @@ class Assignments:
 
     def _sync_asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         self.since_us = self.since_us or exchange.inv_us
-        happenings: list[Event] = [SyncAsked(exchange)]
+        events: list[Event] = [SyncAsked(exchange)]
         plan = self._plan_at(exchange.generation)
         leads = is_leader(group, plan, exchange.member_id)
         if leads is False or (not leads and not body.assignments):
-            return tuple(happenings)
+            return tuple(events)
         consumer = (body.protocol_type or group.protocol_type) == CONSUMER
         submitted = assignment_checks.read_plan(body.assignments) if consumer else {}
-        happenings += [
+        events += [
             Unparsable(exchange, f"the assignment of member {entry.member_id}", entry.assignment)
             for entry in body.assignments
             if consumer and submitted[entry.member_id] is None
@@ -285,7 +285,7 @@ class Assignments:
             self._judge(group, exchange, body, plan, submitted)
         if plan is not None:
             self._submitted(group, plan, exchange, body)
-        return tuple(happenings)
+        return tuple(events)
 
     def _judge(
         self, group: GroupData, exchange: Exchange, body: Any, plan: Plan | None, submitted: dict[str, Partitions | None]

@@ -116,7 +116,7 @@ class LostCoordinator(NamedTuple):
     returned_us: int = 0  #: when a broker accepted somebody again
 
 
-# ---------------------------------------------------------------------------------------------------- happenings
+# ---------------------------------------------------------------------------------------------------- events
 
 
 class Moved(NamedTuple):
@@ -209,35 +209,35 @@ class CoordinatorChanges:
     told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
     lost: LostCoordinator | None = None  #: the latest
 
-    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR and self.lost is not None and not self.lost.returned_us:
             self._searched(group, exchange, self.lost)
         if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
             group.changed = True  # nothing else makes the timers look at a group without members
         return NOTHING
 
-    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         errors = _errors(group, exchange, body)
         if exchange.api_key in _ASKS_COORDINATOR and not errors & COORDINATOR_MOVES:
             self.returned(group, exchange.res_us)
         _count(group, exchange.api_key, errors)
         if body.throttle_time_ms:
             self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
-        happenings: list[Event] = []
+        events: list[Event] = []
         moved, self.moved = self.moved, False
         if exchange.api_key == FIND_COORDINATOR:
             moved = self._named(group, exchange, body) or moved
         if moved:
-            happenings.append(self._moved(exchange))
+            events.append(self._moved(exchange))
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
             self.told_us = exchange.res_us
         if UNKNOWN_SERVER_ERROR in errors:
-            happenings.append(InternalError(exchange))
-        happenings.extend(self._refusals(exchange, errors))
+            events.append(InternalError(exchange))
+        events.extend(self._refusals(exchange, errors))
         if exchange.api_key in _ACTS and 0 in errors:
-            happenings.extend(self._acted(group, exchange))
-            happenings.extend(self._survived(group, exchange, body, moved=moved))
-        return tuple(happenings)
+            events.extend(self._acted(group, exchange))
+            events.extend(self._survived(group, exchange, body, moved=moved))
+        return tuple(events)
 
     def on_gap(self, group: GroupData) -> None:
         if group.incarnation != self.incarnation:
@@ -319,32 +319,32 @@ class CoordinatorChanges:
     # ------------------------------------------------------------------------------------------------ refusals
 
     def _refusals(self, exchange: Exchange, errors: set[int]) -> list[Event]:
-        happenings: list[Event] = []
+        events: list[Event] = []
         finding = exchange.api_key == FIND_COORDINATOR
         if COORDINATOR_LOAD_IN_PROGRESS in errors:
-            happenings.append(KeepsLoading(exchange, self._spell("loading", exchange, COORDINATOR_LOAD_IN_PROGRESS)))
+            events.append(KeepsLoading(exchange, self._spell("loading", exchange, COORDINATOR_LOAD_IN_PROGRESS)))
             if exchange.api_key == SYNC_GROUP:
-                happenings.append(
+                events.append(
                     SyncWhileLoading(exchange, self._spell("sync while loading", exchange, COORDINATOR_LOAD_IN_PROGRESS).times)
                 )
         elif not finding:
             self.spells.pop("loading", None)
         if COORDINATOR_NOT_AVAILABLE in errors:
             name = "not found" if finding else "not available"
-            happenings.append(NotAvailable(exchange, self._spell(name, exchange, COORDINATOR_NOT_AVAILABLE)))
+            events.append(NotAvailable(exchange, self._spell(name, exchange, COORDINATOR_NOT_AVAILABLE)))
         elif not errors & COORDINATOR_MOVES:
             self.spells.pop("not found", None)
             if not finding and 0 in errors:
                 self.spells.pop("not available", None)
         if NOT_COORDINATOR in errors and exchange.broker in self.named:
-            happenings.append(self._point(exchange))
+            events.append(self._point(exchange))
         if GROUP_MAX_SIZE_REACHED in errors:
             since_us = exchange.res_us - MINUTE_US
             self.full_us = (*(at_us for at_us in self.full_us[-2:] if at_us >= since_us), exchange.res_us)
-            happenings.append(GroupFull(exchange, len(self.full_us)))
+            events.append(GroupFull(exchange, len(self.full_us)))
         if errors & COORDINATOR_MOVES:
             self._stepped_down(exchange.broker)
-        return happenings
+        return events
 
     def _spell(self, name: str, exchange: Exchange, error: int) -> ErrorStreak:
         known = self.spells.get(name)

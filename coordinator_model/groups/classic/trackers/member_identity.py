@@ -114,7 +114,7 @@ class MemberIdentity:
 
     # ------------------------------------------------------------------------------------------------ the watch
 
-    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         api_key = exchange.api_key
         if api_key == SYNC_GROUP:
             newest = group.newest_generation
@@ -143,7 +143,7 @@ class MemberIdentity:
             return NOTHING
         return unused_ids(group, exchange)
 
-    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         self.broker_version = self.broker_version.heard(api_key, exchange.api_version)
         if api_key == DELETE_GROUPS:
@@ -152,9 +152,9 @@ class MemberIdentity:
             return NOTHING
         if api_key == LEAVE_GROUP:
             return tuple(self._left(group, exchange, body))
-        happenings: list[Event] = []
+        events: list[Event] = []
         if api_key == JOIN_GROUP:
-            happenings.extend(self._join_answered(group, exchange, body))
+            events.extend(self._join_answered(group, exchange, body))
         elif api_key == SYNC_GROUP and self.fresh is not None and (exchange.error, exchange.generation) == (0, self.fresh[0]):
             self.fresh = None
         if exchange.error == REBALANCE_IN_PROGRESS:
@@ -163,7 +163,7 @@ class MemberIdentity:
             self._doubt(group, exchange)
             self._look_ahead(group, exchange)
         self._mind()
-        return tuple(happenings)
+        return tuple(events)
 
     def on_gap(self, group: GroupData) -> None:
         """What was proven is proven no longer. A failover, unlike lost frames, tells which generation was never written."""
@@ -186,7 +186,7 @@ class MemberIdentity:
 
     def check_identity(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A request was captured whose generation or instance id is not the one its member is known by."""
-        happenings: list[Event] = []
+        events: list[Event] = []
         generation, frame = exchange.generation, member.joined_frame
         if (
             generation >= 0
@@ -198,7 +198,7 @@ class MemberIdentity:
             and frame.connection == exchange.key[0]
             and group.kind == "classic"
         ):
-            happenings.append(OtherGeneration(exchange, member))
+            events.append(OtherGeneration(exchange, member))
         known_as, calls_itself = member.instance_id, exchange.instance_id
         if known_as != calls_itself and exchange.api_version >= INSTANCE_SINCE.get(exchange.api_key, 0x7FFF):
             if calls_itself is not None:
@@ -206,8 +206,8 @@ class MemberIdentity:
                 self._mind()
                 group.slow_changed = True
             if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == JOIN_GROUP):
-                happenings.append(Inconsistent(exchange, member))
-        return tuple(happenings)
+                events.append(Inconsistent(exchange, member))
+        return tuple(events)
 
     def check_connection(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """A Heartbeat was captured on another connection than the member last spoke on."""
@@ -226,16 +226,16 @@ class MemberIdentity:
         was_odd = exchange.key in self.odd
         if was_odd:
             self.odd = tuple(key for key in self.odd if key != exchange.key)
-        happenings: list[Event] = []
+        events: list[Event] = []
         if validates(group, exchange, body):
             if was_odd:
-                happenings.append(Mispaired(exchange))
-            happenings.extend(self._clear_up(group, exchange, body))
-            happenings.extend(self._collision(group, exchange))
+                events.append(Mispaired(exchange))
+            events.extend(self._clear_up(group, exchange, body))
+            events.extend(self._collision(group, exchange))
         if self.odd:
             self.odd = tuple(key for key in self.odd if key in group.open)
         self._mind()
-        return tuple(happenings)
+        return tuple(events)
 
     def taken_over(self, group: GroupData, exchange: Exchange) -> StaticMember | None:
         """The instance that the request names, if it was provably another member's before the request can have been processed."""
@@ -255,34 +255,34 @@ class MemberIdentity:
         return Malformed(exchange, body.generation_id, body.member_id)
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
-        happenings: list[Event] = []
+        events: list[Event] = []
         if exchange.error and bears_generation(self.broker_version, exchange, body):
-            happenings.append(Malformed(exchange, body.generation_id, body.member_id))
+            events.append(Malformed(exchange, body.generation_id, body.member_id))
         new = not exchange.member_id and exchange.instance_id is None
         two_step = exchange.api_version >= TWO_STEP_JOIN_SINCE
         if (exchange.error == 0 and new and two_step) or (exchange.error == MEMBER_ID_REQUIRED and not (new and two_step)):
-            happenings.append(IdMishandled(exchange))
+            events.append(IdMishandled(exchange))
         if exchange.error == 0:
-            happenings.extend(self._joined(group, exchange, body, new=new))
+            events.extend(self._joined(group, exchange, body, new=new))
         elif exchange.error == MEMBER_ID_REQUIRED:
             self.handed_out = (*self.handed_out, crc32(body.member_id.encode()))
-            happenings.append(NewId(exchange, body.member_id, abandoned_joins(group, exchange)))
+            events.append(NewId(exchange, body.member_id, abandoned_joins(group, exchange)))
         elif exchange.member_id:
-            happenings.extend(self._join_refused(group, exchange))
+            events.extend(self._join_refused(group, exchange))
         elif exchange.instance_id in group.instances:
             group.instances[exchange.instance_id].tried_us = exchange.res_us
         self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
         if len(self.handed_out) > HANDED_OUT_KEPT:
             self.handed_out, self.born_us = (), None
-        return happenings
+        return events
 
     def _joined(self, group: GroupData, exchange: Exchange, body: Any, *, new: bool) -> list[Event]:
-        happenings: list[Event] = []
+        events: list[Event] = []
         newest = group.newest_generation
         if self.skip is not None and self.skip.before < body.generation_id < self.skip.generation:
             self.skip = None  # an answer captured late explains it
         if group.kind != "classic" or newest is None or newest.generation != body.generation_id:
-            return happenings
+            return events
         generation = newest.generation
         if newest.proven_us == exchange.res_us:
             self._completed(group, exchange, newest)
@@ -291,15 +291,15 @@ class MemberIdentity:
             self.fresh = (generation, (*self.fresh[1][1 - FRESH_KEPT :], body.member_id))
         for key, before, _ in self.lone:
             if key == exchange.key and generation == before + 1:
-                happenings.append(Needless(exchange, before))
+                events.append(Needless(exchange, before))
         if new:
-            happenings.append(NewId(exchange, body.member_id, abandoned_joins(group, exchange)))
+            events.append(NewId(exchange, body.member_id, abandoned_joins(group, exchange)))
         if body.members and body.member_id == body.leader:
             roster = {entry.member_id: entry.group_instance_id for entry in body.members}
             if differs(group, newest, body, roster) and in_one_life(group, exchange, newest):
-                happenings.append(TwoRosters(exchange, newest, tuple(sorted(roster)), body.leader, body.protocol_name))
-            happenings.extend(self._roster_shows(group, exchange, roster))
-        return happenings
+                events.append(TwoRosters(exchange, newest, tuple(sorted(roster)), body.leader, body.protocol_name))
+            events.extend(self._roster_shows(group, exchange, roster))
+        return events
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> None:
         """A generation was seen for the first time."""
@@ -451,9 +451,9 @@ class MemberIdentity:
 
     def _left(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
         assert isinstance(exchange.facts, LeaveFacts)
-        happenings: list[Event] = []
+        events: list[Event] = []
         if body.error_code not in {0, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
-            return happenings
+            return events
         outcomes = [entry.error_code for entry in body.members] or [body.error_code]
         for (id_, instance_id), outcome in zip(exchange.facts.members, outcomes, strict=False):
             member = group.members.get(id_)
@@ -464,10 +464,10 @@ class MemberIdentity:
                 times = self.refused_leaves.pop(subject, 0) + 1
                 kept = list(self.refused_leaves.items())[1 - LEAVES_KEPT :]
                 self.refused_leaves = {**dict(kept), subject: times}
-                happenings.append(LeaveRefused(exchange, id_, instance_id, outcome, times))
+                events.append(LeaveRefused(exchange, id_, instance_id, outcome, times))
             elif member is not None and member.instance_id is not None and same_client(member.actor, exchange.actor):
-                happenings.append(LeftByItself(exchange, member))
-        return happenings
+                events.append(LeftByItself(exchange, member))
+        return events
 
 
 # ---------------------------------------------------------------------------------------------------- what frames prove

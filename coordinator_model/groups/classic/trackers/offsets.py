@@ -61,7 +61,7 @@ _NOBODY: Final = -1
 _BY_NOBODY: Final = (_NOBODY, 0)
 
 
-# ---------------------------------------------------------------------------------------------------- happenings
+# ---------------------------------------------------------------------------------------------------- events
 
 
 class CommitRefused(NamedTuple):
@@ -140,7 +140,7 @@ class Offsets:
     set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
 
-    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key in COMMITS:
             return self._commit_asked(group, exchange, body)
@@ -153,7 +153,7 @@ class Offsets:
             self.unrest_us = exchange.inv_us
         return NOTHING
 
-    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key in COMMITS:
             return self._commit_answered(group, exchange, body)
@@ -212,16 +212,16 @@ class Offsets:
                     refused[topic.name or topic.topic_id, partition.partition_index] = partition.error_code
         codes = set(refused.values())
         accepted = named > len(refused)
-        happenings = self._rejections(exchange, codes, accepted=accepted)
+        events = self._rejections(exchange, codes, accepted=accepted)
         if accepted:
             assert isinstance(exchange.facts, CommitFacts)
             if refused:
                 exchange.facts = without_refused(exchange.facts, refused)
-            return happenings + self._accepted(group, exchange, exchange.facts)
+            return events + self._accepted(group, exchange, exchange.facts)
         for error in REFUSALS:
             if error in codes:
-                return happenings + self._refused(group, exchange, error)
-        return happenings
+                return events + self._refused(group, exchange, error)
+        return events
 
     def _rejections(self, exchange: Exchange, codes: set[int], *, accepted: bool) -> tuple[Event, ...]:
         committer = exchange.member_id or committer_of(exchange.actor)
@@ -256,17 +256,17 @@ class Offsets:
         self.refused.pop(exchange.member_id, None)
         if group.kind != "classic" or not exchange.member_id:
             return NOTHING
-        happenings: list[Event] = []
+        events: list[Event] = []
         completing = self._completing(group, exchange)
         if completing is not None and exchange.api_key == OFFSET_COMMIT:
-            happenings.append(CommittedEarly(exchange, completing))
+            events.append(CommittedEarly(exchange, completing))
         committer = committer_identity(group, exchange.member_id, exchange.instance_id)
         named = ((topic, partition) for topic, partitions, _ in ask.topics for partition in partitions)
         foreign = self._foreign(exchange.generation, exchange.api_key, exchange.api_version, named, committer)
         if foreign:
-            happenings.append(CommittedForeign(exchange, foreign))
-        happenings.extend(self._positions(exchange, ask, committer))
-        return tuple(happenings)
+            events.append(CommittedForeign(exchange, foreign))
+        events.extend(self._positions(exchange, ask, committer))
+        return tuple(events)
 
     def _completing(self, group: GroupData, exchange: Exchange) -> Generation | None:
         """The generation that provably waited for its assignment during the whole of this commit, or None.

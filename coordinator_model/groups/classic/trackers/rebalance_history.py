@@ -126,7 +126,7 @@ class RebalanceHistory:
 
     # ------------------------------------------------------------------------------------------------ frames in
 
-    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == FIND_COORDINATOR:
             return self._tries_on(group, exchange)
@@ -141,7 +141,7 @@ class RebalanceHistory:
             self._leave_asked(group, exchange)
         return NOTHING
 
-    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key, error = exchange.api_key, exchange.error
         if error in COORDINATOR_MOVES:
             return self._tries_on(group, exchange)
@@ -226,7 +226,7 @@ class RebalanceHistory:
 
     def _join_asked(self, group: GroupData, exchange: Exchange, body: Any, member: Member | None) -> tuple[Event, ...]:
         topics = digest_of_topics(body)
-        happenings: tuple[Event, ...] = NOTHING
+        events: tuple[Event, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
             self.nameless = {
                 id_: abandoned_request for id_, abandoned_request in self.nameless.items() if id_ != exchange.instance_id
@@ -236,15 +236,15 @@ class RebalanceHistory:
         if exchange.starts_phase and self.trigger is None:
             self.trigger = find_starter(group, exchange, member, topics)
         if member is None:
-            return happenings
+            return events
         if member.joined is not None and member.synced != member.joined and is_still_connected(group, member):
             self.unsynced[member.id] = self.unsynced.get(member.id, 0) + 1
         else:
             self.unsynced.pop(member.id, None)
         if topics and member.topics and topics != member.topics:
-            happenings += self._changed_topics(exchange, member, topics)
+            events += self._changed_topics(exchange, member, topics)
         member.topics = topics
-        return happenings
+        return events
 
     def _changed_topics(self, exchange: Exchange, member: Member, topics: bytes) -> tuple[Event, ...]:
         known = [entry for entry in self.topic_sets.get(member.id, ()) if exchange.inv_us - entry[0] <= LONG_US]
@@ -286,9 +286,9 @@ class RebalanceHistory:
     def _joined(self, group: GroupData, exchange: Exchange, body: Any, newest: Generation) -> tuple[Event, ...]:
         if body.generation_id != newest.generation:
             return NOTHING  # an answer of an earlier generation, captured late
-        happenings: tuple[Event, ...] = NOTHING
+        events: tuple[Event, ...] = NOTHING
         if newest.generation != self.generation:
-            happenings = self._completed(group, exchange, newest)
+            events = self._completed(group, exchange, newest)
         elif exchange.effective_us < newest.proven_us:  # it waited for the same completion
             began_us = max(exchange.effective_us, self.counted_us)
             if self.busy_since_us is not None:
@@ -299,8 +299,8 @@ class RebalanceHistory:
             self._name_orphans(group, newest)
         times = self.unsynced.get(body.member_id, 0)
         if times:
-            happenings += (JoinedUnsynced(exchange, group.members[body.member_id], times + 1),)
-        return happenings
+            events += (JoinedUnsynced(exchange, group.members[body.member_id], times + 1),)
+        return events
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
         starter, self.trigger = self.trigger or NOBODY_SEEN, None

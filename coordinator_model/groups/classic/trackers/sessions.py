@@ -130,7 +130,7 @@ class Sessions:
     returns: dict[str, tuple[int, ...]] = field(default_factory=dict)  #: member id → times at which its client had come back dead
     succeeded: tuple[str, ...] = ()  #: ids whose process ended without leaving, and whose client has come back since
 
-    def asked(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == LEAVE_GROUP:
             return self._leave_asked(group, exchange)
         if exchange.api_key == JOIN_GROUP:
@@ -141,26 +141,26 @@ class Sessions:
                     return (CameBack(exchange, left),)
         return NOTHING
 
-    def replied(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Of heartbeats that succeeded, only those are shown that were slow, throttled, or late."""
         api_key, error = exchange.api_key, exchange.error
-        happenings: tuple[Event, ...] = NOTHING
+        events: tuple[Event, ...] = NOTHING
         member = group.members.get(exchange.member_id)
         if body.throttle_time_ms:
             interval_us = (member.heartbeat_interval_us if member is not None else 0) or USUAL_INTERVAL_US
             if body.throttle_time_ms * 1_000 > interval_us:
-                happenings += (Throttled(exchange, body.throttle_time_ms, interval_us),)
+                events += (Throttled(exchange, body.throttle_time_ms, interval_us),)
         elif api_key in {HEARTBEAT, LEAVE_GROUP} and not exchange.queued_behind and exchange.res_us - exchange.inv_us > SLOW_US:
-            happenings += (self._slow(exchange),)
+            events += (self._slow(exchange),)
         if api_key == JOIN_GROUP and error == INVALID_SESSION_TIMEOUT:
-            happenings += (SessionRefused(exchange),)
+            events += (SessionRefused(exchange),)
         if exchange.silence_us and exchange.gap_free and member is not None and _lets_in(exchange):
             witnessed = any(
                 other is not member and (other.proven_us or 0) > exchange.inv_us - exchange.silence_us
                 for other in group.members.values()
             )
-            happenings += (Survived(exchange, member, witnessed),)
-        return happenings
+            events += (Survived(exchange, member, witnessed),)
+        return events
 
     def on_disconnect(self, connection: str) -> None:
         """A connection ended."""
@@ -199,12 +199,12 @@ class Sessions:
 
     def _leave_asked(self, group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
         assert isinstance(exchange.facts, LeaveFacts)
-        happenings: tuple[Event, ...] = NOTHING
+        events: tuple[Event, ...] = NOTHING
         reasons = exchange.facts.reasons or ("",)
         for (id_, instance_id), reason in zip(exchange.facts.members, reasons, strict=False):
             member = group.members.get(id_)
             if _tells_of_poll_timeout(reason):
-                happenings += (PollTimeout(exchange, member, id_ or instance_id or "", reason),)
+                events += (PollTimeout(exchange, member, id_ or instance_id or "", reason),)
             elif not reason and member is not None and member.present and member.leaving and member.rebalance_timeout_ms:
                 held_us = exchange.inv_us - member.joined_us
                 if held_us >= member.rebalance_timeout_ms * 1_000:
@@ -212,7 +212,7 @@ class Sessions:
                     joined, waiting = member.joined, held_joins(group)
                     left = Left(exchange.actor, id_, member.instance_id, joined, held_us, frame, *waiting, exchange.inv_us)
                     self.left = dict([*self.left.items(), (exchange.actor.connection, left)][-LEFT_KEPT:])
-        return happenings
+        return events
 
     def _slow(self, exchange: Exchange) -> Slow:
         if exchange.res_us - self.slow_since_us > SLOW_WINDOW_US:
