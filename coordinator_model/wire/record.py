@@ -40,24 +40,26 @@ class RecordError(ValueError):
 class MirrorRecord(NamedTuple):
     """One record of the mirror topic."""
 
-    partition: int
+    partition: int  #: -1 before the record is in the topic, as the offset
     offset: int
     group: str | None  #: the record's key; None on ticks and on gaps that concern the whole partition
     kind: Kind
     at_us: int  #: capture time, microseconds since the epoch
-    cluster: str
-    broker: str  #: node id or host:port
-    connection: str  #: unique for ever
-    exchange: int  #: numbers the mirrored exchanges of a connection from 0; a response has its request's; -1 where there is none
-    api_key: int  #: -1 where there is none
-    api_version: int
-    correlation_id: int  #: may be negative: some proxies issue their own
-    client_id: str | None
-    client_address: str
-    client_software: str  #: "name version" as sent in ApiVersions v3+ (KIP-511), else ""
-    cut_bytes: int  #: bytes of the frame that were not captured
-    queued_behind: int  #: unanswered requests ahead of this one on its connection when it was seen, mirrored or not
-    frame: bytes  #: header and body without the 4-byte length; empty for ticks, open and close
+    cluster: str = ""
+    broker: str = ""  #: node id or host:port
+    connection: str = ""  #: unique for ever
+    exchange: int = (
+        -1
+    )  #: numbers the mirrored exchanges of a connection from 0; a response has its request's; -1 where there is none
+    api_key: int = -1  #: -1 where there is none
+    api_version: int = -1
+    correlation_id: int = 0  #: may be negative: some proxies issue their own
+    client_id: str | None = None
+    client_address: str = ""
+    client_software: str = ""  #: "name version" as sent in ApiVersions v3+ (KIP-511), else ""
+    cut_bytes: int = 0  #: bytes of the frame that were not captured
+    queued_behind: int = 0  #: unanswered requests ahead of this one on its connection when it was seen, mirrored or not
+    frame: bytes = b""  #: header and body without the 4-byte length; empty for ticks, open and close
 
 
 class DecodedRecord(MirrorRecord):
@@ -76,6 +78,16 @@ class Loss(NamedTuple):
     bytes: int
     from_us: int
     to_us: int
+
+
+def tick(at_us: int, *, cluster: str, connection: str) -> MirrorRecord:
+    """Return the sign of life of the capturer that ``connection`` names, to be written to every partition."""
+    return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection)
+
+
+def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:
+    """Return the record of a loss that concerns every partition, to be written to each of them."""
+    return MirrorRecord(-1, -1, None, Kind.GAP, at_us, cluster, frame=pack_loss(loss))
 
 
 # Envelope key in the msgpack map → (field, type, default). A missing key means its default; `...` marks those that must be there.

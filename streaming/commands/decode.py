@@ -163,7 +163,7 @@ def _from_json(text: bytes, number: int) -> MirrorRecord:
         raise RecordError(
             f"line {number} is neither a mirror record nor an object with request, api_key, api_version and frame (hexadecimal or base64)"
         ) from None
-    return MirrorRecord(-1, number, told.get("group"), kind, 0, "", "", "", -1, key, version, 0, None, "", "", 0, 0, frame)
+    return MirrorRecord(-1, number, told.get("group"), kind, 0, api_key=key, api_version=version, frame=frame)
 
 
 def _bytes(text: str) -> bytes:

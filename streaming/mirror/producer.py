@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, pack_envelope, pack_loss
+from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, gap, pack_envelope
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
 from streaming.mirror.destination import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
@@ -214,27 +214,7 @@ class KafkaSink:
             return False
         self._pending_loss = None
         self._gaps += 1
-        gap = MirrorRecord(
-            partition=-1,
-            offset=-1,
-            group=None,
-            kind=Kind.GAP,
-            at_us=at_us,
-            cluster=self._cluster,
-            broker="",
-            connection="",
-            exchange=-1,
-            api_key=-1,
-            api_version=-1,
-            correlation_id=0,
-            client_id=None,
-            client_address="",
-            client_software="",
-            cut_bytes=0,
-            queued_behind=0,
-            frame=pack_loss(loss),
-        )
-        self._queue(gap, loss)
+        self._queue(gap(at_us, loss, cluster=self._cluster), loss)
         return True
 
     def _queue(self, record: MirrorRecord, loss: Loss | None) -> None:

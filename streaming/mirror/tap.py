@@ -21,7 +21,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self, cast
 
-from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wire.record import Kind, MirrorRecord, tick
 from streaming.mirror.conversation import FRAME_CAP, Conversation
 
 if TYPE_CHECKING:
@@ -188,28 +188,7 @@ class Tap:
 
     def _tick(self) -> None:
         self._ticker = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
-        self._write(
-            MirrorRecord(
-                partition=-1,
-                offset=-1,
-                group=None,
-                kind=Kind.TICK,
-                at_us=self.now_us(),
-                cluster=self._cluster,
-                broker="",
-                connection=self._name,
-                exchange=-1,
-                api_key=-1,
-                api_version=-1,
-                correlation_id=0,
-                client_id=None,
-                client_address="",
-                client_software="",
-                cut_bytes=0,
-                queued_behind=0,
-                frame=b"",
-            )
-        )
+        self._write(tick(self.now_us(), cluster=self._cluster, connection=self._name))
 
     def now_us(self) -> int:
         """Capture time, microseconds since the epoch; does not run backwards for a clock that is being adjusted."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator_model import wire
+from coordinator_model.wire import record as wire_record
 from coordinator_model.wire.record import HEADER_NAME, Kind, MirrorRecord, pack_envelope
 from tests.bench.empty_model import MARK
 
@@ -103,12 +104,7 @@ def breach(number: int, at_us: int) -> list[MirrorRecord]:
 
 
 def tick(at_us: int, cluster: str = "c1") -> MirrorRecord:
-    fields = dict.fromkeys(("partition", "offset", "exchange", "api_key", "api_version"), -1)
-    texts = dict.fromkeys(("broker", "connection", "client_address", "client_software"), "")
-    numbers = dict.fromkeys(("correlation_id", "cut_bytes", "queued_behind"), 0)
-    return MirrorRecord(
-        group=None, kind=Kind.TICK, at_us=at_us, cluster=cluster, client_id=None, frame=b"", **fields, **texts, **numbers
-    )
+    return wire_record.tick(at_us, cluster=cluster, connection="")
 
 
 def story(

@@ -16,7 +16,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
@@ -161,7 +161,7 @@ class CaptureReader:
             return at_us
         while self._next_tick_us <= at_us:
             self._tcp.tick(self._next_tick_us)
-            self._number(_tick(self._next_tick_us, self._cluster, self._name))
+            self._number(tick(self._next_tick_us, cluster=self._cluster, connection=self._name))
             self._next_tick_us += TICK_US
         return at_us
 
@@ -274,26 +274,3 @@ def _with_pauses(captured: Iterator[list[Packet]]) -> Iterator[Packet]:
 
 
 _PAUSE: Final[Packet] = (-1, -1, b"", 0)  # before all times, so that merging goes on with it at once
-
-
-def _tick(at_us: int, cluster: str, name: str) -> MirrorRecord:
-    return MirrorRecord(
-        partition=-1,
-        offset=-1,
-        group=None,
-        kind=Kind.TICK,
-        at_us=at_us,
-        cluster=cluster,
-        broker="",
-        connection=name,
-        exchange=-1,
-        api_key=-1,
-        api_version=-1,
-        correlation_id=0,
-        client_id=None,
-        client_address="",
-        client_software="",
-        cut_bytes=0,
-        queued_behind=0,
-        frame=b"",
-    )
