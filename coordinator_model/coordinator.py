@@ -20,6 +20,7 @@ from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView, group_view
 from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.admissions import admission_of
+from coordinator_model.groups.records import Disconnections
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine
 from coordinator_model.rules import CATALOGUE, Breach
@@ -60,6 +61,7 @@ class Coordinator:
         self._current_offset: int | None = None
         self._current_findings: list[Finding] = []
         self._dead_letters: list[DeadLetter] = []
+        self._disconnections: dict[tuple[str, str], Disconnections] = {}  # by (cluster, broker)
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it said so
         self._continuity = Continuity(topic, partition, self.settings, self.counters, self.record_counts)
         self._scheduler = Scheduler()
@@ -69,6 +71,7 @@ class Coordinator:
             loading=self._loading,
             counters=self.counters,
             coverage=self._continuity.coverage,
+            disconnections=self._disconnections,
         )
         self._rules = RuleEngine(self.settings, self.record_counts, self._continuity.postponed_us)
         self._own = PartitionFindings(topic, partition, self.settings)
@@ -211,6 +214,7 @@ class Coordinator:
             "counters": dict(self.record_counts),
             "tally": self.counters.pack(),
             "loading": self._loading,
+            "disconnections": {key: list(known) for key, known in self._disconnections.items()},
             "sight": [self._continuity.blind_from_us, self._continuity.coverage.since_us],
             "view": ["", self._own.due_us, list(self._own.open_findings.open.values())],
             "changed": [list(key) for key in self.groups.unshown],
@@ -241,6 +245,7 @@ class Coordinator:
         if "tally" in content:  # likewise
             self.counters.fill(content["tally"])
         self._loading.update(content["loading"])
+        self._disconnections.update({key: Disconnections(*known) for key, known in content.get("disconnections", {}).items()})
         continuity.blind_from_us, continuity.coverage.since_us = content.get("sight", (0, 0))  # likewise
         _cluster, self._own.due_us, own = content["view"]
         self._own.open_findings.open.update({(known.rule, known.subject): known for known in own})

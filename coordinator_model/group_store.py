@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from coordinator_model.counters import Counters
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.records import Coverage
+from coordinator_model.groups.records import Coverage, Disconnections
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
@@ -44,7 +44,7 @@ class GroupStore:
     """All groups of a partition, by (cluster, group).
 
     :param loading: (cluster, broker) → last time that it answered COORDINATOR_LOAD_IN_PROGRESS; shared with all groups, as are
-        ``counters`` and ``coverage``.
+        ``counters``, ``coverage`` and ``disconnections``.
     """
 
     def __init__(
@@ -55,9 +55,16 @@ class GroupStore:
         loading: dict[tuple[str, str], int],
         counters: Counters,
         coverage: Coverage,
+        disconnections: dict[tuple[str, str], Disconnections],
     ) -> None:
         self._scheduler = scheduler
-        self._shared: dict[str, Any] = {"settings": settings, "loading": loading, "counters": counters, "coverage": coverage}
+        self._shared: dict[str, Any] = {
+            "settings": settings,
+            "loading": loading,
+            "counters": counters,
+            "coverage": coverage,
+            "disconnections": disconnections,
+        }
         self._groups: dict[GroupKey, _StoredGroup] = {}
         self._blocks: list[_Block] = []  # their groups, one block after the other, stand in the order of _groups
         self._dirty: set[GroupKey] = set()

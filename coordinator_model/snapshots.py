@@ -28,8 +28,8 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.assignments import Assignments
 from coordinator_model.groups.classic.trackers.commits import Holding, SimpleCommit
-from coordinator_model.groups.classic.trackers.coordinator_changes import (
-    CoordinatorChanges,
+from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
+from coordinator_model.groups.classic.trackers.coordinator_records import (
     CoordinatorTerm,
     ErrorStreak,
     FindCoordinatorAnswer,

@@ -133,6 +133,17 @@ class AbandonedRequest(NamedTuple):
     frame: Evidence
 
 
+class Disconnections(NamedTuple):
+    """Groups that lost all their connections to one broker within :data:`TOGETHER_US`: no single client's end explains that."""
+
+    since_us: int
+    groups: int
+    newest: str  #: the group that lost its connections last
+
+
+TOGETHER_US: Final = 2_000_000
+
+
 @dataclass(slots=True)
 class Coverage:
     """How long the capture has seen everything, as far as its ticks tell. One for all groups of a partition."""

@@ -16,13 +16,13 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
     InternalError,
     KeepsLoading,
     Lost,
-    LostCoordinator,
     Moved,
     NotAvailable,
     PointedWrong,
     SyncWhileLoading,
     TookTurns,
 )
+from coordinator_model.groups.classic.trackers.coordinator_records import LostCoordinator
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Member
@@ -199,7 +199,7 @@ _SESSIONS_TO_COME_BACK = 2  # a client that took a new member id waits until the
 
 def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
     lost = group.coordinator_changes.lost
-    if lost is None or not (lost.searching or (len(lost.members) > 1 and not lost.returned_us)):
+    if lost is None or not (lost.searching or (not lost.returned_us and group.coordinator_changes.lost_with_others(group))):
         return
     told_us = lost.since_us + lost.session_ms * 500
     if not lost.returned_us:
@@ -225,18 +225,23 @@ def _count(number: int, word: str) -> str:
 def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
     members, looking = _count(len(lost.members), "member"), _count(len(lost.searching), "client")
     waited = seconds(lost.session_ms * 500)
+    seen = "no frame of the group was captured since"
     if lost.searching:
         summary = (
             f"Group {group.name} has had no coordinator for more than {waited}, since it lost {lost.broker}: its {members} cannot "
             f"heartbeat, commit or rejoin; {looking} ask{'s' if len(lost.searching) == 1 else ''} for a coordinator."
         )
         seen = "FindCoordinator was asked since, and nobody was accepted"
-    else:
+    elif len(lost.members) > 1:
         summary = (
             f"All {members} of group {group.name} lost their connections to {lost.broker} and were not seen for more than {waited}: "
             f"that broker is gone, or all of them are."
         )
-        seen = "no frame of the group was captured since"
+    else:
+        summary = (
+            f"The only member of group {group.name} lost its connection to {lost.broker} together with other groups, and was not seen "
+            f"for more than {waited}: that broker is gone, or all of these clients are."
+        )
     return Breach(
         "",
         summary,
@@ -434,8 +439,8 @@ C_14 = TimerRule(
     blame=Blame.BROKER,
     meaning="The group lost its coordinator and no broker has taken over: no member can heartbeat, commit or rejoin.",
     condition="The connections of all members ended, their clients ask for the coordinator, and no broker has accepted anybody for half "
-    "of the shortest session timeout. A note where several members lost their connections and nobody asks: either the broker or all of "
-    "them may be gone.",
+    "of the shortest session timeout. A note where several members, or several groups, lost their connections at once and nobody asks: "
+    "either the broker or all of them may be gone.",
     expected="Another broker takes over within seconds.",
     action="Look at the broker named: did it crash, or lose its network? Look at the controller's log for the new leader of the group's "
     "__consumer_offsets partition.",

@@ -152,9 +152,9 @@ def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
 
 
 def _all_disconnected(group: ClassicGroup) -> bool:
-    """Whether several members lost their connections, or somebody looks for a coordinator: C-14 speaks of that."""
+    """Return True if several clients lost their connections at once, or one looks for a coordinator: C-14 reports that."""
     lost = group.coordinator_changes.lost
-    return lost is not None and not lost.returned_us and (bool(lost.searching) or len(lost.members) > 1)
+    return lost is not None and not lost.returned_us and (bool(lost.searching) or group.coordinator_changes.lost_with_others(group))
 
 
 def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
@@ -162,7 +162,7 @@ def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
     lost = group.coordinator_changes.lost
     if lost is None or member.id not in lost.members or member.disconnected_us > lost.returned_us:
         return False
-    return len(lost.members) > 1 or lost.returned_us - lost.since_us > RECONNECT_US
+    return group.coordinator_changes.lost_with_others(group) or lost.returned_us - lost.since_us > RECONNECT_US
 
 
 def _dead_since(group: ClassicGroup, member: Member) -> int | None:

@@ -237,7 +237,9 @@ def decoded(blob: bytes) -> dict[str, Any]:
 
 
 def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
-    group = ClassicGroup(stored.name, stored.cluster, settings=SETTINGS, loading={}, counters=Counters(), coverage=Coverage())
+    group = ClassicGroup(
+        stored.name, stored.cluster, settings=SETTINGS, loading={}, counters=Counters(), coverage=Coverage(), disconnections={}
+    )
     open_findings = unpack_group(stored.slow_part, stored.fast_part, group)
     return pack_slow(group, open_findings), pack_fast(group, due_of(stored.fast_part))
 

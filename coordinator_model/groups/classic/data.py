@@ -13,6 +13,7 @@ from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.records import (
     NOBODY,
     Coverage,
+    Disconnections,
     Exchange,
     ExchangeKey,
     Generation,
@@ -51,6 +52,7 @@ class GroupData:
         "counters",
         "coverage",
         "deleted_us",
+        "disconnections",
         "errors",
         "generation_seen",
         "generations",
@@ -86,6 +88,7 @@ class GroupData:
         loading: Mapping[tuple[str, str], int],
         counters: Counters,
         coverage: Coverage,
+        disconnections: dict[tuple[str, str], Disconnections],
     ) -> None:
         self.name = name
         self.cluster = cluster
@@ -93,6 +96,7 @@ class GroupData:
         self.loading = loading  #: (cluster, broker) → last time that it told anybody in this partition that it is loading
         self.counters = counters  #: of the partition
         self.coverage = coverage  #: likewise
+        self.disconnections = disconnections  #: by (cluster, broker), of the partition
         self.kind = CLASSIC
         self.broker = ""
         self.incarnation = 1

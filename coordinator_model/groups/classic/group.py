@@ -46,6 +46,7 @@ from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
     Coverage,
+    Disconnections,
     Exchange,
     Member,
     Refusals,
@@ -89,8 +90,11 @@ class ClassicGroup(GroupData):
         loading: Mapping[tuple[str, str], int],
         counters: Counters,
         coverage: Coverage,
+        disconnections: dict[tuple[str, str], Disconnections],
     ) -> None:
-        super().__init__(name, cluster, settings=settings, loading=loading, counters=counters, coverage=coverage)
+        super().__init__(
+            name, cluster, settings=settings, loading=loading, counters=counters, coverage=coverage, disconnections=disconnections
+        )
         self.member_identity = MemberIdentity()
         self.assignments = Assignments()
         self.offsets = Offsets()

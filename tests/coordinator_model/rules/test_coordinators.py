@@ -1135,6 +1135,41 @@ def test_C_14_notes_that_a_broker_or_all_clients_are_gone(talk: Conversation) ->
     assert "that broker is gone, or all of them are" in finding.summary
 
 
+@pytest.mark.parametrize("restored", [False, True])
+def test_C_14_notes_that_a_broker_is_gone_where_each_of_its_groups_has_one_member(talk: Conversation, *, restored: bool) -> None:
+    """Their clients were said to have died without leaving, and to have fallen silent, while they waited for their only broker."""
+    clients = {}
+    for talk.group in ("g", "h"):
+        talk.round([client := talk.client(talk.group)], 3)
+        clients[talk.group] = client
+    for talk.group, client in clients.items():
+        talk.heartbeat(client)
+        talk.wait(300)
+    for talk.group, client in clients.items():
+        talk.close(client)
+        talk.wait(500)
+    if restored:
+        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.wait(30_000)
+    assert talk.rules() == ["C-14"]
+    told = {finding.group: finding for finding in talk.findings}
+    assert {name: finding.severity for name, finding in told.items()} == {"g": Severity.INFO, "h": Severity.INFO}
+    assert "lost its connection to 1 together with other groups" in told["g"].summary
+
+
+def test_C_14_takes_no_notice_of_groups_whose_only_members_end_one_after_the_other(talk: Conversation) -> None:
+    clients = {}
+    for talk.group in ("g", "h"):
+        talk.round([client := talk.client(talk.group)], 3)
+        clients[talk.group] = client
+    for talk.group, client in clients.items():
+        talk.heartbeat(client)
+        talk.close(client)
+        talk.wait(2_500)
+    talk.wait(30_000)
+    assert talk.rules() == ["T-09", "T-04"]
+
+
 def test_C_14_counts_a_member_that_comes_back_after_a_session(talk: Conversation) -> None:
     """It said "2 of its 3 members are back" where the third, of librdkafka, had taken a new id and waited until its old one was evicted."""
     clients = lost(talk)

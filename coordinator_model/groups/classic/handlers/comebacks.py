@@ -61,7 +61,7 @@ def _dead_before(group: ClassicGroup, exchange: Exchange, member_id: str) -> tup
         ended = [
             Dead(one.id, one.actor)
             for one in holders
-            if hung_up_since(group, one) is not None and not group.coordinator_changes.lost_with(one)
+            if hung_up_since(group, one) is not None and not group.coordinator_changes.lost_with(group, one)
         ]
         dead = _most_returned(group, ended, member_id)
         return (dead, "instance id") if dead is not None else None
@@ -96,7 +96,9 @@ def _died(group: ClassicGroup, member: Member) -> bool:
     with an empty one.
     """
     return (
-        member.removed != "refused" and hung_up_since(group, member) is not None and not group.coordinator_changes.lost_with(member)
+        member.removed != "refused"
+        and hung_up_since(group, member) is not None
+        and not group.coordinator_changes.lost_with(group, member)
     )
 
 

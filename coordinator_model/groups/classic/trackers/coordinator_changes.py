@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.trackers.coordinator_records import (
+    CoordinatorTerm,
+    ErrorStreak,
+    FindCoordinatorAnswer,
+    LostCoordinator,
+    Persisted,
+)
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import Exchange, Member
+from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Member
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -60,60 +67,6 @@ CONNECTIONS_KEPT: Final = 4
 TENURES_KEPT: Final = 3
 ROSTER_KEPT: Final = 64
 USUAL_SESSION_MS: Final = 45_000  #: session.timeout.ms by default, for members whose own is not known
-
-
-class ErrorStreak(NamedTuple):
-    """A time in which the same refusal came again and again."""
-
-    since_us: int
-    last_us: int
-    times: int
-    frame: Evidence  #: the first
-
-    @property
-    def lasted_us(self) -> int:
-        return self.last_us - self.since_us
-
-
-class CoordinatorTerm(NamedTuple):
-    """A time in which a broker acted as coordinator, and nothing it said was to the contrary."""
-
-    first_us: int  #: earliest instant of its first act
-    last_us: int  #: answer time of its latest
-    connections: tuple[int, ...]  #: checksums of the names of those that it acted on
-    frame: Evidence  #: the latest
-
-
-class Persisted(NamedTuple):
-    """The newest generation whose assignment was delivered, and which is therefore in the log."""
-
-    generation: int
-    res_us: int
-    broker: str
-    incarnation: int
-    roster: tuple[int, ...]  #: checksums of member ids
-    frame: Evidence
-
-
-class FindCoordinatorAnswer(NamedTuple):
-    """Refusals by the broker that FindCoordinator names."""
-
-    broker: str
-    times: int
-    named_again: bool  #: FindCoordinator named it after it had refused
-    frames: tuple[Evidence, ...]
-
-
-class LostCoordinator(NamedTuple):
-    """All connections of the group's members ended, and nobody has been accepted since."""
-
-    since_us: int
-    broker: str
-    members: tuple[str, ...]  #: who was a member then
-    session_ms: int  #: the shortest session timeout among them
-    searching: tuple[tuple[str | None, str], ...] = ()  #: (client id, host) of those that asked FindCoordinator since
-    frames: tuple[Evidence, ...] = ()  #: the first and the latest of these requests
-    returned_us: int = 0  #: when a broker accepted somebody again
 
 
 # ---------------------------------------------------------------------------------------------------- events
@@ -261,6 +214,7 @@ class CoordinatorChanges:
             sessions_ms = [member.session_timeout_ms for member in members if member.session_timeout_ms is not None]
             ids = tuple(member.id for member in members)
             self.lost = LostCoordinator(at_us, group.broker, ids, min(sessions_ms, default=USUAL_SESSION_MS))
+            _note_disconnection(group, at_us)
 
     def returned(self, group: GroupData, at_us: int) -> None:
         """A broker accepted somebody."""
@@ -268,10 +222,21 @@ class CoordinatorChanges:
             self.lost = self.lost._replace(returned_us=at_us)
             group.changed = group.slow_changed = True
 
-    def lost_with(self, member: Member) -> bool:
-        """Return True if the member lost its connection when all members did, others among them: no process of theirs need have ended."""
+    def lost_with_others(self, group: GroupData) -> bool:
+        """Return True if several clients lost their connections to the coordinator at once: none of them need have ended.
+
+        They are members of this group, or of others that the same broker coordinates.
+        """
         lost = self.lost
-        return lost is not None and member.id in lost.members and len(lost.members) > 1
+        if lost is None:
+            return False
+        known = group.disconnections.get((group.cluster, lost.broker))
+        elsewhere = known is not None and known.groups > 1 and 0 <= lost.since_us - known.since_us <= TOGETHER_US
+        return len(lost.members) > 1 or elsewhere
+
+    def lost_with(self, group: GroupData, member: Member) -> bool:
+        """Return True if the member is one of the clients of :meth:`lost_with_others`."""
+        return self.lost is not None and member.id in self.lost.members and self.lost_with_others(group)
 
     def _searched(self, group: GroupData, exchange: Exchange, lost: LostCoordinator) -> None:
         """A client of the group asks who its coordinator is, after all members lost theirs.
@@ -483,3 +448,11 @@ def _errors(group: GroupData, exchange: Exchange, body: Any) -> set[int]:
     if api_key == DELETE_GROUPS:
         return {result.error_code for result in body.results if result.group_id == group.name}
     return {body.error_code}
+
+
+def _note_disconnection(group: GroupData, at_us: int) -> None:
+    key = (group.cluster, group.broker)
+    known = group.disconnections.get(key)
+    if known is None or at_us - known.since_us > TOGETHER_US:
+        known = Disconnections(at_us, 0, "")
+    group.disconnections[key] = Disconnections(known.since_us, known.groups + (known.newest != group.name), group.name)
