@@ -48,9 +48,8 @@ class MirrorRecord(NamedTuple):
     cluster: str = ""
     broker: str = ""  #: node id or host:port
     connection: str = ""  #: unique for ever
-    exchange: int = (
-        -1
-    )  #: numbers the mirrored exchanges of a connection from 0; a response has its request's; -1 where there is none
+    #: Numbers the mirrored exchanges of a connection from 0. A response has its request's. -1 where there is none.
+    exchange: int = -1
     api_key: int = -1  #: -1 where there is none
     api_version: int = -1
     correlation_id: int = 0  #: may be negative: some proxies issue their own
