@@ -23,7 +23,7 @@ export PYTHON
 	@deploy/setup.sh
 
 .PHONY: demo
-demo: setup ## Start a real Kafka, make trouble in its groups, and watch the monitor name who did it
+demo: setup ## Start a real Kafka, inject faults into its groups, and show which the monitor finds
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
 .PHONY: test test-all
@@ -45,7 +45,12 @@ docs: setup ## Write the rule catalogue and the state diagram anew from the code
 
 .PHONY: histories
 histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlawful act, and print the counts
-	@HYPOTHESIS_PROFILE=histories $(BIN)/python -m pytest tests/coordinator_model/test_histories.py -o timeout=0 -q $(ARGS)
+	@HYPOTHESIS_PROFILE=histories $(BIN)/python -m pytest tests/coordinator_model/test_histories.py \
+	    tests/coordinator_model/test_consumer_histories.py -o timeout=0 -q $(ARGS)
+
+.PHONY: dialogues
+dialogues: setup ## Ask running brokers what the reference coordinator was asked, and compare the answers (ARGS="--version 4.1")
+	@$(BIN)/python -m tests.real.dialogues $(ARGS)
 
 .PHONY: mutants
 mutants: setup ## Change the model in a hundred places, one at a time, and show which no test notices (ARGS="--sample 300 --seed 7")
@@ -55,11 +60,27 @@ mutants: setup ## Change the model in a hundred places, one at a time, and show 
 lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.real.lab $(ARGS)
 
+.PHONY: conformance
+conformance: setup ## Every client library through lawful scenarios, and who breaks the protocol (ARGS="--client franz-go --broker 4.3.1 --seed 7")
+	@$(BIN)/python -m tests.conformance $(ARGS)
+
 .PHONY: kills
 kills: setup ## Kill the running job twenty times, and compare what it knows with an undisturbed run (ARGS="--kills 5 --seed 7")
 	@$(BIN)/python -m tests.real.kills $(ARGS)
 
-.PHONY: bench soak bench-decode bench-model bench-tap bench-replay
+.PHONY: cluster
+cluster: setup ## Submit the job to a Spark standalone cluster of two workers, kill each part of it, and compare with a local run
+	@$(BIN)/python -m tests.real.cluster $(ARGS)
+
+.PHONY: sparks
+sparks: setup ## The job's story under other releases of Spark, each in an environment of its own (ARGS="3.5.9 4.0.5")
+	@$(BIN)/python -m tests.real.sparks $(ARGS)
+
+.PHONY: screenshots
+screenshots: setup ## Run the demo, and take the pictures of its page that the documents show
+	@$(BIN)/python -m tests.screenshots $(ARGS)
+
+.PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-page bench-events
 bench: setup ## Latency, highest rate and catching up over 10,000 groups, beside an empty model and one row per group
 	@$(BIN)/python -m tests.bench.job $(ARGS)
 soak: setup ## Two hours of steady load; fails if memory, threads, file handles or checkpoint grew (ARGS="--minutes 30")
@@ -72,6 +93,10 @@ bench-tap: setup ## Clients through the tap beside clients without it
 	@$(BIN)/python tests/bench/tap.py $(ARGS)
 bench-replay: setup ## Reading a packet capture of 100 MB
 	@$(BIN)/python tests/bench/replay.py $(ARGS)
+bench-events: setup ## What events cost the model, over golden transcripts
+	@$(BIN)/python -m tests.bench.events $(ARGS)
+bench-page: setup ## The page with 1,000 groups: bytes, first paint in Chromium, and what 20 viewers cost
+	@$(BIN)/python -m tests.bench.page $(ARGS)
 
 .PHONY: layouts fixtures fuzz
 layouts: setup ## Write the wire layouts anew from Kafka's message definitions
@@ -83,5 +108,5 @@ fuzz: setup ## Throw bytes at the decoder (needs atheris)
 
 .PHONY: lock
 lock: ## Write requirements.lock anew (needs uv)
-	@uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+	@uv pip compile pyproject.toml --extra job --extra traces --group dev --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --fork-strategy fewest --upgrade --quiet -o requirements.lock

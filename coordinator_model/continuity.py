@@ -1,7 +1,7 @@
-"""What the capture missed: repeated, missing and rewritten offsets, gap records, and times without any record.
+"""Continuity of the capture: repeated, missing and rewritten offsets, gap records, and times without any record.
 
-After an interruption a group's membership is unknown until it is proven again. Nothing falls due on account of a time that the capture
-did not see, and none of it is a client's or a broker's fault.
+After an interruption a group's membership is unknown until it is proven again. Nothing falls due because of a time that was not
+captured, and no client or broker is blamed for it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord, RecordError, unpack_loss
 
 BLIND_US: Final = 3_000_000
-"""A capture that writes no record for longer has missed three ticks in a row, and may have missed frames."""
+"""A capture without any record for longer has missed three ticks in a row, and may have missed frames."""
 
 BLIND_GRACE_US: Final = 5_000_000
-"""So long after a blind time those who were awaited in it may show up."""
+"""How long after a blind time the frames expected in it may still arrive."""
 
 
 class Interruption(NamedTuple):
-    """Frames may be missing: the groups concerned go back to learning, and a finding says so."""
+    """Frames may be missing: the groups concerned go back to learning, and a finding reports it."""
 
     rule: str
     reason: str  #: why the groups learn again
@@ -31,7 +31,7 @@ class Interruption(NamedTuple):
 
 
 class Continuity:
-    """Whether one partition of the mirror was read, and captured, without interruption."""
+    """Tracks whether one partition of the mirror was captured and read without interruption."""
 
     def __init__(self, topic: str, partition: int, settings: Settings, counters: Counters, record_counts: Counter[str]) -> None:
         self.next_offset: int | None = None  #: offset expected next; None before the first record
@@ -43,14 +43,14 @@ class Continuity:
         self._record_counts = record_counts
 
     def is_repeated(self, offset: int, at_us: int, now_us: int) -> bool:
-        """Return True if the record was received before; a record below :attr:`next_offset` that is newer than all others was not."""
+        """Return True if the record was received before: below :attr:`next_offset`, and not newer than all others."""
         repeated = self.next_offset is not None and offset < self.next_offset and at_us <= now_us
         if repeated:
             self._record_counts["repeated records"] += 1
         return repeated
 
     def follow(self, offset: int, at_us: int, groups: int) -> Interruption | None:
-        """Take ``offset`` as the newest one received; return what that shows to be missing.
+        """Set ``offset`` as the newest one received; return the interruption that it shows.
 
         :param groups: number of groups in the partition.
         """
@@ -80,9 +80,9 @@ class Continuity:
         )
 
     def was_blind(self, from_us: int, to_us: int, groups: int) -> Interruption | None:
-        """Take in that no record, not even a tick, was captured in between: the capture stood still, or its clock was set.
+        """Process a time without any record, even a tick: the capture stopped, or its clock was set. Return any interruption.
 
-        A short blind time puts off what would have fallen due in it (:meth:`postponed_us`); a long one is an interruption.
+        A blind time postpones what would have fallen due in it (:meth:`postponed_us`). A long one is also an interruption.
         """
         self._put_off(from_us, to_us)
         if to_us - from_us < self._settings.silence_ms * 1_000 or not groups:
@@ -99,19 +99,19 @@ class Continuity:
         )
 
     def gap(self, record: MirrorRecord, groups: int) -> Interruption:
-        """Take in a gap record: the capture itself says that it lost frames."""
+        """Process a gap record, with which the capture reports a loss of frames; return the interruption."""
         words = self._loss_text(record)
         whose = f"group {record.group}" if record.group else f"all {groups} groups of partition {record.partition}"
         summary = f"The capture lost {words}: {whose} back to learning."
         return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}")
 
     def gap_ended(self, record: MirrorRecord, from_us: int) -> None:
-        """Take in that a gap of the whole partition ended with its record."""
+        """Process the end of a gap. If it concerns the whole partition, it is a blind time."""
         if not record.group:
             self._put_off(from_us, record.at_us)
 
     def postponed_us(self, due_us: int) -> int:
-        """Return when something falls due that would have done so in a blind time, or just after it."""
+        """Return ``due_us``, or the end of the grace time if ``due_us`` lies in a blind time or just after it."""
         visible_us = self.coverage.since_us + BLIND_GRACE_US
         return visible_us if self.blind_from_us < due_us < visible_us else due_us
 
@@ -126,7 +126,7 @@ class Continuity:
             return "an unknown number of records"
         if lost.records == 0 and record.connection:
             self._counters.gaps[CONNECTION] += 1
-            # Not a loss on the way: the capturer cannot follow this client (TLS, another protocol, packets it did not see).
+            # Not a loss of records: the capturer cannot follow this client (TLS, another protocol, packets it did not see).
             return f"sight of connection {record.connection} from {record.client_address}, which it cannot follow"
         self._counters.gaps[CAPTURE] += 1
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
@@ -135,7 +135,7 @@ class Continuity:
 
 
 def loss_began_us(record: MirrorRecord, now_us: int) -> int:
-    """Return when the loss that a gap record is about began, in capture time; ``now_us`` if the record does not say."""
+    """Return when the loss of a gap record began, in capture time; ``now_us`` if the record does not say."""
     try:
         return min(unpack_loss(record.frame).from_us, record.at_us)
     except RecordError:

@@ -1,11 +1,11 @@
 """The model of one mirror partition: records in, findings out.
 
-A group lives wholly in one partition of the mirror, as it does in one partition of ``__consumer_offsets``, so each partition has a
-model of its own that shares nothing with the others.
+All frames of a group are in one partition of the mirror, as its state is in one partition of ``__consumer_offsets``. Each partition
+therefore has its own model, which shares nothing with the others.
 
-The traps. *The clock is in the data*: now is the newest capture time in this partition, and every deadline is judged on it, so a
-backlog is replayed as it happened. *Offsets are contiguous*: a record seen twice is skipped, and a missing one is seen. *Nothing here
-may depend on batches*: whoever calls :meth:`Coordinator.receive` may stop after any record, take a snapshot and go on elsewhere.
+*The clock is in the data*: now is the newest capture time in this partition, and every deadline is compared with it, so a backlog
+replays as it happened. *Offsets are contiguous*: a repeated record is skipped, and a missing one is detected. *Nothing here may
+depend on batches*: a caller of :meth:`Coordinator.receive` may stop after any record, take a snapshot and continue elsewhere.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final, NamedTuple, Self
 
+from coordinator_model.admissions import CONVERTING, Admissions
 from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us
 from coordinator_model.counters import NOT_MODELLED, TRUNCATED, UNDECODABLE, Counters
 from coordinator_model.finding import Finding
+from coordinator_model.group_event import GroupEvent
 from coordinator_model.group_store import GroupStore
-from coordinator_model.group_view import GroupView, group_view
-from coordinator_model.groups.classic import dispatch
-from coordinator_model.groups.classic.admissions import admission_of
+from coordinator_model.group_view import GroupView
+from coordinator_model.groups.consumer.kinds import KIND_BY_API
 from coordinator_model.groups.records import Disconnections
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine
@@ -29,21 +30,20 @@ from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import API_NAMES, DecodeError, decode
-from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS
+from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, DESCRIBE_GROUPS
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
 
-# Heartbeats of the newer protocols, by the type of group in which alone they are accepted; it is shown, and not modelled yet.
-_KIND_BY_API: Final = {68: "consumer", 76: "share", 88: "streams"}
+_FOLLOWED: Final = MODELLED_API_KEYS | KIND_BY_API.keys()
 
 
 class DeadLetter(NamedTuple):
-    """A record that could not be made use of, for whoever keeps such records."""
+    """A record that could not be modelled, for the dead-letter topic."""
 
     offset: int
     reason: str
 
 
-_REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # looked up once, for they are needed with each frame
+_REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
 
 
 class Coordinator:
@@ -57,12 +57,13 @@ class Coordinator:
         self.now_us = 0  #: newest capture time seen
         self.record_counts: Counter[str] = Counter()
         self.counters = Counters()
-        # Of the record that receive() has not finished with, because it raised:
+        # Of the record on which receive() raised:
         self._current_offset: int | None = None
         self._current_findings: list[Finding] = []
         self._dead_letters: list[DeadLetter] = []
+        self._group_events: list[GroupEvent] = []
         self._disconnections: dict[tuple[str, str], Disconnections] = {}  # by (cluster, broker)
-        self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → last time that it said so
+        self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS
         self._continuity = Continuity(topic, partition, self.settings, self.counters, self.record_counts)
         self._scheduler = Scheduler()
         self.groups = GroupStore(
@@ -72,8 +73,10 @@ class Coordinator:
             counters=self.counters,
             coverage=self._continuity.coverage,
             disconnections=self._disconnections,
+            group_events=self._group_events,
         )
         self._rules = RuleEngine(self.settings, self.record_counts, self._continuity.postponed_us)
+        self._admissions = Admissions(self.groups, self._rules)
         self._own = PartitionFindings(topic, partition, self.settings)
 
     @property
@@ -84,11 +87,11 @@ class Coordinator:
     # ------------------------------------------------------------------------------------------------ records in
 
     def receive(self, record: MirrorRecord) -> list[Finding]:
-        """Take in the record at the next offset of the partition.
+        """Process the record at the next offset of the partition; return its findings.
 
-        A record below :attr:`next_offset` was seen before and changes nothing, unless it is newer than all that was seen: then the
-        log was cut back and written again. One above it means that records are missing. In both cases every group goes back to
-        learning, and it is a finding.
+        A record below :attr:`next_offset` is a repeated one and changes nothing, unless it is newer than all others: then the log
+        was truncated and written again. A record above it means that records are missing. In both cases every group goes back to
+        learning, and a finding reports it.
         """
         found: list[Finding] = []
         offset, at_us, kind = record.offset, record.at_us, record.kind
@@ -111,16 +114,16 @@ class Coordinator:
         elif kind is not Kind.GAP:
             self.record_counts[kind.value] += 1
             if kind is Kind.TICK:
-                self.counters.tick_us = record.at_us
+                self.counters.ticked(record.connection, record.cluster, record.at_us)
         self._current_offset = None
         return found
 
     def receive_unreadable(self, offset: int, at_us: int, group: str | None, reason: str) -> list[Finding]:
-        """Take in that the record at ``offset`` could not be read at all, or that :meth:`receive` raised on it.
+        """Process a record at ``offset`` that cannot be read, or on which :meth:`receive` raised; return its findings.
 
-        A group on which the model raised starts from nothing, because its state is unknown.
+        A group on which the model raised is reset, because its state is unknown.
 
-        :param at_us: the record's timestamp, in microseconds; the envelope's is not known.
+        :param at_us: the record's timestamp, in microseconds, because the envelope's is not known.
         """
         found: list[Finding] = []
         raised = offset == self._current_offset
@@ -132,7 +135,7 @@ class Coordinator:
             if key[1] == group:
                 if raised:
                     self.groups.reset(key, at_us)
-                self._lose_coverage(key, at_us, "a record could not be read")
+                self.groups.lose_coverage(key, at_us, "a record could not be read")
         if at_us > self.now_us:
             self._move_clock(at_us, found)
         self.record_counts["unreadable records"] += 1
@@ -142,10 +145,10 @@ class Coordinator:
         return found
 
     def on_partition_count(self, partitions: int) -> list[Finding]:
-        """Take in how many partitions the mirror topic has now.
+        """Process the current number of partitions of the mirror topic; return the findings.
 
-        A group's partition follows from their number. When that has changed, every group may have moved, and one that has would look
-        here as if all its members had fallen silent: all are dropped, and learned where they are seen next.
+        The number determines the partition of each group. When it changes, every group may move, and a moved group would look here
+        as if all its members had fallen silent. All groups are dropped, and learned where they are seen next.
         """
         before, self.partitions = self.partitions, partitions
         found: list[Finding] = []
@@ -156,6 +159,7 @@ class Coordinator:
             for held in [known for known in open_findings.open.values() if not known.published]:
                 open_findings.withdraw(held)
             found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
+            group.on_gap(self.now_us, f"the mirror topic has {partitions} partitions, where it had {before}")
         summary = (
             f"{self.topic} has {partitions} partitions, where it had {before}: the {len(self.groups)} groups seen in partition "
             f"{self.partition} may be in others now, and are learned again."
@@ -165,46 +169,52 @@ class Coordinator:
         return found
 
     def advance(self, now_us: int) -> list[Finding]:
-        """Let the clock reach ``now_us`` (capture time, microseconds) without a record. Going back is ignored."""
+        """Advance the clock to ``now_us`` (capture time) without a record; return the findings. Earlier times are ignored."""
         found: list[Finding] = []
         if now_us > self.now_us:
             self._move_clock(now_us, found)
         return found
 
     def next_deadline(self) -> int | None:
-        """Return the capture time at which something is due if nothing arrives before, in microseconds; it may prove to be nothing."""
+        """Return the earliest capture time, in microseconds, at which something may fall due without another record."""
         due = (self._scheduler.next_us(), self._own.due_us)
         return min((due_us for due_us in due if due_us is not None), default=None)
 
     # ------------------------------------------------------------------------------------------------ results out
 
     def drain_dead_letters(self) -> list[DeadLetter]:
-        """Return the records since the last call that could not be used, by offset. To be called before :meth:`snapshot`."""
+        """Return the records since the last call that could not be modelled. Call this before :meth:`snapshot`."""
         drained, self._dead_letters = self._dead_letters, []
         return drained
 
+    def drain_events(self) -> list[GroupEvent]:
+        """Return what has happened in the groups since the last call, in order. Call this before :meth:`snapshot`."""
+        drained = self._group_events.copy()
+        self._group_events.clear()  # the groups share the list
+        return drained
+
     def changed_groups(self) -> list[GroupView]:
-        """Return the groups that something happened to since the last call; a dropped one has no content."""
+        """Return the groups that changed since the last call; a dropped one has no content."""
         changed = []
         for cluster, name in self.groups.unshown:
             if (cluster, name) in self.groups:
                 group, open_findings = self.groups.opened((cluster, name))
-                changed.append(group_view(group, len(open_findings.open), self.partition, self.now_us))
+                changed.append(group.view(len(open_findings.open), self.partition, self.now_us))
             else:
                 changed.append(GroupView(cluster, name, None))
         self.groups.unshown.clear()
         return changed
 
     def discard_changes(self) -> None:
-        """Leave the changes so far out of :meth:`changed_groups`."""
+        """Exclude the changes so far from :meth:`changed_groups`."""
         self.groups.unshown.clear()
 
     def figures(self) -> dict[str, Any]:
-        """Return what was counted so far, as JSON values, for the status topic."""
+        """Return the counters as JSON values, for the status topic."""
         return {"counters": dict(self.record_counts), "groups": len(self.groups), **self.counters.as_json()}
 
     def snapshot(self) -> bytes:
-        """Return everything that is known, as bytes for :meth:`restore`. Only groups touched since the last call are packed again."""
+        """Return the whole state as bytes for :meth:`restore`. Only groups touched since the last call are packed again."""
         content = {
             "topic": self.topic,
             "partition": self.partition,
@@ -218,6 +228,7 @@ class Coordinator:
             "sight": [self._continuity.blind_from_us, self._continuity.coverage.since_us],
             "view": ["", self._own.due_us, list(self._own.open_findings.open.values())],
             "changed": [list(key) for key in self.groups.unshown],
+            "admissions": self._admissions.pack(),
         }
         return pack_partition(content, *self.groups.pack())
 
@@ -242,26 +253,27 @@ class Coordinator:
         self.now_us = content["now_us"]
         self.partitions = content.get("partitions")  # the first releases did not store it
         self.record_counts.update(content["counters"])
-        if "tally" in content:  # likewise
+        if "tally" in content:  # nor this
             self.counters.fill(content["tally"])
         self._loading.update(content["loading"])
         self._disconnections.update({key: Disconnections(*known) for key, known in content.get("disconnections", {}).items()})
-        continuity.blind_from_us, continuity.coverage.since_us = content.get("sight", (0, 0))  # likewise
+        continuity.blind_from_us, continuity.coverage.since_us = content.get("sight", (0, 0))  # nor this
         _cluster, self._own.due_us, own = content["view"]
         self._own.open_findings.open.update({(known.rule, known.subject): known for known in own})
         self.groups.unshown = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
+        self._admissions.fill(content.get("admissions", []))
 
     # ------------------------------------------------------------------------------------------------ continuity
 
     def _follow(self, offset: int, at_us: int, found: list[Finding]) -> bool:
-        """Return False if the record was received before; report what its offset shows to be missing."""
+        """Return False if the record is a repeated one; report the gap that its offset shows."""
         if self._continuity.is_repeated(offset, at_us, self.now_us):
             return False
         self._interrupted(self._continuity.follow(offset, at_us, len(self.groups)), list(self.groups), at_us, found)
         return True
 
     def _gap(self, record: MirrorRecord, found: list[Finding]) -> None:
-        """Frames are missing: what was known before is not known after. Nothing falls due on account of the time between."""
+        """Send the groups concerned back to learning. Nothing falls due because of the time in the gap."""
         from_us = loss_began_us(record, self.now_us)
         if from_us > self.now_us:
             self._move_clock(from_us, found)
@@ -276,21 +288,16 @@ class Coordinator:
             return
         for key in concerned:
             if key in self.groups:
-                self._lose_coverage(key, at_us, gap.reason)
+                self.groups.lose_coverage(key, at_us, gap.reason)
         found.extend(self._own.report(gap.rule, gap.summary, gap.observed, at_us))
-
-    def _lose_coverage(self, key: GroupKey, at_us: int, reason: str) -> None:
-        group, _ = self.groups.opened(key)
-        group.on_gap(at_us, reason)
-        self.groups.changed(key, at_us)
 
     # ------------------------------------------------------------------------------------------------ frames
 
     def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
         api_key = record.api_key
         is_request = record.kind is _REQUEST
-        if api_key not in MODELLED_API_KEYS or not record.group:
-            self._unmodelled(record, found)
+        if api_key not in _FOLLOWED or not record.group or _describes_unknown(record, self.groups):
+            self._unmodelled(record)
             return
         if record.cut_bytes:
             self._undecodable(record, TRUNCATED, f"{record.cut_bytes} bytes of it were not captured", found)
@@ -305,13 +312,15 @@ class Coordinator:
                 return
             body, correlation_id = frame.body, frame.correlation_id
         counts = (self.counters.requests if is_request else self.counters.responses)[api_key]
-        key = (record.cluster, record.group)
-        group, open_findings = self.groups.touched(key, record.at_us)
         counts[record.api_version] += 1
+        key = (record.cluster, record.group)
+        if api_key in CONVERTING and self._admissions.takes(record, key, body, found):
+            return
+        group, open_findings = self.groups.touched(key, record.at_us)
         if is_request:
-            events = dispatch.request(group, record, body)
+            events = group.request(record, body)
         else:
-            events = dispatch.response(group, record, body, correlation_id)
+            events = group.response(record, body, correlation_id)
             if getattr(body, "error_code", 0) == COORDINATOR_LOAD_IN_PROGRESS:
                 self._loading[record.cluster, record.broker] = record.at_us
         if events:
@@ -322,24 +331,9 @@ class Coordinator:
             self.groups.unshown[key] = None
         group.counted = False
 
-    def _unmodelled(self, record: MirrorRecord, found: list[Finding]) -> None:
-        """A frame of an API that is not modelled: only a heartbeat's answer is of use, because it shows the group's type.
-
-        A request shows nothing: a stray client may send one to any group, and is refused.
-        """
+    def _unmodelled(self, record: MirrorRecord) -> None:
         self.record_counts[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1
         self.counters.lost(record, NOT_MODELLED)
-        kind, key = _KIND_BY_API.get(record.api_key), (record.cluster, record.group or "")
-        if kind is None or not record.group:
-            return
-        if key in self.groups and self.groups.touched(key, record.at_us)[0].kind == kind:
-            return
-        admitted = admission_of(record)
-        if admitted is None:
-            return
-        group, open_findings = self.groups.touched(key, record.at_us)
-        found.extend(self._rules.on_events(group, open_findings, group.becomes(kind, admitted), record.at_us))
-        self.groups.changed(key, record.at_us)
 
     def _undecodable(self, record: MirrorRecord, outcome: str, reason: str, found: list[Finding]) -> None:
         self.record_counts["undecodable frames"] += 1
@@ -349,13 +343,14 @@ class Coordinator:
         key = (record.cluster, record.group)
         group, open_findings = self.groups.touched(key, record.at_us)
         breach = unreadable(record, group.abandon(record), reason)
-        self._lose_coverage(key, record.at_us, "a frame could not be read")
+        self.groups.lose_coverage(key, record.at_us, "a frame could not be read")
         found.extend(self._rules.report(group, open_findings, CATALOGUE["V-02"], breach, record.at_us))
         self.groups.changed(key, record.at_us)
 
     def _closed(self, record: MirrorRecord) -> None:
         self.record_counts[record.kind.value] += 1
         key = (record.cluster, record.group or "")
+        self._admissions.closed(record.connection)
         if key in self.groups:
             self.groups.opened(key)[0].connection_closed(record.connection, record.at_us)
             self.groups.changed(key, record.at_us)
@@ -369,13 +364,13 @@ class Coordinator:
                 self._check(key, found)
             except SnapshotError:
                 raise
-            except Exception as error:  # the current record has no part in it
+            except Exception as error:  # unrelated to the current record
                 self._on_model_error(key, error, found)
         if self._own.open_findings.open:
             found.extend(self._own.settle(now_us))
 
     def _check(self, key: GroupKey, found: list[Finding]) -> None:
-        """Let time act on a group, and schedule the next time or drop the group."""
+        """Apply the current time to a group, then schedule its next check or drop it."""
         group, open_findings = self.groups.opened(key)
         self.groups.mark(key)
         next_us, shown = self._rules.on_time(group, open_findings, self.now_us, found)
@@ -387,20 +382,34 @@ class Coordinator:
             self._scheduler.schedule(key, next_us)
 
     def _on_model_error(self, key: GroupKey, error: Exception, found: list[Finding]) -> None:
-        """The model raised on a group's timers: start the group from nothing, and say so."""
+        """Reset a group on whose timers the model raised, and report it."""
         self.record_counts["groups that the model stumbled over"] += 1
         self.groups.reset(key, self.now_us)
         group, open_findings = self.groups.opened(key)
         reason = raised_in_words(error)
         breach = Breach("", f"Group {group.name} is learned again: on its timers {reason}.", reason, ())
         found.extend(self._rules.report(group, open_findings, CATALOGUE["V-02"], breach, self.now_us))
-        self._lose_coverage(key, self.now_us, "the model stumbled over it")
+        self.groups.lose_coverage(key, self.now_us, "the model stumbled over it")
 
 
 def raised_in_words(error: Exception) -> str:
-    """What the model raised, and where: all that is left of a traceback once it is in a finding."""
+    """Return an exception's type, message and innermost location: all of the traceback that a finding carries."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = f" in line {trace.tb_lineno} of {trace.tb_frame.f_globals.get('__name__')}" if trace is not None else ""
     return f"the model raised {type(error).__name__}: {error}{where}"
+
+
+def _describes_unknown(record: MirrorRecord, groups: GroupStore) -> bool:
+    """Return True for a description that can be compared with nothing.
+
+    It describes a group of which no other frame was seen, many groups at once, so that it is cut, or was asked for before the group was
+    known.
+    """
+    if record.api_key != DESCRIBE_GROUPS:
+        return False
+    key = (record.cluster, record.group or "")
+    if record.cut_bytes or key not in groups:
+        return True
+    return record.kind is not _REQUEST and (record.connection, record.exchange) not in groups.opened(key)[0].open

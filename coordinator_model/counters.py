@@ -1,8 +1,7 @@
-"""What a partition's model counts beside what it knows: frames, errors, how long rebalances took. Dashboards show it; no rule looks at it.
+"""Counters of one partition's model: frames, errors, durations of rebalances. Dashboards show them; no rule uses them.
 
-The trap: nine frames in ten are heartbeats, and each of them is counted. So a frame costs two look-ups in a list, everything that has a
-name is made where somebody asks for it, and whatever is rare is kept apart. Counts belong to the model's state: they go into its
-snapshot, and a record that is seen twice is counted once.
+Nine frames in ten are heartbeats, and each is counted. A frame therefore costs two look-ups; names are resolved only when the
+counts are read, and rare counts are kept separately. Counts are part of the model's snapshot, so a repeated record is counted once.
 """
 
 from __future__ import annotations
@@ -15,36 +14,38 @@ from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, supported
 from coordinator_model.wire.record import Kind, MirrorRecord
 
 BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-"""Upper bounds of the duration histograms: from a rebalance in one round trip to max.poll.interval.ms twice over. Part of the snapshot."""
+"""Upper bounds of the duration histograms, from one round trip to twice max.poll.interval.ms. Part of the snapshot."""
 
 JOIN: Final = "join"
 SYNC: Final = "sync"
 
 REPLAYED: Final = "replayed"
-UNPAIRED: Final = "unpaired"  #: an answer whose request was not captured: nobody knows what it answers
+UNPAIRED: Final = "unpaired"  #: a response whose request was not captured, so that it proves nothing
 NOT_MODELLED: Final = "not_modelled"
 TRUNCATED: Final = "truncated"
 UNDECODABLE: Final = "undecodable"
 
-CAPTURE: Final = "capture"  #: lost before they reached the mirror topic, as a gap record tells
+CAPTURE: Final = "capture"  #: lost before they reached the mirror topic, according to a gap record
 CONNECTION: Final = "connection"  #: a connection that the capturer cannot follow
-MIRROR: Final = "mirror"  #: offsets of the mirror topic that were never seen
+MIRROR: Final = "mirror"  #: offsets of the mirror topic that were missing or went back
 
-SESSION_EXPIRED: Final = "session_expired"  #: nothing was heard of the member for longer than its session lasts
-NOT_REJOINED: Final = "not_rejoined"  #: the next generation came about without it
-REFUSED: Final = "refused"  #: its coordinator knew it no longer, or had no room for it
+SESSION_EXPIRED: Final = "session_expired"  #: no frame of the member for longer than its session timeout
+NOT_REJOINED: Final = "not_rejoined"  #: the next generation does not include it
+REFUSED: Final = "refused"  #: its coordinator no longer knew it, or the group was full
 REMOVED: Final = "removed_by_somebody_else"  #: a LeaveGroup that was not its own
 EVICTIONS: Final = (SESSION_EXPIRED, NOT_REJOINED, REFUSED, REMOVED)
-"""Why a member was none any more that had not left."""
+"""Why a member that did not leave was removed."""
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
 
-UNKNOWN: Final = -1  #: stands for API keys and versions that no release has: what garbage names must not become a label each
+_CAPTURERS: Final = 64
+
+UNKNOWN: Final = -1  #: for API keys and versions that no release has; garbage must not create labels
 
 
 class FrameCount(NamedTuple):
-    """How many frames of one API and version came to the same end."""
+    """Number of frames of one API, version and outcome."""
 
     api: str
     version: int  #: -1 for one that no release has
@@ -54,7 +55,7 @@ class FrameCount(NamedTuple):
 
 
 class ErrorCount(NamedTuple):
-    """How often a cluster's coordinators answered an API with an error."""
+    """How often a cluster's coordinators returned an error for an API."""
 
     cluster: str
     api: str
@@ -63,11 +64,22 @@ class ErrorCount(NamedTuple):
 
 
 class EvictionCount(NamedTuple):
-    """How often members of a cluster's groups were put out, for one of :data:`EVICTIONS`."""
+    """How often members of a cluster's groups were evicted, for one of :data:`EVICTIONS`."""
 
     cluster: str
     cause: str
     members: int
+
+
+class Cost(NamedTuple):
+    """What the rebalances of one cause cost."""
+
+    rebalances: int = 0  #: that are over
+    member_us: int = 0  #: how long members consumed nothing, added up
+    unheld_us: int = 0  #: how long nobody held a partition, added up, as far as that is known
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(*(known + more for known, more in zip(self, other, strict=True)))
 
 
 class Durations(NamedTuple):
@@ -76,13 +88,14 @@ class Durations(NamedTuple):
     cluster: str
     phase: str  #: join or sync
     total_us: int
-    counts: tuple[int, ...]  #: by bucket of :data:`BUCKETS_S`, not cumulated; the last is for whatever took longer
+    counts: tuple[int, ...]  #: by bucket of :data:`BUCKETS_S`, not cumulative; the last counts longer durations
 
 
 class Counters:
     """The counts of one partition."""
 
     __slots__ = (
+        "costs",
         "errors",
         "evictions",
         "gap_us",
@@ -92,37 +105,51 @@ class Counters:
         "requests",
         "responses",
         "since_us",
+        "taps",
         "tick_us",
         "unpaired",
     )
 
     def __init__(self) -> None:
         self.requests = _by_version()  #: API key → frames handed to the model, by version
-        self.responses = _by_version()  #: likewise, unpaired ones among them
+        self.responses = _by_version()  #: the same for responses, including unpaired ones
         self.unpaired: Counter[tuple[int, int]] = Counter()
         self.others: Counter[tuple[int, int, str, str]] = Counter()
         self.errors: Counter[tuple[str, int, int]] = Counter()
         self.evictions: Counter[tuple[str, str]] = Counter()
+        self.costs: dict[tuple[str, str], Cost] = {}  #: cluster and cause → what its rebalances cost
         self.phases: dict[tuple[str, str], list[int]] = {}
-        self.gaps: Counter[str] = Counter()  #: by where sight was lost
+        self.gaps: Counter[str] = Counter()  #: by where records were lost
         self.gap_us = 0  #: capture time over which the capture lost records
-        self.since_us = 0  #: capture time of the first record that this model saw; 0 when an earlier release saw it
+        self.since_us = 0  #: capture time of this model's first record; 0 if an earlier release processed it
         self.tick_us = 0  #: capture time of the newest tick
+        self.taps: dict[str, tuple[str, int]] = {}  #: capturer → cluster, and capture time of its newest tick
+
+    def ticked(self, capturer: str, cluster: str, at_us: int) -> None:
+        """Note that a capturer is alive. A restarted one has another name, so names that are silent are dropped."""
+        self.tick_us = at_us
+        self.taps[capturer] = cluster, at_us
+        if len(self.taps) > _CAPTURERS:
+            self.taps = dict(sorted(self.taps.items(), key=lambda one: one[1][1])[-_CAPTURERS // 2 :])
 
     def took(self, cluster: str, phase: str, us: int) -> None:
-        """A join or sync phase took that long."""
+        """Count the duration of a join or sync phase."""
         known = self.phases.setdefault((cluster, phase), [0] * (len(BUCKETS_S) + 2))
         known[0] += us
         known[1 + bisect_left(BUCKETS_S, us / 1_000_000)] += 1
 
+    def rebalanced(self, cluster: str, cause: str, cost: Cost) -> None:
+        """Count a rebalance that is over."""
+        self.costs[cluster, cause] = self.costs.get((cluster, cause), Cost()).plus(cost)
+
     def lost(self, record: MirrorRecord, outcome: str) -> None:
-        """A frame did not reach the model of its group."""
+        """Count a frame that did not reach the model of its group."""
         key = record.api_key if record.api_key in API_NAMES else UNKNOWN
         version = record.api_version if record.api_version in supported_versions(key) else UNKNOWN
         self.others[key, version, REQUEST if record.kind is Kind.REQUEST else RESPONSE, outcome] += 1
 
     def frames(self) -> list[FrameCount]:
-        """Frames by API, version and what became of them."""
+        """Return frames by API, version and outcome."""
         found = [
             FrameCount(_api(key), version, REQUEST, REPLAYED, count)
             for key, counts in self.requests.items()
@@ -141,35 +168,40 @@ class Counters:
         return sorted(found)
 
     def error_counts(self) -> list[ErrorCount]:
-        """Errors by cluster and API."""
+        """Return errors by cluster and API."""
         counts: Counter[tuple[str, str, str]] = Counter()
         for (cluster, api_key, error), count in self.errors.items():
             counts[cluster, *named_error(api_key, error)] += count
         return sorted(ErrorCount(*names, count) for names, count in counts.items())
 
     def eviction_counts(self) -> list[EvictionCount]:
-        """Evictions by cluster and cause."""
+        """Return evictions by cluster and cause."""
         return sorted(EvictionCount(*where, count) for where, count in self.evictions.items())
 
     def durations(self) -> list[Durations]:
-        """Rebalance phases by cluster."""
+        """Return rebalance phases by cluster."""
         return sorted(Durations(*where, total_us, tuple(counts)) for where, (total_us, *counts) in self.phases.items())
 
     def as_json(self) -> dict[str, Any]:
-        """All counts under their names; times in milliseconds, None where there is none."""
+        """Return all counts by name; times in milliseconds, None where there is none."""
         return {
             "since_ms": self.since_us // 1_000 or None,
             "last_tick_ms": self.tick_us // 1_000 or None,
+            "taps": [(name, cluster, at_us // 1_000) for name, (cluster, at_us) in sorted(self.taps.items())],
             "frames": self.frames(),
             "errors": self.error_counts(),
             "evictions": self.eviction_counts(),
+            "costs": [
+                (*where, cost.rebalances, cost.member_us // 1_000, cost.unheld_us // 1_000)
+                for where, cost in sorted(self.costs.items())
+            ],
             "phases": [(cluster, phase, total_us // 1_000, counts) for cluster, phase, total_us, counts in self.durations()],
             "gaps": dict(self.gaps),
             "gap_ms": self.gap_us // 1_000,
         }
 
     def pack(self) -> dict[str, Any]:
-        """Plain values for :meth:`unpack`; a count that is zero takes no room."""
+        """Return plain values for :meth:`fill`, without zero frame counts."""
         return {
             "requests": _packed(self.requests),
             "responses": _packed(self.responses),
@@ -177,15 +209,17 @@ class Counters:
             "others": [[*key, count] for key, count in self.others.items()],
             "errors": [[*key, count] for key, count in self.errors.items()],
             "evictions": [[*key, count] for key, count in self.evictions.items()],
+            "costs": [[*key, *cost] for key, cost in self.costs.items()],
             "phases": [[*key, *values] for key, values in self.phases.items()],
             "gaps": dict(self.gaps),
             "gap_us": self.gap_us,
             "since_us": self.since_us,
             "tick_us": self.tick_us,
+            "taps": [[name, *last] for name, last in self.taps.items()],
         }
 
     def fill(self, packed: dict[str, Any]) -> None:
-        """Take over the counts that :meth:`pack` gave."""
+        """Restore the counts that :meth:`pack` returned."""
         for counts, rows in ((self.requests, packed["requests"]), (self.responses, packed["responses"])):
             for key, version, count in rows:
                 counts[key][version] = count
@@ -196,13 +230,15 @@ class Counters:
             (self.evictions, packed.get("evictions", ())),  # an earlier release did not count them
         ):
             rare.update({tuple(key): count for *key, count in rows})
+        self.costs = {(cluster, cause): Cost(*cost) for cluster, cause, *cost in packed.get("costs", ())}  # nor these
         self.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}
         self.gaps.update(packed["gaps"])
+        self.taps = {name: (cluster, at_us) for name, cluster, at_us in packed.get("taps", ())}
         self.gap_us, self.since_us, self.tick_us = packed["gap_us"], packed["since_us"], packed["tick_us"]
 
 
 def named_error(api_key: int, error: int) -> tuple[str, str]:
-    """Names of an API and of an error that it answered; codes that no release has go by one name."""
+    """Return the names of an API and of an error; "unknown" for codes that no release has."""
     return _api(api_key), error_name(error) if error in ERROR_CODES else "unknown"
 
 

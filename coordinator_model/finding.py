@@ -1,7 +1,7 @@
-"""What the monitor says: one finding per (group, rule, subject), opened, updated and resolved.
+"""Findings, the monitor's results: one per (group, rule, subject), opened, updated and resolved.
 
-The JSON form is a contract (``docs/findings.md``). Ids are made of protocol facts and capture times alone, so that the same records
-give the same ids whatever the batch boundaries and restarts, and a finding written twice overwrites itself.
+The JSON form is a contract (``docs/findings.md``). Ids depend on protocol facts and capture times alone. The same records therefore
+give the same ids whatever the batches and restarts, and a finding written twice overwrites itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Severity(StrEnum):
-    """How much it hurts. Ordered: ``rank`` 0 is the mildest."""
+    """How much a finding hurts. ``rank`` 0 is the mildest."""
 
     INFO = "info"
     WARNING = "warning"
@@ -30,7 +30,7 @@ _SEVERITY_RANK: Final = {severity: rank for rank, severity in enumerate(Severity
 
 
 class Certainty(StrEnum):
-    """How it is known."""
+    """How a finding is known."""
 
     CERTAIN = "certain"  #: from the frames themselves
     CONFIRMED = "confirmed"  #: given facts about the group that were themselves proven by frames, with no loss or failover between
@@ -38,7 +38,7 @@ class Certainty(StrEnum):
 
 
 class Blame(StrEnum):
-    """Whose doing it is."""
+    """What causes a finding."""
 
     CLIENT = "client"
     BROKER = "broker"
@@ -54,14 +54,14 @@ class Status(StrEnum):
 
 
 class Evidence(NamedTuple):
-    """A frame that the finding rests on."""
+    """A frame that a finding is based on."""
 
     partition: int
     offset: int
     connection: str
     exchange: int
     at_us: int
-    frame: str  #: what it was, in words: "Heartbeat v4 request, generation 3"
+    frame: str  #: its description: "Heartbeat v4 request member consumer-1, generation 3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = field(default=())
 
     def as_json(self) -> dict[str, Any]:
-        """The published object: plain types, times in ISO 8601 UTC with microseconds."""
+        """Return the published object: plain types, times in ISO 8601 UTC with microseconds."""
         return {
             "id": self.id,
             "rule": self.rule,
@@ -143,11 +143,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso_utc(at_us: int) -> str:
-    """``2026-01-31T12:00:00.000001Z`` for microseconds since the epoch."""
+    """Return microseconds since the epoch as ``2026-01-31T12:00:00.000001Z``."""
     return (_EPOCH + timedelta(microseconds=at_us)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def finding_id(rule: str, *, cluster: str, group: str, subject: str, opened_at_us: int) -> str:
-    """``G-02-`` and 16 hex digits; the same for the same facts, on every machine and in every run."""
+    """Return ``G-02-`` and 16 hex digits; the same for the same facts, on every machine and in every run."""
     facts = "\x00".join((cluster, group, rule, subject, str(opened_at_us)))
     return f"{rule}-{hashlib.blake2s(facts.encode(), digest_size=8).hexdigest()}"

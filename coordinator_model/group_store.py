@@ -1,4 +1,4 @@
-"""The groups of one partition with their open findings: made or unpacked when first needed, packed again when touched."""
+"""The groups of one partition with their open findings: created or unpacked when first needed, packed again if touched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from coordinator_model.counters import Counters
-from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.kinds import empty_group
 from coordinator_model.groups.records import Coverage, Disconnections
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.scheduler import GroupKey, Scheduler
@@ -14,11 +17,11 @@ from coordinator_model.settings import Settings
 from coordinator_model.snapshots import BLOCK_SIZE, StoredBlock, due_of, pack_block, pack_fast, pack_slow, unpack_group
 
 CHECK_DELAY_US: Final = 100_000
-"""The timer rules look at a burst of frames once, this long after its first."""
+"""Timer rules check a burst of frames once, this long after its first frame."""
 
 
 class _Block:
-    """Groups that came one after the other, and stand together in the snapshot."""
+    """Groups created one after the other, which are stored together in the snapshot."""
 
     __slots__ = ("keys", "packed")
 
@@ -28,12 +31,12 @@ class _Block:
 
 
 class _StoredGroup:
-    """A group with its open findings; both are None until it is first needed after a restore."""
+    """A group with its open findings; both are None until first needed after a restore."""
 
     __slots__ = ("block", "fast_part", "group", "open_findings", "slow_part")
 
     def __init__(self, block: _Block) -> None:
-        self.group: ClassicGroup | None = None
+        self.group: GroupModel | None = None
         self.open_findings: OpenFindings | None = None
         self.block = block
         self.slow_part = b""  #: both parts as of the last snapshot
@@ -44,7 +47,7 @@ class GroupStore:
     """All groups of a partition, by (cluster, group).
 
     :param loading: (cluster, broker) → last time that it answered COORDINATOR_LOAD_IN_PROGRESS; shared with all groups, as are
-        ``counters``, ``coverage`` and ``disconnections``.
+        ``counters``, ``coverage``, ``disconnections`` and ``group_events``.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class GroupStore:
         counters: Counters,
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
+        group_events: list[GroupEvent],
     ) -> None:
         self._scheduler = scheduler
         self._shared: dict[str, Any] = {
@@ -64,11 +68,12 @@ class GroupStore:
             "counters": counters,
             "coverage": coverage,
             "disconnections": disconnections,
+            "group_events": group_events,
         }
         self._groups: dict[GroupKey, _StoredGroup] = {}
-        self._blocks: list[_Block] = []  # their groups, one block after the other, stand in the order of _groups
+        self._blocks: list[_Block] = []  # their groups, block by block, have the order of _groups
         self._dirty: set[GroupKey] = set()
-        self.unshown: dict[GroupKey, None] = {}  #: groups that have changed since they were shown last, dropped ones among them
+        self.unshown: dict[GroupKey, None] = {}  #: groups that have changed since last shown, including dropped ones
 
     def __contains__(self, key: GroupKey) -> bool:
         return key in self._groups
@@ -79,22 +84,28 @@ class GroupStore:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def opened(self, key: GroupKey) -> tuple[ClassicGroup, OpenFindings]:
-        """Return the group and its open findings, made or unpacked as needed.
+    def opened(self, key: GroupKey) -> tuple[GroupModel, OpenFindings]:
+        """Return the group and its open findings; create or unpack them if needed.
 
-        :raises SnapshotError: each time, if the group cannot be unpacked: never half a group.
+        :raises SnapshotError: on every call, if the group cannot be unpacked. A partly unpacked group is never returned.
         """
         stored = self._groups.get(key)
         if stored is None:
             stored = self._add(key)
         if stored.group is None or stored.open_findings is None:
-            cluster, name = key
-            group = ClassicGroup(name, cluster, **self._shared)
-            found = unpack_group(stored.slow_part, stored.fast_part, group) if stored.slow_part else OpenFindings(cluster, name)
-            stored.group, stored.open_findings = group, found
+            stored.group, stored.open_findings = self._unpacked(stored, key)
         return stored.group, stored.open_findings
 
-    def touched(self, key: GroupKey, at_us: int) -> tuple[ClassicGroup, OpenFindings]:
+    def _unpacked(self, stored: _StoredGroup, key: GroupKey) -> tuple[GroupModel, OpenFindings]:
+        if not stored.slow_part:  # what kind it is, its frames will show
+            return self._made(key, CLASSIC), OpenFindings(*key)
+        return unpack_group(key[1], stored.slow_part, stored.fast_part, lambda kind: self._made(key, kind))
+
+    def _made(self, key: GroupKey, kind: str) -> GroupModel:
+        cluster, name = key
+        return empty_group(kind, name, cluster, **self._shared)
+
+    def touched(self, key: GroupKey, at_us: int) -> tuple[GroupModel, OpenFindings]:
         """Return the group that a frame names, like :meth:`opened`, and note the time of its newest record."""
         group, open_findings = self.opened(key)
         group.last_record_us = at_us
@@ -102,11 +113,11 @@ class GroupStore:
         return group, open_findings
 
     def mark(self, key: GroupKey) -> None:
-        """Note that what changes often has changed: the group's fast part is packed with the next snapshot."""
+        """Mark the group's fast part for packing with the next snapshot."""
         self._dirty.add(key)
 
     def changed(self, key: GroupKey, at_us: int) -> None:
-        """Note that something other than steady traffic happened: it is shown, stored, and looked at by the timer rules soon."""
+        """Mark the group, after anything but steady traffic, for publishing, storing and an early check by the timer rules."""
         group, _ = self.opened(key)
         group.changed = False
         group.slow_changed = True
@@ -114,15 +125,26 @@ class GroupStore:
         self.unshown[key] = None
         self._scheduler.schedule(key, at_us + CHECK_DELAY_US)
 
-    def reset(self, key: GroupKey, at_us: int) -> None:
-        """Know nothing of a group but its name, its type and what is open against it."""
+    def lose_coverage(self, key: GroupKey, at_us: int, reason: str) -> None:
+        """Send a group back to learning, because frames of it are missing."""
         group, _ = self.opened(key)
-        fresh = ClassicGroup(group.name, group.cluster, **self._shared)
-        fresh.kind, fresh.incarnation, fresh.last_record_us = group.kind, group.incarnation, at_us
-        self._groups[key].group = fresh
+        group.on_gap(at_us, reason)
+        self.changed(key, at_us)
+
+    def reset(self, key: GroupKey, at_us: int) -> None:
+        """Replace a group by a new one that keeps its name, type, incarnation and open findings."""
+        group, _ = self.opened(key)
+        fresh = self.replace(key, group.kind)
+        fresh.incarnation, fresh.last_record_us = group.incarnation, at_us
+
+    def replace(self, key: GroupKey, kind: str) -> GroupModel:
+        """Replace a group by an empty one of a type, which keeps the open findings; return it."""
+        self.opened(key)
+        fresh = self._groups[key].group = self._made(key, kind)
+        return fresh
 
     def drop(self, key: GroupKey) -> None:
-        """Forget a group."""
+        """Drop a group."""
         block = self._groups.pop(key).block
         del block.keys[key]
         block.packed = b""
@@ -132,7 +154,7 @@ class GroupStore:
         self.unshown[key] = None
 
     def clear(self) -> None:
-        """Forget all groups."""
+        """Drop all groups."""
         self._groups.clear()
         self._blocks.clear()
         self._dirty.clear()
@@ -156,7 +178,7 @@ class GroupStore:
         return [block.packed for block in self._blocks], [stored.fast_part for stored in self._groups.values()]
 
     def fill(self, blocks: Iterable[StoredBlock]) -> None:
-        """Take the groups from a snapshot's blocks, still packed."""
+        """Add the groups of a snapshot's blocks without unpacking them."""
         for packed, groups in blocks:
             block = _Block()
             block.packed = packed

@@ -1,7 +1,7 @@
-"""Keeps the findings of one group: one open finding per rule and subject, held back, folded, counted, resolved.
+"""The open findings of one group, one per rule and subject: held back, suppressed, counted, resolved.
 
-The trap is that everything here must depend on the records alone. Times are capture times, thresholds are counts; nothing may depend on
-how the records were cut into batches, or a restart would tell another story.
+Everything here depends on the records alone. Times are capture times, thresholds are counts. Nothing may depend on how the records
+are cut into batches, or a restart would give other findings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EVIDENCE_KEPT = 6
 
 @dataclass(slots=True)
 class OpenFinding:
-    """A finding that is not over, with what was last said of it."""
+    """A finding that is not resolved, as of its last occurrence."""
 
     rule: str
     subject: str
@@ -26,7 +26,7 @@ class OpenFinding:
     certainty: Certainty
     opened_us: int
     updated_us: int
-    publish_us: int  #: not before then: a late frame may still explain it
+    publish_us: int  #: not published before then, because a late frame may still explain it
     incarnation: int
     generation: int | None
     member_id: str | None
@@ -40,7 +40,7 @@ class OpenFinding:
     published: bool = False
 
     def __post_init__(self) -> None:
-        # A snapshot brings these back as plain strings.
+        # A snapshot stores these as plain strings.
         self.severity = Severity(self.severity)
         self.certainty = Certainty(self.certainty)
         self.blame = Blame(self.blame)
@@ -57,7 +57,7 @@ class OpenFindings:
     def report(
         self, rule: Rule, breach: Breach, *, at_us: int, hold_us: int, incarnation: int, group_type: str
     ) -> Iterator[Finding]:
-        """A rule saw a breach: open a finding, or count it on the open one."""
+        """Open a finding for a breach, or count the breach on the open one."""
         if self._cause(rule, breach) is not None:
             return
         severity = breach.severity or rule.severity
@@ -94,13 +94,13 @@ class OpenFindings:
         known.blame = breach.blame or rule.blame
         if worse:
             known.severity = severity
-        if known.published and (worse or known.count.bit_count() == 1):  # doubled: a flood is told in ever longer steps
+        if known.published and (worse or known.count.bit_count() == 1):  # at each power of two, which bounds the updates of a flood
             yield self._say(rule, known, Status.UPDATE, group_type)
 
     def is_news(self, rule: Rule, due: Due) -> bool:
-        """Whether what fell due is not known yet: a finding that is not open, a higher severity, or another occurrence.
+        """Return True if what fell due is not reported yet: its finding is not open, is less severe, or this is another occurrence.
 
-        What fell due later than what was counted last is another occurrence: of the next generation, or of the next request.
+        Whatever fell due after the last counted occurrence is another one: of the next generation, or of the next request.
         """
         known = self.open.get((rule.id, due.subject))
         return known is None or due.severity.rank > known.severity.rank or due.at_us > known.updated_us
@@ -108,7 +108,7 @@ class OpenFindings:
     def settle(
         self, rules: dict[str, Rule], now_us: int, quiet_us: int, over: Iterable[tuple[str, str]], group_type: str
     ) -> Iterator[Finding]:
-        """Publish what was held long enough; resolve what is in ``over`` and what has been quiet for ``quiet_us``."""
+        """Publish findings held long enough; resolve those in ``over`` and those that have not recurred for ``quiet_us``."""
         finished = set(over)
         for key, known in list(self.open.items()):
             rule = rules[known.rule]
@@ -121,15 +121,15 @@ class OpenFindings:
                 yield self._say(rule, known, Status.RESOLVED, group_type, resolved_us=now_us)
 
     def held(self, now_us: int) -> list[OpenFinding]:
-        """The findings that are about to be published."""
+        """Return the findings that are about to be published."""
         return [known for known in self.open.values() if not known.published and known.publish_us <= now_us]
 
     def withdraw(self, known: OpenFinding) -> None:
-        """Take back a finding that nobody has heard of yet."""
+        """Drop a finding that has not been published."""
         del self.open[known.rule, known.subject]
 
     def next_due_us(self, rules: dict[str, Rule], quiet_us: int) -> int | None:
-        """When :meth:`settle` will have something to say."""
+        """Return when :meth:`settle` may next yield a finding, None if never."""
         due = [
             known.publish_us if not known.published else known.updated_us + _quiet_us(rules[known.rule], quiet_us)
             for known in self.open.values()
@@ -138,7 +138,7 @@ class OpenFindings:
         return min(due, default=None)
 
     def _cause(self, rule: Rule, breach: Breach) -> OpenFinding | None:
-        """The open finding that explains this breach, if the rule folds under it."""
+        """Return the open finding that suppresses this breach, None if there is none."""
         for cause in rule.suppressed_by:
             for (id_, subject), known in self.open.items():
                 whole_group = not subject or not breach.subject
@@ -184,12 +184,12 @@ class OpenFindings:
 
 
 def _quiet_us(rule: Rule, quiet_us: int) -> int:
-    """How long a finding of this rule must not recur to be over."""
+    """Return how long a finding of this rule must not recur to be over."""
     return quiet_us * rule.quiet_times if isinstance(rule, FrameRule) else quiet_us
 
 
 def _merge(kept: tuple[Evidence, ...], new: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """The first frames and the latest: what it began with, and how it stands."""
+    """Return the first and the latest frames, at most :data:`EVIDENCE_KEPT`."""
     merged = (*kept, *(frame for frame in new if frame not in kept))
     if len(merged) <= EVIDENCE_KEPT:
         return merged

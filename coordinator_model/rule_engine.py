@@ -1,4 +1,4 @@
-"""Rules applied to groups: events and the passing of time in, findings out."""
+"""Apply the rules to groups: events and the passing of time in, findings out."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from coordinator_model.finding import Finding
-from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.tracker import Event
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_frame_text
-from coordinator_model.rules.sessions import awaits_heartbeat, last_frame_us_of, session_end_us
 from coordinator_model.settings import Settings
 
 _SOON_US = 1_000_000
 
 
 class Checked(NamedTuple):
-    """What the passing of time led to in a group, but for its findings."""
+    """What the passing of time changed in a group, apart from its findings."""
 
-    next_us: int | None  #: when to look again; None if the group is to be forgotten
-    shown: bool  #: whether something that a dashboard shows has changed
+    next_us: int | None  #: time of the next check; None if the group is to be dropped
+    shown: bool  #: True if something that a dashboard shows has changed
 
 
 class RuleEngine:
-    """Lets the rules look at a group, and keeps its open findings.
+    """Applies the rules to a group, and maintains its open findings.
 
-    :param postponed_us: when something falls due that would have done so at the time given, both in microseconds of capture time.
+    :param postponed_us: maps a due time to the later one that applies if the capture was blind then, both in capture time.
     """
 
     def __init__(self, settings: Settings, record_counts: Counter[str], postponed_us: Callable[[int], int]) -> None:
@@ -37,8 +36,8 @@ class RuleEngine:
         self._record_counts = record_counts
         self._postponed_us = postponed_us
 
-    def on_events(self, group: ClassicGroup, open_findings: OpenFindings, events: Iterable[Event], at_us: int) -> Iterator[Finding]:
-        """Let the rules look at what happened at ``at_us``."""
+    def on_events(self, group: GroupModel, open_findings: OpenFindings, events: Iterable[Event], at_us: int) -> Iterator[Finding]:
+        """Apply the frame rules to the events of ``at_us``."""
         for event in events:
             for rule in rules_for(group, event):
                 breach = rule.checks[type(event)](group, event)
@@ -46,8 +45,8 @@ class RuleEngine:
                     yield from self.report(group, open_findings, rule, breach, at_us)
                     group.changed = True  # its open findings are shown with it
 
-    def report(self, group: ClassicGroup, open_findings: OpenFindings, rule: Any, breach: Breach, at_us: int) -> Iterator[Finding]:
-        """Open the finding of a breach, or count it on the open one."""
+    def report(self, group: GroupModel, open_findings: OpenFindings, rule: Any, breach: Breach, at_us: int) -> Iterator[Finding]:
+        """Open a finding for a breach, or count the breach on the open one."""
         hold_us = self._settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
         member = group.members.get(breach.member_id or "")
         if member is not None:
@@ -56,13 +55,15 @@ class RuleEngine:
             rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind
         )
 
-    def on_time(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int, found: list[Finding]) -> Checked:
-        """Let time act on a group: sessions run out, timers fall due, findings are published and resolved.
+    def on_time(self, group: GroupModel, open_findings: OpenFindings, now_us: int, found: list[Finding]) -> Checked:
+        """Apply the time to a group: sessions expire, timers fall due, findings are published and resolved.
 
-        :param found: takes the findings, so that those before an exception are not lost.
+        :param found: receives the findings, so that those before an exception are not lost.
         """
         before = len(open_findings.open)
-        coming = self._end_sessions(group, open_findings, now_us, found)
+        coming: list[int] = []
+        for end_us, events in group.end_sessions(now_us, coming):
+            found.extend(self.on_events(group, open_findings, events, end_us))
         standing = self._check_timers(group, open_findings, now_us, found, coming)
         self._withdraw_explained(group, open_findings, now_us)
         over = [
@@ -82,27 +83,14 @@ class RuleEngine:
         next_us = open_findings.next_due_us(CATALOGUE, self._quiet_us)
         return Checked(min([max(forget_us, now_us + _SOON_US), *coming, *([] if next_us is None else [next_us])]), shown)
 
-    def resolve_all(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
-        """Resolve everything that is open against a group."""
+    def resolve_all(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
+        """Resolve all open findings of a group."""
         yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, list(open_findings.open), group.kind)
 
-    def _end_sessions(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int, found: list[Finding]) -> list[int]:
-        """End the sessions that have run out; return when the others may do so."""
-        coming = []
-        for member in list(group.members.values()):
-            end_us = session_end_us(group, member, last_frame_us_of(member))
-            if end_us is not None and end_us <= now_us:
-                found.extend(self.on_events(group, open_findings, group.fell_silent(member, end_us), end_us))
-            elif end_us is not None:
-                coming.append(end_us)
-            elif awaits_heartbeat(group, member):
-                coming.append(now_us + _SOON_US)  # its answer makes nobody look at the group
-        return coming
-
     def _check_timers(
-        self, group: ClassicGroup, open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
+        self, group: GroupModel, open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
     ) -> set[tuple[str, str]]:
-        """Report what is due, and append to ``coming`` what will be; return (rule, subject) of all of it."""
+        """Report what is due, and append future due times to ``coming``; return (rule, subject) of all of it."""
         pending = ((due, rule) for rule in timers_for(group) for due in rule.due(group))
         dues = sorted((pair for pair in pending if (pair[0].until_us or now_us + 1) > now_us), key=lambda pair: pair[0].at_us)
         for due, rule in dues:
@@ -116,8 +104,8 @@ class RuleEngine:
                 found.extend(self.report(group, open_findings, rule, breach, due.at_us))
         return {(rule.id, due.subject) for due, rule in dues}
 
-    def _withdraw_explained(self, group: ClassicGroup, open_findings: OpenFindings, now_us: int) -> None:
-        """Drop held findings that a frame captured out of order has explained meanwhile."""
+    def _withdraw_explained(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> None:
+        """Drop held findings that a frame captured out of order has since explained."""
         for known in open_findings.held(now_us):
             rule = CATALOGUE[known.rule]
             if isinstance(rule, FrameRule) and rule.explained is not None and rule.explained(group, known.subject, known.opened_us):
@@ -126,11 +114,11 @@ class RuleEngine:
 
 
 class PartitionFindings:
-    """Findings about a partition of the mirror itself, those of family V that concern no single group."""
+    """Findings about a partition of the mirror itself: those of family V that concern no single group."""
 
     def __init__(self, topic: str, partition: int, settings: Settings) -> None:
         self.open_findings = OpenFindings("", "")
-        self.due_us: int | None = None  #: when :meth:`settle` has something to say
+        self.due_us: int | None = None  #: when :meth:`settle` may next return a finding
         self._subject = f"{topic}/{partition}"
         self._quiet_us = settings.quiet_ms * 1_000
 
@@ -143,13 +131,13 @@ class PartitionFindings:
         return found
 
     def settle(self, now_us: int) -> list[Finding]:
-        """Resolve what has not recurred for a while."""
+        """Resolve the findings that have not recurred for ``quiet_ms``."""
         found = list(self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, (), ""))
         self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)
         return found
 
 
-def _is_over(group: ClassicGroup, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
+def _is_over(group: GroupModel, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
     rule = CATALOGUE[rule_id]
     if isinstance(rule, FrameRule):
         return rule.over is not None and rule.over(group, subject)

@@ -1,6 +1,6 @@
-"""When time is to act on each group next.
+"""The next deadline of each group.
 
-The trap: a deadline that is brought forward leaves its old entry in the heap. An entry counts only if it is still the group's own.
+A deadline that is brought forward leaves its old entry in the heap. An entry counts only while it equals the group's deadline.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ GroupKey = tuple[str, str]
 
 
 class Scheduler:
-    """One deadline for each group, as capture time in microseconds; the earliest first."""
+    """One deadline per group, in microseconds of capture time, earliest first."""
 
     __slots__ = ("_due", "_heap")
 
@@ -21,11 +21,11 @@ class Scheduler:
         self._heap: list[tuple[int, GroupKey]] = []
 
     def due_us(self, key: GroupKey) -> int | None:
-        """Return the group's deadline, None if it has none."""
+        """Return the group's deadline, None if there is none."""
         return self._due.get(key)
 
     def schedule(self, key: GroupKey, due_us: int) -> bool:
-        """Set a group's deadline, or bring it forward; return False if it is due no later than that already."""
+        """Set a group's deadline, or bring it forward; return False if it already has one that is no later."""
         known = self._due.get(key)
         if known is not None and known <= due_us:
             return False
@@ -43,11 +43,11 @@ class Scheduler:
         self._heap.clear()
 
     def next_us(self) -> int | None:
-        """Return the earliest time at which something may be due, None if nothing is; it may prove to be nothing."""
+        """Return the earliest time at which a deadline may fall, None if there is none. The entry may be a stale one."""
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_us: int) -> GroupKey | None:
-        """Return the group whose deadline is the earliest one up to ``now_us``, and drop that deadline; None if there is none."""
+        """Return the group with the earliest deadline up to ``now_us``, and drop that deadline; None if there is none."""
         while self._heap and self._heap[0][0] <= now_us:
             due_us, key = heappop(self._heap)
             if self._due.get(key) == due_us:

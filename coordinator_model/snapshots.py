@@ -1,12 +1,11 @@
 """The model's state as bytes: versioned, compact, and cheap to write again when little has changed.
 
-A snapshot has two parts. The *slow* one holds what changes only when something happens to a group; neighbours share a block, whose slow
-parts are compressed together, because groups resemble each other: a quarter of the bytes that each would take by itself. The *fast* one
-holds what every heartbeat changes, as bare numbers. So steady traffic packs a few dozen bytes for each group that was heard of, and
-neither packs nor compresses anything else.
+Each group is stored in two parts. The *slow* part holds what changes only when something happens to the group. The slow parts of a
+block of groups are compressed together, which takes a quarter of the bytes, because groups resemble each other. The *fast* part
+holds what every heartbeat changes, as plain numbers. Steady traffic packs a few dozen bytes per active group, and compresses nothing.
 
-The trap: a snapshot outlives the code that wrote it. Fields are stored by position, so they may only be appended, each new one with a
-default; anything else needs a new format version and a reader for the old one.
+A snapshot outlives the code that wrote it. Fields are stored by position, so they may only be appended, each new one with a
+default. Any other change needs a new format version and a reader for the old one.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ import msgpack
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.assignment_checks import AssignmentErrors, Subscription
 from coordinator_model.groups.classic.broker_version import BrokerVersion
-from coordinator_model.groups.classic.data import ConnectionState
-from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
+from coordinator_model.groups.classic.rebalance_record import Identity, MemberProgress, OpenRebalance
 from coordinator_model.groups.classic.trackers.assignments import Assignments
 from coordinator_model.groups.classic.trackers.commits import Holding, SimpleCommit
 from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
@@ -42,6 +41,7 @@ from coordinator_model.groups.classic.trackers.plans import Plan, Strange, Suspe
 from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance, Starter
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Left, Sessions
+from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import (
     AbandonedRequest,
     Ahead,
@@ -60,9 +60,8 @@ from coordinator_model.groups.records import (
     SyncFacts,
 )
 from coordinator_model.open_findings import OpenFinding, OpenFindings
-from coordinator_model.wire import API_NAMES
 
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 5
 
 
 class SnapshotError(ValueError):
@@ -88,7 +87,7 @@ _TYPES: Final[dict[int, type[Any]]] = {
     15: Ahead,
     16: BrokerVersion,
     17: Skip,
-    # One decade for each watch and the records that it keeps.
+    # Ten codes for each tracker and its records.
     20: Assignments,
     21: Plan,
     22: Subscription,
@@ -111,18 +110,22 @@ _TYPES: Final[dict[int, type[Any]]] = {
     53: Rebalance,
     54: Sessions,
     55: Left,
+    60: RebalanceEvents,
+    61: OpenRebalance,
+    62: MemberProgress,
+    63: Identity,
 }
 _CODES: Final = {type_: code for code, type_ in _TYPES.items()}
 _FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
-    type_: getattr(type_, "_fields", None) or tuple(field.name for field in fields(type_)) for type_ in _CODES
+    type_: getattr(type_, "_fields", None) or tuple(field.name for field in fields(type_) if field.init) for type_ in _CODES
 }
 
 
 BLOCK_SIZE: Final = 16
-"""Groups in a block: with more, one that changes makes more be compressed again; with fewer, they share less."""
+"""Groups in a block. With more, each change recompresses more; with fewer, compression saves less."""
 
-# A record is an array whose first element is a marker, an ext type without content that tells the type. In format 1 it was an ext type
-# around an array: that made a packer within a packer for each record, at twice the time.
+# A record is an array whose first element is an ext type without content, which marks the record's type. Format 1 had an ext type
+# around an array, which needs a nested packer per record and twice the time.
 _MARKERS: Final = {type_: msgpack.ExtType(code, b"") for type_, code in _CODES.items()}
 
 
@@ -164,7 +167,7 @@ def _made(type_: type[Any], values: Sequence[Any]) -> Any:
 
 
 def _pack(value: Any) -> bytes:
-    """Making a packer costs more than it does, for its buffer; one that is at work in another thread must not be used."""
+    """Pack with an idle packer: creating one costs more than packing, and two threads must not share one."""
     packer = _idle.pop() if _idle else msgpack.Packer(default=_default, strict_types=True)
     try:
         packed: bytes = packer.pack(value)
@@ -180,54 +183,17 @@ def _unpack(packed: bytes) -> Any:
     return msgpack.unpackb(packed, ext_hook=_ext_hook, list_hook=_list_hook, use_list=False, strict_map_key=False)
 
 
-# Attributes of a group that are stored as they are, in this order; the containers that need care follow them.
-_PLAIN: Final = (
-    "name", "cluster", "kind", "broker", "incarnation", "settled", "learning_because", "generation_seen", "state_since_us",
-    "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
-    "assignments", "offsets", "coordinator_changes", "rebalance_history", "sessions",
-    "member_identity", "unconnected_us", "errors", "joins", "syncs",
-)  # fmt: skip
-
-_read_plain = attrgetter(*_PLAIN)
-
-# Times in the fast part are stored as the microseconds before the group's last record: half the bytes.
-_read_fast = attrgetter("last_frame_us", "heartbeat_us", "proven_us", "heartbeat_interval_us", "last_frame")
-_API_KEYS: Final = {name: key for key, name in API_NAMES.items()}
+def pack_slow(group: GroupModel, open_findings: OpenFindings) -> bytes:
+    """Pack what changes only when something happens to a group, and its open findings."""
+    return _pack([group.kind, group.slow_values(), list(open_findings.open.values())])
 
 
-def pack_slow(group: ClassicGroup, open_findings: OpenFindings) -> bytes:
-    """What of a group and its open findings changes only when something happens."""
-    return _pack(
-        [
-            list(_read_plain(group)),
-            group.state.value,
-            list(group.members.values()),
-            group.generations,
-            list(open_findings.open.values()),
-            list(group.connections),
-        ]
-    )
+def pack_fast(group: GroupModel, due_us: int | None) -> bytes:
+    """Pack what changes with every frame.
 
-
-def pack_fast(group: ClassicGroup, due_us: int | None) -> bytes:
-    """What of a group changes with every frame. Its members and connections stand in the order of :func:`pack_slow`.
-
-    :param due_us: when time is to act on the group next.
+    :param due_us: the group's deadline.
     """
-    base_us = group.last_record_us
-    members: list[int | None] = []
-    for last_frame_us, heartbeat_us, proven_us, interval_us, last_frame in map(_read_fast, group.members.values()):
-        members += (
-            base_us - last_frame_us if last_frame_us else None,
-            base_us - heartbeat_us if heartbeat_us else None,
-            None if proven_us is None else base_us - proven_us,
-            interval_us,
-            _API_KEYS.get(last_frame),
-        )
-    connections: list[int] = []
-    for connection in group.connections.values():
-        connections += connection.outstanding, base_us - connection.last_response_us
-    return _pack([due_us, base_us, members, connections, list(group.open.values())])
+    return _pack([due_us, group.last_record_us, *group.fast_values()])
 
 
 def _blocks(packed: Sequence[bytes], fast_part: Sequence[bytes]) -> list[StoredBlock]:
@@ -242,7 +208,7 @@ def _blocks(packed: Sequence[bytes], fast_part: Sequence[bytes]) -> list[StoredB
 
 
 def _blocks_of_format_1(groups: Sequence[tuple[str, str, int | None, bytes, bytes]]) -> list[StoredBlock]:
-    """There a group had a slow part of its own, compressed, and its connections stood by name in the fast one."""
+    """Convert groups of format 1: each slow part was compressed by itself, and the fast part named the connections."""
     stored = []
     for cluster, name, due_us, slow_part, fast_part in groups:
         base_us, members, lines, open_ = _unpack(fast_part)
@@ -257,56 +223,45 @@ def _blocks_of_format_1(groups: Sequence[tuple[str, str, int | None, bytes, byte
 
 
 def due_of(fast_part: bytes) -> int | None:
-    """When time is to act next on the group that :func:`pack_fast` was given."""
+    """Return the deadline that :func:`pack_fast` stored."""
     due_us: int | None = _unpack(fast_part)[0]
     return due_us
 
 
-def unpack_group(slow_part: bytes, fast_part: bytes, group: ClassicGroup) -> OpenFindings:
-    """Fill ``group`` from what :func:`pack_slow` and :func:`pack_fast` wrote, and return its open findings.
+def unpack_group(
+    name: str, slow_part: bytes, fast_part: bytes, make: Callable[[str], GroupModel]
+) -> tuple[GroupModel, OpenFindings]:
+    """Return the group that :func:`pack_slow` and :func:`pack_fast` packed, and its open findings.
 
-    :raises SnapshotError: when the bytes are no group, or one of a newer release; ``group`` is then of no use.
+    :param name: the group's, for the error.
+    :param make: returns an empty group of a type.
+    :raises SnapshotError: if the bytes are no group, or one of a newer release.
     """
     try:
-        return _fill_group(slow_part, fast_part, group)
+        kind, slow_values, findings = _slow_part(_unpack(slow_part))
+        group = make(kind)
+        _due_us, group.last_record_us, *fast_values = _unpack(fast_part)
+        group.fill(slow_values, fast_values)
     except Exception as error:  # msgpack raises half a dozen unrelated types on bad bytes
-        raise SnapshotError(f"group {group.name} cannot be read from the snapshot: {error}") from None
-
-
-def _fill_group(slow_part: bytes, fast_part: bytes, group: ClassicGroup) -> OpenFindings:
-    plain, state, members, generations, findings, connections = _unpack(slow_part)
-    if len(plain) > len(_PLAIN):
-        raise SnapshotError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
-    for name, value in zip(_PLAIN, plain, strict=False):
-        setattr(group, name, value)
-    group.state = State(state)
-    group.generations = list(generations)
-    group.members = {member.id: member for member in members}
-    _fill_fast(group, connections, fast_part)
+        raise SnapshotError(f"group {name} cannot be read from the snapshot: {error}") from None
     group.slow_changed = group.changed = False
     open_findings = OpenFindings(group.cluster, group.name)
     for known in findings:
         open_findings.open[known.rule, known.subject] = known
-    return open_findings
+    return group, open_findings
 
 
-def _fill_fast(group: ClassicGroup, connections: Sequence[str], fast_part: bytes) -> None:
-    _due_us, base_us, values, lines, open_ = _unpack(fast_part)
-    given = iter(values)
-    for member in group.members.values():
-        last_frame_us, heartbeat_us, proven_us, member.heartbeat_interval_us, last_frame = (next(given) for _ in range(5))
-        member.last_frame_us = 0 if last_frame_us is None else base_us - last_frame_us
-        member.heartbeat_us = 0 if heartbeat_us is None else base_us - heartbeat_us
-        member.proven_us = None if proven_us is None else base_us - proven_us
-        member.last_frame = API_NAMES.get(last_frame, "")
-    group.last_record_us = base_us
-    given = iter(lines)
-    group.connections = {name: ConnectionState(next(given), base_us - next(given)) for name in connections}
-    group.open = {exchange.key: exchange for exchange in open_}
+def _slow_part(values: Sequence[Any]) -> tuple[str, Sequence[Any], Sequence[OpenFinding]]:
+    """Return type, values and open findings of a group. Up to format 4 all groups were classic, and the findings stood among the values."""
+    if isinstance(values[0], str):
+        kind, slow_values, findings = values
+        return kind, slow_values, findings
+    *slow_values, findings, connections = values
+    return CLASSIC, [*slow_values, connections], findings
 
 
 class Stored(NamedTuple):
-    """A group as it stands in a snapshot."""
+    """A group as stored in a snapshot."""
 
     cluster: str
     name: str
@@ -315,31 +270,31 @@ class Stored(NamedTuple):
 
 
 class StoredBlock(NamedTuple):
-    """Neighbours; ``packed`` is what :func:`pack_block` gave for them, empty if another format had no blocks."""
+    """The groups of one block; ``packed`` is the result of :func:`pack_block`, empty for format 1, which had no blocks."""
 
     packed: bytes
     groups: list[Stored]
 
 
 def pack_block(groups: Iterable[tuple[str, str, bytes]]) -> bytes:
-    """Cluster, name and slow part of some groups, compressed together."""
+    """Compress cluster, name and slow part of the groups of a block together."""
     return zlib.compress(_pack(list(groups)), level=1)
 
 
 def pack_partition(content: dict[str, Any], blocks: Sequence[bytes], fast_part: Sequence[bytes]) -> bytes:
-    """The whole model of a partition.
+    """Pack the whole model of a partition.
 
     :param content: plain values.
-    :param blocks: what :func:`pack_block` gave.
-    :param fast: what :func:`pack_fast` gave for each group, in the order of the blocks.
+    :param blocks: results of :func:`pack_block`.
+    :param fast_part: results of :func:`pack_fast` for each group, in the order of the blocks.
     """
     return _pack([FORMAT_VERSION, content, blocks, fast_part])
 
 
 def unpack_partition(blob: bytes) -> tuple[dict[str, Any], list[StoredBlock]]:
-    """The plain values that :func:`pack_partition` was given, and the groups of each block.
+    """Return the plain values given to :func:`pack_partition`, and the groups of each block.
 
-    :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
+    :raises SnapshotError: if the bytes are no snapshot, or one of a newer format.
     """
     try:
         return _content_and_shelves(*_unpack(blob))
@@ -358,9 +313,9 @@ def _content_and_shelves(version: Any, content: Any, *groups: Any) -> tuple[dict
 
 
 def next_offset(blob: bytes) -> int | None:
-    """The offset that a snapshot of a partition expects next, None before its first record.
+    """Return the offset that a partition's snapshot expects next, None before its first record.
 
-    :raises SnapshotError: when the bytes are no snapshot, or one of a newer format.
+    :raises SnapshotError: if the bytes are no snapshot, or one of a newer format.
     """
     offset = unpack_partition(blob)[0].get("next_offset")
     if offset is not None and not isinstance(offset, int):

@@ -11,6 +11,7 @@ set -eu
 : "${TAP:=rebalance-tap}"
 : "${RECORD:=rebalance-record}"
 : "${VERIFY:=rebalance-verify}"
+: "${VIEW:=rebalance-view}"
 
 allow() {
   user=$1
@@ -23,15 +24,19 @@ shift
 case "$cluster" in
 mirror)
   allow "$MONITOR" --operation Read --topic rebalance-mirror --topic rebalance-findings --topic rebalance-groups --topic rebalance-status "$@"
-  allow "$MONITOR" --operation Write --topic rebalance-findings --topic rebalance-groups --topic rebalance-status --topic rebalance-dead-letters --topic rebalance-quality "$@"
-  allow "$MONITOR" --operation Create --topic rebalance-findings --topic rebalance-groups --topic rebalance-status --topic rebalance-dead-letters --topic rebalance-quality "$@"
+  allow "$MONITOR" --operation Write --topic rebalance-findings --topic rebalance-groups --topic rebalance-events --topic rebalance-status --topic rebalance-dead-letters --topic rebalance-quality "$@"
+  allow "$MONITOR" --operation Create --topic rebalance-findings --topic rebalance-groups --topic rebalance-events --topic rebalance-status --topic rebalance-dead-letters --topic rebalance-quality "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-findings --topic rebalance-status --topic rebalance-notifications "$@"
+  allow "$NOTIFY" --operation Read --topic rebalance-events "$@"
   allow "$NOTIFY" --operation Write --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Create --topic rebalance-findings --topic rebalance-status --topic rebalance-notifications "$@"
   allow "$TAP" --operation Write --topic rebalance-mirror "$@"
   allow "$TAP" --operation Create --topic rebalance-mirror "$@"
   allow "$RECORD" --operation Read --topic rebalance-mirror "$@"
   allow "$VERIFY" --operation Read --topic rebalance-groups "$@"
+  allow "$VIEW" --operation Read --topic rebalance-groups --topic rebalance-findings --topic rebalance-status "$@"
+  allow "$VIEW" --operation Read --topic rebalance-events "$@"
+  allow "$VIEW" --operation Read --topic rebalance-mirror "$@"
   ;;
 watched)
   allow "$VERIFY" --operation Describe --group '*' "$@"

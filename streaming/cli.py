@@ -1,8 +1,8 @@
 """The command line, ``rebalance-monitor``: one command per module, put together here.
 
-The trap: a user is never shown a traceback. What a command can foresee it says itself, in one sentence and with exit status 2; what
-nobody foresaw ends here, likewise in one sentence, and ``REBALANCE_MONITOR_TRACEBACK=1`` shows the rest. And nobody wants to wait: all
-commands together import half a second's worth of libraries, so only the one that is called is imported.
+*A user never sees a traceback*: a command reports an expected error itself, in one sentence and with exit status 2. An unexpected one ends
+here, also in one sentence, and ``REBALANCE_MONITOR_TRACEBACK=1`` shows the rest. *Start-up is quick*: all commands together import
+libraries for half a second, so only the command that is called is imported.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from streaming.commands.output import EXIT_UNUSABLE, print_error
 from streaming.gc_tuning import collected_seldom, leave_uncollected
 
 if TYPE_CHECKING:
@@ -33,13 +34,26 @@ _COMMANDS: Final = {
     "mirror": "streaming.commands.mirror:mirror",
     "record": "streaming.commands.mirror:record",
     "decode": "streaming.commands.decode:decode",
+    "anonymise": "streaming.commands.anonymise:anonymise",
+    "groups": "streaming.commands.view:groups",
+    "group": "streaming.commands.view:group",
+    "findings": "streaming.commands.view:findings",
+    "rebalances": "streaming.commands.view:rebalances",
+    "top": "streaming.commands.top:top",
+    "trace": "streaming.commands.trace:trace",
+    "web": "streaming.commands.web:web",
     "rules": "streaming.commands.rules:rules",
+    "protocol": "streaming.commands.protocol:protocol",
     "verify": "streaming.commands.verify:verify",
     "checkpoint": "streaming.commands.checkpoint:app",
     "notify": "streaming.commands.notify:notify",
     "config": "streaming.commands.config:config",
 }
 """Where the commands are, in the order in which they are shown."""
+
+
+_EXTRAS: Final = {"checkpoint": "job", "demo": "job", "notify": "notify", "run": "job", "web": "web"}
+"""Command → extra of the package that brings its libraries. The others need ``tap``, or nothing."""
 
 
 class _Commands(TyperGroup):
@@ -105,6 +119,9 @@ def main() -> None:
     """Run the command line and exit with its status."""
     try:
         app()
+    except ModuleNotFoundError as error:
+        print_error(_what_to_install(error))
+        sys.exit(EXIT_UNUSABLE)
     except Exception as error:  # whatever it is, the user gets a sentence
         if os.environ.get("REBALANCE_MONITOR_TRACEBACK"):
             raise
@@ -113,9 +130,16 @@ def main() -> None:
             "(REBALANCE_MONITOR_TRACEBACK=1 shows where)",
             soft_wrap=True,
         )
-        sys.exit(2)
+        sys.exit(EXIT_UNUSABLE)
     finally:
         leave_uncollected()
+
+
+def _what_to_install(error: ModuleNotFoundError) -> str:
+    """Return which extra of the package brings the library that a command needs."""
+    command = next((word for word in sys.argv[1:] if word in _COMMANDS), "")
+    remedy = f"pip install 'rebalance-monitor[{_EXTRAS.get(command, 'tap')}]'"
+    return f"{command or 'this'} needs the library {error.name}, which is not installed: {remedy}"
 
 
 def _in_words(error: Exception) -> str:

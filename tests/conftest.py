@@ -21,7 +21,9 @@ settings.register_profile("suite", deadline=None, max_examples=100, derandomize=
 settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
-SPARK = {f"tests/real/test_{name}.py" for name in ("demo", "durability", "job", "kills", "metrics", "security", "upgrade")}
+SPARK = {
+    f"tests/real/test_{name}.py" for name in ("cluster", "demo", "durability", "job", "kills", "metrics", "security", "upgrade")
+}
 
 if not hasattr(sys.modules["__main__"], "__file__"):  # in a worker; pyspark then takes the process for its doctests, and ends it
     sys.modules["__main__"].__file__ = __file__

@@ -13,6 +13,7 @@ import pytest
 
 PACKAGES: Final = {
     "amtool": "prometheus-alertmanager",
+    "chromium": "chromium",
     "dumpcap": "wireshark-common",
     "javac": "default-jdk-headless",
     "prometheus": "prometheus",

@@ -7,8 +7,11 @@ import re
 import pytest
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.error_codes import ERROR_CODES
 from tests.golden import transcript
 from tests.real.lab.fleet import MAKES, NEW_PROTOCOL
+from tests.real.lab.lives import LIVES
 from tests.real.lab.releases import RELEASES
 from tests.real.lab.violations import VIOLATIONS
 
@@ -28,6 +31,22 @@ def violation_of(name):
 @pytest.mark.parametrize("name", transcript.names())
 def test_a_transcript_says_what_it_always_did(name, expected):
     assert transcript.said(transcript.read(name)) == expected[name]
+
+
+@pytest.mark.parametrize("name", transcript.names())
+def test_what_happens_in_a_transcript_is_told_as_it_always_was(name):
+    events = transcript.events_of(transcript.read(name))
+    assert transcript.told(events) == transcript.expected_events(name)
+    ids = [event.id for event in events]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("name", transcript.names())
+def test_each_rebalance_that_began_is_over_once_before_the_next_begins(name):
+    kinds = [event.kind for event in transcript.events_of(transcript.read(name))]
+    borders = [kind for kind in kinds if kind in {"rebalance_began", "rebalance_finished"}]
+    assert borders[::2] == ["rebalance_began"] * len(borders[::2])
+    assert borders[1::2] == ["rebalance_finished"] * len(borders[1::2])
 
 
 @pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("violation-")])
@@ -52,18 +71,17 @@ def test_every_violation_kind_of_group_and_release_has_a_transcript():
     assert {violation_of(name) for name in transcript.names() if name.startswith("violation-")} == set(RULE_OF)
     lawful = {name for name in transcript.names() if name.startswith("lawful-")}
     assert lawful >= {f"lawful-{make.name}-{version}" for version in versions for make in MAKES}
-    assert any(name.startswith(f"lawful-{NEW_PROTOCOL.name}-") for name in lawful)
+    for life in (NEW_PROTOCOL.name, *LIVES):
+        assert any(name.startswith(f"lawful-{life}-") for name in lawful)
 
 
 @pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith(f"lawful-{NEW_PROTOCOL.name}-")])
-def test_of_a_group_of_the_new_protocol_the_model_says_that_it_does_not_know_it(name, expected):
+def test_a_group_of_the_new_protocol_is_followed_to_its_end(name):
     model = Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS)
     for record in transcript.read(name):
         model.receive(record)
     [group] = [group.content for group in model.changed_groups() if group.group == NEW_PROTOCOL.name]
-    assert (group["group_type"], group["state"], group["members"]) == ("consumer", "Unknown", [])
-    assert "not modelled" in group["learning"]
-    assert expected[name] == []
+    assert (group["group_type"], group["state"], group["generation"], group["members"]) == ("consumer", "Empty", 18, [])
 
 
 def test_transcripts_stay_small():
@@ -78,5 +96,19 @@ def test_a_restored_model_goes_on_where_the_other_stopped(name):
     pieces = Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS)
     for number, record in enumerate(records):
         assert pieces.receive(record) == whole.receive(record)
+        assert pieces.drain_events() == whole.drain_events()
         if number % 7 == 0:
             pieces = Coordinator.restore(pieces.snapshot(), settings=transcript.SETTINGS)
+
+
+def test_no_text_has_the_wrong_article_before_an_api_or_an_error() -> None:
+    """Operators read "accepted a OffsetCommit"."""
+    names = [*API_NAMES.values(), *(error.name for error in ERROR_CODES.values())]
+    wrong = re.compile(rf"\b(?:a (?=[AEIO])|an (?=[^AEIOaeiou]))(?:{'|'.join(names)})\b")
+    assert wrong.search("accepted a OffsetCommit")
+    for name in transcript.names():
+        model = Coordinator(topic="mirror", partition=0, settings=transcript.SETTINGS)
+        for record in transcript.read(name):
+            for finding in model.receive(record):
+                for text in (finding.summary, finding.observed, finding.expected, finding.action):
+                    assert wrong.search(text) is None, text

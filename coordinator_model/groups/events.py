@@ -1,24 +1,14 @@
-"""What a group tells the rules about: things that happened on the wire and that may be a breach, with the facts of that moment.
+"""Events of a group, which rules check: what happened on the wire and may be a breach, with the facts of that moment.
 
-A group turns frames into facts and, where a frame is worth a rule's look, into one of these. Steady traffic makes none, which is what
-keeps the model fast. The trap: an event is not a breach. Refusals, replacements and even regressions are lawful most of the time.
+Steady traffic produces no events, which keeps the model fast. An event is not yet a breach: refusals, replacements and even regressions
+are lawful most of the time.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_model.groups.classic.admissions import Admission
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember, SuspectedRefusal
-
-
-class Accepted(NamedTuple):
-    """A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit was accepted from somebody who is not known to be entitled to it.
-
-    Also a Heartbeat answered REBALANCE_IN_PROGRESS by a broker since 2.3: it validates member and generation first.
-    """
-
-    exchange: Exchange
 
 
 class Refused(NamedTuple):
@@ -29,7 +19,7 @@ class Refused(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """A JoinGroup succeeded at a lower generation than one that was already handed out."""
+    """A JoinGroup succeeded at a lower generation than one already issued, or at the same number issued again."""
 
     exchange: Exchange
     generation: int
@@ -38,26 +28,14 @@ class Regressed(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A JoinGroup succeeded under a member id other than the one that asked."""
+    """A JoinGroup succeeded under another member id than the request's."""
 
     exchange: Exchange
     member_id: str
 
 
-class Mixed(NamedTuple):
-    """A JoinGroup succeeded without naming a leader: the group has members of the consumer protocol too (KIP-848 migration)."""
-
-    exchange: Exchange
-
-
-class NotCovered(NamedTuple):
-    """A group that was modelled is now of a type that is not."""
-
-    admitted: Admission
-
-
 class Replaced(NamedTuple):
-    """A group.instance.id changed hands."""
+    """A new member id replaced the holder of a group.instance.id."""
 
     exchange: Exchange
     instance: StaticMember
@@ -65,35 +43,35 @@ class Replaced(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """Somebody who was told FENCED_INSTANCE_ID asks for the same group.instance.id again, with an empty member id."""
+    """A client that got FENCED_INSTANCE_ID sends a JoinGroup for the same group.instance.id with an empty member id."""
 
     exchange: Exchange
     instance: StaticMember
 
 
 class WentOnFenced(NamedTuple):
-    """A member id sent another request after it was told FENCED_INSTANCE_ID."""
+    """A member sent another request after FENCED_INSTANCE_ID."""
 
     exchange: Exchange
     member: Member
 
 
 class FellSilent(NamedTuple):
-    """A member's session has run out by any reckoning: nothing was heard of it, and nothing of it waits for an answer."""
+    """A member's session has certainly expired: no frame of it arrived, and no request of it waits for a response."""
 
     member: Member
     at_us: int
 
 
 class ToldToRejoin(NamedTuple):
-    """A Heartbeat was answered REBALANCE_IN_PROGRESS, again, and no JoinGroup came in between."""
+    """A Heartbeat was answered REBALANCE_IN_PROGRESS while no JoinGroup or SyncGroup of its member was open."""
 
     exchange: Exchange
     member: Member
 
 
 class ServedInJoinPhase(NamedTuple):
-    """A Heartbeat succeeded at a generation that has ended: others were told to rejoin, and wait in the join phase."""
+    """A Heartbeat succeeded at a generation that has ended: other members got REBALANCE_IN_PROGRESS, and wait in the join phase."""
 
     exchange: Exchange
     member: Member
@@ -101,7 +79,7 @@ class ServedInJoinPhase(NamedTuple):
 
 
 class Mismatched(NamedTuple):
-    """An answer bears another correlation id than the request it is said to answer."""
+    """A response has another correlation id than the request to which it is assigned."""
 
     exchange: Exchange
     correlation_id: int
@@ -111,15 +89,15 @@ class Mismatched(NamedTuple):
 
 
 class Contradicted(NamedTuple):
-    """An answer shows that an earlier refusal was wrong: nothing had changed that would have justified it."""
+    """A response shows that an earlier refusal was wrong, because nothing had changed that justified it."""
 
     exchange: Exchange
     doubt: SuspectedRefusal
-    shown_by: str  #: member id whose success, or whose place in the member list, shows it
+    shown_by: str  #: id of the member whose success, or entry in the member list, shows it
 
 
 class TwoRosters(NamedTuple):
-    """A second leader's answer at one generation names other members, another leader or another protocol."""
+    """A second leader's response at one generation names other members, another leader or another protocol."""
 
     exchange: Exchange
     newest_generation: Generation
@@ -129,7 +107,7 @@ class TwoRosters(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A JoinGroup answer is neither a success nor a refusal: its fields contradict its error code."""
+    """A JoinGroup response is neither a success nor a refusal: its fields contradict its error code."""
 
     exchange: Exchange
     generation: int
@@ -137,14 +115,14 @@ class Malformed(NamedTuple):
 
 
 class OtherGeneration(NamedTuple):
-    """A member uses a generation that is neither its latest nor the one before, on the connection that told it so."""
+    """A member uses a generation that is neither its latest nor the one before, on the connection of its JoinGroup success."""
 
     exchange: Exchange
     member: Member
 
 
 class Collided(NamedTuple):
-    """A member that was handed a generation by the coordinator's last incarnation was accepted at the same number issued anew."""
+    """A member of a generation of the coordinator's last incarnation was accepted at the same number, which was issued again."""
 
     exchange: Exchange
     member: Member
@@ -152,25 +130,25 @@ class Collided(NamedTuple):
 
 
 class Invented(NamedTuple):
-    """A JoinGroup named a member id that this group never handed out, and was refused."""
+    """A JoinGroup with a member id that this group never issued was refused."""
 
     exchange: Exchange
 
 
 class IdUnused(NamedTuple):
-    """A client asks for a member id again and again and does not use those that it is given."""
+    """A client repeatedly asks for a member id and does not use those that it gets."""
 
     exchange: Exchange
     unused: tuple[str, ...]
 
 
 class IdMishandled(NamedTuple):
-    """MEMBER_ID_REQUIRED where it must not be answered, or a success where it must."""
+    """A response is MEMBER_ID_REQUIRED where it must not be, or a success where MEMBER_ID_REQUIRED is due."""
 
     exchange: Exchange
 
 
-class Alternated(NamedTuple):
+class HostAlternated(NamedTuple):
     """A member's Heartbeats changed between two hosts that are both connected."""
 
     exchange: Exchange
@@ -179,11 +157,11 @@ class Alternated(NamedTuple):
 
 
 class NewId(NamedTuple):
-    """A client was given a new member id."""
+    """A client got a new member id."""
 
     exchange: Exchange
     member_id: str
-    abandoned: int  #: ids that the same client left behind within the hour
+    abandoned: int  #: ids that the same client abandoned within the hour
 
 
 class LeaveRefused(NamedTuple):
@@ -197,20 +175,20 @@ class LeaveRefused(NamedTuple):
 
 
 class Mispaired(NamedTuple):
-    """A request succeeded whose group.instance.id is not the one its member is known by."""
+    """A request succeeded whose group.instance.id is not its member's."""
 
     exchange: Exchange
 
 
 class OverCapacity(NamedTuple):
-    """A member was told GROUP_MAX_SIZE_REACHED, and so removed."""
+    """A member was removed with GROUP_MAX_SIZE_REACHED."""
 
     exchange: Exchange
     member: Member
 
 
 class Needless(NamedTuple):
-    """The return of a static member to a settled group, with unchanged protocols, made it rebalance."""
+    """A settled group rebalanced because a static member returned with unchanged protocols."""
 
     exchange: Exchange
     generation: int  #: before

@@ -1,6 +1,6 @@
-"""How frames and addresses are put into words.
+"""Describe frames as evidence.
 
-The trap: an answer has no member of its own; what it says about whom, only its request tells.
+A response names no member, so its description takes the member from the request.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from coordinator_model.wire import API_NAMES, error_name
 
 
 def host_of(address: str) -> str:
-    """The host of ``host:port``; an address without a port is its own host."""
+    """Return the host of ``host:port``, or the whole address if it has no port."""
     return address.rpartition(":")[0] or address
 
 
 def request_evidence(exchange: Exchange) -> Evidence:
-    """The request, as evidence."""
+    """Return the request as evidence."""
     words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{_particulars(exchange)}"
     return Evidence(exchange.partition, exchange.offset, *exchange.key, exchange.inv_us, words)
 
 
 def response_evidence(exchange: Exchange, error: int, generation: int | None = None) -> Evidence:
-    """The answer, as evidence. ``generation`` where the answer carries one of its own."""
+    """Return the response as evidence. ``generation`` is the response's own, if it has one."""
     outcome = error_name(error) if error else "success"
     handed_out = "" if generation is None else f", generation {generation}"
     asked = _particulars(exchange)
@@ -38,7 +38,7 @@ def _particulars(exchange: Exchange) -> str:
     return _said_by(exchange.member_id, exchange.instance_id, exchange.generation)
 
 
-@lru_cache(maxsize=4_096)  # a member says who it is with each of its frames
+@lru_cache(maxsize=4_096)  # the same for every frame of a member
 def _said_by(member_id: str, instance_id: str | None, generation: int) -> str:
     parts = []
     if member_id:

@@ -1,8 +1,7 @@
-"""What is known of a group, its members, its generations and its open requests: plain records.
+"""Plain records of a group: its members, generations, static members and open requests.
 
-The trap is time. ``inv`` is when a request was captured, ``res`` when its answer was; the coordinator acted somewhere between. A
-fact therefore carries both ends where a rule compares it, and a comparison is sound only as "the earlier one's end before the later
-one's beginning".
+``inv`` is the capture time of a request, ``res`` that of its response; the coordinator acts in between. A fact that a rule compares
+therefore has both ends, and a comparison is sound only if the earlier fact ends before the later one begins.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import Final, NamedTuple
 from coordinator_model.finding import Evidence
 
 ExchangeKey = tuple[str, int]
-"""(connection, exchange number): the identity of one request and its answer."""
+"""(connection, exchange number): the identity of one request and its response."""
 
 MAX_INT32: Final = 2**31 - 1
 
 
 class ClientInfo(NamedTuple):
-    """The process behind a connection, as far as frames name it."""
+    """The client of a connection, as far as frames name it."""
 
     client_id: str | None
     address: str
@@ -29,51 +28,78 @@ class ClientInfo(NamedTuple):
 
 NOBODY: Final = ClientInfo(None, "", "", "")
 
-REPLACEMENTS_KEPT: Final = 12  #: of an instance; likewise of those who were fenced for one
+REPLACEMENTS_KEPT: Final = 12  #: of a group.instance.id; the same limit applies to its fenced members
 
 
 class JoinFacts(NamedTuple):
-    """What a JoinGroup request asked for."""
+    """Content of a JoinGroup request."""
 
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: tuple[str, ...]
-    digest: bytes  #: of the ordered (name, metadata) pairs: equal digests are what the coordinator calls unchanged
+    digest: bytes  #: of the ordered (name, metadata) pairs; the coordinator treats equal ones as unchanged
     reason: str
-    owns: bool = True  #: it holds partitions while it waits (KIP-429), or it is not known that it does not
+    owns: bool = True  #: False only if it is known that the member holds no partitions while it waits (KIP-429)
 
 
 class SyncFacts(NamedTuple):
-    """What a SyncGroup request brought."""
+    """Content of a SyncGroup request."""
 
     assigned: int  #: entries in its assignments; 0 from a follower
     idle: tuple[str, ...] = ()  #: member ids whose entry holds no partition
-    protocol_type: str | None = None  #: v5+, as is the name (KIP-559)
+    protocol_type: str | None = None  #: v5+, as the name (KIP-559)
     protocol_name: str | None = None
 
 
 class LeaveFacts(NamedTuple):
-    """Who a LeaveGroup request names, in order."""
+    """The members that a LeaveGroup request names, in order."""
 
     members: tuple[tuple[str, str | None], ...]  #: (member id, group instance id)
     reasons: tuple[str, ...]
 
 
 class CommitFacts(NamedTuple):
-    """Which positions an OffsetCommit or TxnOffsetCommit names; of very many only the first."""
+    """The offsets that an OffsetCommit or TxnOffsetCommit names, up to a limit."""
 
     topics: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]  #: (topic name, or id from v10 on; partitions; their offsets)
     left_out: int
-    overlaps: bool = False  #: another commit of this member was under way on another connection: their order is not known
+    overlaps: bool = False  #: another commit of this member was open on another connection, so their order is unknown
 
 
-RequestFacts = JoinFacts | SyncFacts | LeaveFacts | CommitFacts | None
+Partitions = frozenset[tuple[str, int]]
+"""(topic id, partition); of a Streams group (subtopology, partition)."""
+
+
+class HeartbeatFacts(NamedTuple):
+    """Content of the heartbeat of a member with epochs (KIP-848), beside its ids and epoch. None is "unchanged"."""
+
+    rebalance_timeout_ms: int = -1
+    topics: tuple[str, ...] | None = None
+    pattern: str | None = None
+    owned: Partitions | None = None
+    malformed: str = ""  #: what the coordinator must refuse it for
+
+    @property
+    def is_full(self) -> bool:
+        """True if it holds everything, so that the answer has the whole assignment."""
+        subscribed = self.topics is not None or self.pattern is not None
+        return self.rebalance_timeout_ms != -1 and subscribed and self.owned is not None
+
+
+class EpochCommitFacts(NamedTuple):
+    """What was known of a member with epochs when it sent an OffsetCommit."""
+
+    epoch: int | None
+    settled: bool  #: no heartbeat of it was open
+
+
+RequestFacts = JoinFacts | SyncFacts | LeaveFacts | CommitFacts | HeartbeatFacts | EpochCommitFacts | None
 
 
 @dataclass(slots=True)
 class Exchange:
-    """A request, and the time of its answer once there is one."""
+    """A request, and its response once captured."""
 
     key: ExchangeKey
     api_key: int
@@ -88,17 +114,19 @@ class Exchange:
     offset: int
     inv_us: int
     queued_behind: int
-    gap_free: bool = True  #: no loss of records since it was seen, so "no answer captured" means "no answer"
+    gap_free: bool = True  #: no records were lost since the request, so "no response captured" means "no response"
     connection_closed_us: int | None = None
-    superseded: bool = False  #: a later JoinGroup of the same member: this one is lawfully never answered
+    superseded: bool = False  #: by a later JoinGroup of the same member: no response to this one is due
     starts_phase: bool = False
-    # Filled in with the answer:
+    # Set with the response:
     response_offset: int = -1
-    effective_us: int = 0  #: earliest instant at which the coordinator can have acted on it
+    effective_us: int = 0  #: earliest time at which the coordinator can have acted on the request
     res_us: int = 0
     error: int = 0
     correlation_id: int = 0  #: the request's
-    silence_us: int = 0  #: how long nothing was heard of its member, if the member's session had certainly run out
+    silence_us: int = 0  #: time without a frame of its member, if the member's session had certainly expired
+    error_codes: frozenset[int] = field(default=frozenset(), init=False)  #: all that the response holds for the group; not stored
+    completes_generation: bool = field(default=False, init=False)  #: it is the first JoinGroup success of a generation; not stored
 
 
 @dataclass(slots=True)
@@ -119,9 +147,9 @@ class Refusals:
 
 
 class AbandonedRequest(NamedTuple):
-    """A JoinGroup or SyncGroup that was parked when its connection ended, or a SyncGroup that was told to rejoin.
+    """A JoinGroup or SyncGroup that was parked when its connection ended, or a SyncGroup answered REBALANCE_IN_PROGRESS.
 
-    The coordinator cannot see that the client hung up: the member stays parked, its session does not run until the phase ends.
+    The coordinator does not notice that the connection ended: the member stays parked, and its session does not run until the phase ends.
     """
 
     api_key: int
@@ -134,7 +162,7 @@ class AbandonedRequest(NamedTuple):
 
 
 class Disconnections(NamedTuple):
-    """Groups that lost all their connections to one broker within :data:`TOGETHER_US`: no single client's end explains that."""
+    """Groups that lost all their connections to one broker within :data:`TOGETHER_US`, which no single client explains."""
 
     since_us: int
     groups: int
@@ -146,14 +174,14 @@ TOGETHER_US: Final = 2_000_000
 
 @dataclass(slots=True)
 class Coverage:
-    """How long the capture has seen everything, as far as its ticks tell. One for all groups of a partition."""
+    """Since when the capture has been continuous, according to its ticks. Shared by all groups of a partition."""
 
-    since_us: int = 0  #: end of the newest span without a single record; 0 if there was none
+    since_us: int = 0  #: end of the newest span without any record; 0 if there was none
 
 
 @dataclass(slots=True)
 class Member:
-    """One member id, from when it is first named until it is forgotten."""
+    """One member id, from its first mention until it is dropped."""
 
     id: str
     actor: ClientInfo = NOBODY
@@ -169,7 +197,7 @@ class Member:
     synced: int | None = None  #: generation of its last SyncGroup request
     synced_us: int = 0
     in_sync: int | None = None  #: generation of its last SyncGroup success
-    proven_us: int | None = None  #: answer time of the last frame that proved it a member
+    proven_us: int | None = None  #: response time of the last exchange that proved it a member
     last_frame_us: int = 0
     last_frame: str = ""
     parked_join: ExchangeKey | None = None
@@ -180,24 +208,24 @@ class Member:
     rejoin_asked_us: int | None = None  #: first REBALANCE_IN_PROGRESS to a heartbeat since its last JoinGroup
     rejoin_asked_last_us: int = 0
     rejoin_frames: list[Evidence] = field(default_factory=list)
-    fenced_us: int | None = None  #: answer time of a FENCED_INSTANCE_ID to it
+    fenced_us: int | None = None  #: response time of a FENCED_INSTANCE_ID to it
     frames_after_fence: int = 0
     fence_frames: list[Evidence] = field(default_factory=list)
-    leaving: bool = False  #: it asked to leave, and was neither refused nor served since
-    removed: str | None = None  #: why it is no member any more: left, replaced, dropped, silent, refused
+    leaving: bool = False  #: it sent a LeaveGroup, and was neither refused nor served since
+    removed: str | None = None  #: why it is no longer a member: left, replaced, dropped, silent, refused
     removed_us: int = 0
-    joined_before: int | None = None  #: generation of the JoinGroup success before the last, in this incarnation
-    alternations: int = 0  #: times in a row that its Heartbeats changed between two hosts that were both connected
-    disconnected_us: int = 0  #: when the connection that it joined or synced on last ended
+    joined_before: int | None = None  #: generation of its JoinGroup success before the last, in this incarnation
+    alternations: int = 0  #: consecutive changes of its Heartbeats between two hosts that were both connected
+    disconnected_us: int = 0  #: when the connection of ``actor`` ended
     abandoned_request: AbandonedRequest | None = None  #: since its last request other than a heartbeat
-    topics: bytes = b""  #: digest of the topics that its last JoinGroup subscribed to, whatever else the metadata says
+    topics: bytes = b""  #: digest of the topics of its last JoinGroup, without the other metadata
     least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
     leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
-    idle_since_us: int = 0  #: when it asked to join and owned nothing, until it is given an assignment; 0 while that is not known
+    idle_since_us: int = 0  #: when it sent a JoinGroup and owned nothing, until it gets an assignment; 0 if that is not known
 
     @property
     def present(self) -> bool:
-        """Whether frames proved it a member and nothing since says otherwise."""
+        """True if frames proved it a member and none since shows otherwise."""
         return self.removed is None and self.proven_us is not None
 
 
@@ -206,37 +234,39 @@ class Generation:
     """One generation: a completed join phase and what followed."""
 
     generation: int
-    proven_us: int  #: earliest captured success that carried it; from then on the group is at this generation or beyond
+    proven_us: int  #: earliest captured success at it; from then on the group is at this generation or a later one
     proof: Evidence
-    leader: str
+    leader: str  #: its member id; empty if a description showed the generation, which names no leader
     protocol: str | None
-    roster: dict[str, str | None] | None = None  #: member id → instance id, from the leader's answer; None until it is seen
+    roster: dict[str, str | None] | None = (
+        None  #: member id → instance id, from the leader's response, or a description; None until then
+    )
     leader_synced_us: int | None = None
-    sync_done_us: int | None = None  #: first SyncGroup success: from then on the generation is written, and survives a failover
-    idle: tuple[str, ...] = ()  #: member ids whom its leader gave no partition
-    unsettled_us: int = 0  #: when a frame, or a session's end, first showed that another join phase may have begun; 0 if none did
+    sync_done_us: int | None = None  #: first SyncGroup success: from then on the generation is in the log, and survives a failover
+    idle: tuple[str, ...] = ()  #: ids of members to which its leader assigned no partition
+    unsettled_us: int = 0  #: when a frame or an expired session first showed that another join phase may have begun; 0 if none did
     told: tuple[str, ...] = ()  #: member ids whose Heartbeat at this generation was answered REBALANCE_IN_PROGRESS: it has ended
 
 
 @dataclass(slots=True)
 class StaticMember:
-    """Who holds a group.instance.id, and how often it changed hands."""
+    """A group.instance.id, its holder and its replacements."""
 
     id: str
     member_id: str
-    replacements: list[tuple[int, str, str]] = field(default_factory=list)  #: (answer time, client address, new member id)
+    replacements: list[tuple[int, str, str]] = field(default_factory=list)  #: (response time, client address, new member id)
     fenced: list[tuple[int, str, str | None, str]] = field(default_factory=list)
-    #: (time, connection, client id, address) of those told FENCED_INSTANCE_ID while another held it
-    returns: int = 0  #: times that a fenced one came back with an empty member id and took the instance again
+    #: (time, connection, client id, address) of FENCED_INSTANCE_ID responses while another member held it
+    returns: int = 0  #: how often a fenced client came back with an empty member id and took the instance again
     frames: list[Evidence] = field(default_factory=list)
-    held_us: int = 0  #: when this incarnation proved the holder; 0 while it is a hint from an earlier one
-    settled_us: int = 0  #: the holder's first SyncGroup success that shows that the log knows who holds it
-    tried_us: int = 0  #: last time that somebody's attempt to take it over was refused
+    held_us: int = 0  #: when this incarnation proved the holder; 0 while that is a hint from an earlier one
+    settled_us: int = 0  #: the holder's first SyncGroup success that shows that the log contains the holder
+    tried_us: int = 0  #: when an attempt to take it over was last refused
 
 
 @dataclass(slots=True)
 class IssuedId:
-    """A member id handed out with MEMBER_ID_REQUIRED (KIP-394) and not used yet."""
+    """A member id issued with MEMBER_ID_REQUIRED (KIP-394) and not used yet."""
 
     issued_us: int
     session_timeout_ms: int
@@ -244,21 +274,22 @@ class IssuedId:
 
 
 class SuspectedRefusal(NamedTuple):
-    """A refusal that a later answer may show to have been wrong."""
+    """A refusal that a later response may show to have been wrong."""
 
     error: int
     member_id: str
     instance_id: str | None
-    generation: int  #: the group's when it was refused
-    by_others: bool  #: whether anybody's success at that generation would show it, not only the member's own
+    generation: int  #: the group's at the refusal
+    by_others: bool  #: True if any member's success at that generation would show it, not only the member's own
     joined_us: int  #: when the member joined
     res_us: int
     actor: ClientInfo
-    frames: tuple[Evidence, ...]  #: what proved it right before, and the refusal
+    frames: tuple[Evidence, ...]  #: the proof that the request was right, and the refusal
+    text: str = ""  #: why no row of the protocol gives that refusal
 
 
 class Skip(NamedTuple):
-    """A generation that was handed out and is not the next one, though the group cannot have been empty in between."""
+    """A generation that does not follow the one before, though the group cannot have been empty in between."""
 
     before: int
     generation: int
@@ -268,10 +299,10 @@ class Skip(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """A refused request at a generation that was never handed out, as far as is known."""
+    """A refused request at a generation that is not known to have been issued."""
 
     generation: int
-    highest: int  #: the highest handed out by then
+    highest: int  #: the highest issued by then
     at_us: int
     actor: ClientInfo
     frames: tuple[Evidence, ...]

@@ -1,6 +1,6 @@
-"""What a request says of itself, read into its exchange: whom it names, and what it asks for.
+"""Read a request into its exchange: the member it names, and what it asks for.
 
-The trap: a request is evidence of what its sender believes, not of what is so; only the answer tells that.
+A request shows what its sender believes. Only the response shows whether that is true.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from coordinator_model.groups.records import Exchange, JoinFacts, LeaveFacts, Sy
 from coordinator_model.wire import DecodeError, decode_subscription
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
+    DESCRIBE_GROUPS,
     FIND_COORDINATOR,
     HEARTBEAT,
     JOIN_GROUP,
@@ -21,7 +22,7 @@ from coordinator_model.wire.constants import (
     TXN_OFFSET_COMMIT,
 )
 
-IDLE_ASSIGNMENT_BYTES: Final = 10  #: version, no topics, no user data: a consumer's assignment of nothing is no longer than that
+IDLE_ASSIGNMENT_BYTES: Final = 10  #: version, no topics, no user data: the size of a consumer's empty assignment
 
 
 def _read_member(exchange: Exchange, body: Any) -> None:
@@ -51,7 +52,7 @@ def _read_join(exchange: Exchange, body: Any) -> None:
 
 
 def _owns(body: Any) -> bool:
-    """Whether the member may own partitions while it waits: an eager consumer gives up all of them before it asks to join."""
+    """Return True if the member may own partitions while it waits. An eager consumer revokes all of them before its JoinGroup."""
     if body.protocol_type != "consumer":
         return True
     try:
@@ -68,7 +69,7 @@ def _read_sync(exchange: Exchange, body: Any) -> None:
 
 def _read_leave(exchange: Exchange, body: Any) -> None:
     named = [(entry.member_id, entry.group_instance_id) for entry in body.members]
-    if exchange.api_version < 3:  # LeaveGroup v0-2 names one member (KIP-345 made it a list)
+    if exchange.api_version < 3:  # one member; a list since KIP-345
         named = [(body.member_id, None)]
     exchange.facts = LeaveFacts(tuple(named), tuple(entry.reason or "" for entry in body.members))
 
@@ -80,7 +81,7 @@ def _read_commit(exchange: Exchange, body: Any) -> None:
 
 
 def _read_nothing(exchange: Exchange, body: Any) -> None:
-    """A request whose answer matters, not what it asks."""
+    """Read nothing: only the response matters."""
 
 
 REQUEST_READERS: Final = {
@@ -92,5 +93,8 @@ REQUEST_READERS: Final = {
     TXN_OFFSET_COMMIT: _read_commit,
     FIND_COORDINATOR: _read_nothing,
     DELETE_GROUPS: _read_nothing,
+    DESCRIBE_GROUPS: _read_nothing,
 }
 MODELLED_API_KEYS: Final = frozenset(REQUEST_READERS)
+ASKED_OF_COORDINATOR: Final = MODELLED_API_KEYS - {DESCRIBE_GROUPS}
+"""Those whose answers depend on, or change, what the coordinator knows of a group; a description only shows it."""

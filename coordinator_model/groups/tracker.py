@@ -1,10 +1,10 @@
-"""The protocol of a tracker: it keeps one subject of a group beside membership and generation, each in a module of its own.
+"""The protocol of a tracker, which keeps one subject of a group beside membership and generation.
 
-Assignments, offsets, changes of the coordinator and the history of rebalances are such subjects. A tracker is shown each modelled
-request and answer of its APIs after the handler has taken it in, and returns the events that rules look at. It sees the group's
-data, and no other tracker.
+Such subjects are assignments, offsets, changes of the coordinator and the history of rebalances. A tracker processes each request and
+response of its APIs after the handler, and returns the events that rules check. It has access to the group's data, and to no other
+tracker.
 
-The trap: heartbeats are nine frames in ten. No tracker is shown a heartbeat that was simply answered with success.
+Heartbeats are nine frames in ten. No tracker gets a Heartbeat request, nor a plain Heartbeat success.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from coordinator_model.groups.records import Exchange
 
 Event: TypeAlias = tuple[Any, ...]
-"""A NamedTuple; its class is what rules are registered for."""
+"""A NamedTuple. Rules are registered for its class."""
 
 NOTHING: tuple[Event, ...] = ()
 
 
 class Tracker(Protocol):
-    """A dataclass with slots, whose fields go into the snapshot."""
+    """A dataclass with slots, whose fields are stored in the snapshot."""
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        """A request was captured. ``body`` is the decoded message."""
+        """Process a request; return its events. ``body`` is the decoded message."""
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        """An answer was captured; ``exchange.error`` holds the error that decided it, ``exchange.effective_us`` is final."""
+        """Process a response; return its events. ``exchange.error`` and ``exchange.effective_us`` are final."""
 
     def on_gap(self, group: GroupData) -> None:
-        """Frames are missing or the coordinator moved: forget what may have changed unseen."""
+        """Drop what may have changed unseen, because frames are missing or the coordinator moved."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.tracker import Event
 from coordinator_model.rules import (
     assignments,
     coordinators,
+    epoch_members,
+    epochs,
     generations,
     loops,
     members,
@@ -17,6 +21,7 @@ from coordinator_model.rules import (
     offsets,
     protocol,
     rebalances,
+    reconciliation,
     sessions,
     standstill,
     static,
@@ -37,57 +42,62 @@ CATALOGUE: Final[dict[str, Rule]] = {
         protocol.RULES,
         offsets.RULES,
         coordinators.RULES,
+        epochs.RULES,
+        epoch_members.RULES,
+        reconciliation.RULES,
         observation.RULES,
     )
     for rule in family
 }
 TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rule, TimerRule))
 
-_OF_ANY_TYPE: Final = frozenset("CPV")
-"""Families that speak of single answers and of brokers: they hold for a group of any type."""
-_OF_ANY_TYPE_TOO: Final = frozenset({"O-08", "O-09"})
-
-
-def _speaks_of(rule: Rule, *, classic: bool) -> bool:
-    """Whether a rule says anything of such a group. What a member owes and is owed differs in a type that is not modelled."""
-    return classic or rule.family in _OF_ANY_TYPE or rule.id in _OF_ANY_TYPE_TOO
-
+_OF_EPOCHS: Final = frozenset({reconciliation.R_14, reconciliation.R_15, epoch_members.E_22})
+"""Timer rules of the groups whose members have epochs."""
 
 _BY_MATTER: Final = {
-    (classic, requests, plans): tuple(
+    (requests, plans): tuple(
         rule
         for rule in TIMER_RULES
-        if (requests or rule.matter is not Matter.REQUEST)
-        and (plans or rule.matter is not Matter.PLAN)
-        and _speaks_of(rule, classic=classic)
+        if (requests or rule.matter is not Matter.REQUEST) and (plans or rule.matter is not Matter.PLAN) and rule not in _OF_EPOCHS
     )
-    for classic in (False, True)
     for requests in (False, True)
     for plans in (False, True)
 }
+EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if rule in _OF_EPOCHS)
 
 
-def timers_for(group: ClassicGroup) -> tuple[TimerRule, ...]:
-    """The timer rules that can have anything to say about a group: in a quiet one that is less than half of them."""
+def _classic_timers(group: ClassicGroup) -> tuple[TimerRule, ...]:
     assignments = group.assignments
-    return _BY_MATTER[group.kind == CLASSIC, bool(group.open), bool(assignments.flaws or assignments.suspects)]
+    return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects)]
 
 
-def _by_happening(*, classic: bool) -> dict[type[Any], tuple[FrameRule, ...]]:
+def _epoch_timers(group: GroupModel) -> tuple[TimerRule, ...]:  # noqa: ARG001
+    return EPOCH_TIMERS
+
+
+_TIMERS: Final[dict[str, Callable[[Any], tuple[TimerRule, ...]]]] = {CLASSIC: _classic_timers}
+
+
+def timers_for(group: GroupModel) -> tuple[TimerRule, ...]:
+    """Return the timer rules that can report anything about a group: less than half of them for a quiet one."""
+    return _TIMERS.get(group.kind, _epoch_timers)(group)
+
+
+def _by_event() -> dict[type[Any], tuple[FrameRule, ...]]:
     table: dict[type[Any], list[FrameRule]] = {}
     for rule in CATALOGUE.values():
-        if isinstance(rule, FrameRule) and _speaks_of(rule, classic=classic):
+        if isinstance(rule, FrameRule):
             for event in rule.checks:
                 table.setdefault(event, []).append(rule)
     return {event: tuple(rules) for event, rules in table.items()}
 
 
-_BY_HAPPENING: Final = {classic: _by_happening(classic=classic) for classic in (False, True)}
+_BY_EVENT: Final = _by_event()
 
 
-def rules_for(group: ClassicGroup, event: Event) -> tuple[FrameRule, ...]:
-    """The rules that look at what happened in a group."""
-    return _BY_HAPPENING[group.kind == CLASSIC].get(type(event), ())
+def rules_for(group: GroupModel, event: Event) -> tuple[FrameRule, ...]:  # noqa: ARG001
+    """Return the rules that check an event. Each type of group has events of its own."""
+    return _BY_EVENT.get(type(event), ())
 
 
-__all__ = ["CATALOGUE", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "rules_for", "timers_for"]
+__all__ = ["CATALOGUE", "EPOCH_TIMERS", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "rules_for", "timers_for"]

@@ -1,7 +1,7 @@
-"""Family A: assignments, from the leader's head to each member's hands.
+"""Family A: assignments, from the leader's SyncGroup to each member's.
 
-The trap: the coordinator passes assignments on unread. Whatever the plan says is the leader's doing; whatever arrives and was not in the
-plan is the coordinator's. A plan is in force until the next one, so what is wrong with it stays wrong for as long.
+The coordinator passes assignments on unread. The leader is responsible for the content of the plan, the coordinator for a delivery that
+differs from it. A plan applies until the next one, and so do its errors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from coordinator_model.groups.evidence import request_evidence, response_evidenc
 from coordinator_model.groups.records import SyncFacts
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, seconds, who, whom
 
-_NAMED = 3  # of many, so many are named in a summary
+_NAMED = 3  # number of items that a summary names
 
 
 def _some(items: list[str]) -> str:
@@ -27,7 +27,7 @@ def _some(items: list[str]) -> str:
 
 
 def _lives(group: ClassicGroup) -> bool:
-    """Whether an assignment can still be in force."""
+    """Return True if an assignment can still apply."""
     return any(member.removed is None for member in group.members.values())
 
 
@@ -160,13 +160,13 @@ def _jumps(group: ClassicGroup) -> Iterator[Due]:
 
 
 def suspects(group: ClassicGroup, *kinds: str) -> Iterator[Suspect]:
-    """Answers that do not fit, of these kinds, one for each member: the newest."""
+    """Yield each member's newest suspect of these kinds."""
     if _lives(group):
         yield from {one.member_id: one for one in group.assignments.suspects if one.kind in kinds}.values()
 
 
 def suspected(suspect: Suspect) -> dict[str, Any]:
-    """The fields of a breach that name who was answered."""
+    """Return the fields of a breach that name the suspect's member."""
     return {
         "actor": suspect.actor,
         "member_id": suspect.member_id,
@@ -456,4 +456,16 @@ A_11 = TimerRule(
     due=_unowned,
 )
 
-RULES: tuple[Rule, ...] = (A_08, A_01, A_02, A_03, A_04, A_05, A_06, A_07, A_09, A_10, A_11)  # A-08 first: others fold under it
+RULES: tuple[Rule, ...] = (
+    A_08,
+    A_01,
+    A_02,
+    A_03,
+    A_04,
+    A_05,
+    A_06,
+    A_07,
+    A_09,
+    A_10,
+    A_11,
+)  # A-08 first, because it suppresses others

@@ -1,10 +1,9 @@
-"""What a rule is: its text for operators, when it looks, and what it has to say.
+"""Rules: their texts for operators, their conditions, and the breaches that they report.
 
-Two kinds. A :class:`FrameRule` looks at one kind of event, at the moment it is captured. A :class:`TimerRule` looks at the group and
-tells what will be due when, if nothing happens until then; what is due no longer is over.
+A :class:`FrameRule` checks events when they are captured. A :class:`TimerRule` checks the group, and returns what falls due, and when,
+unless something happens before; what is no longer due is over.
 
-The trap: a rule must not speak on facts that are not known yet. Each condition below asks for its facts and says nothing when one of
-them is missing; it never assumes.
+A rule must not report on unknown facts. Each condition requires its facts, reports nothing if one is missing, and never assumes one.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id, iso_utc
-from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.group_model import KnownMember
 from coordinator_model.groups.records import ClientInfo, Exchange, Member
 
 
 class Breach(NamedTuple):
-    """One occurrence: what a rule saw."""
+    """One occurrence of what a rule reports."""
 
-    subject: str  #: with group and rule, the identity of the finding: a member id, an instance id, or "" for the whole group
+    subject: str  #: with group and rule, the identity of the finding: a member id, an instance id, "" for the whole group
     summary: str
     observed: str
     evidence: tuple[Evidence, ...]
@@ -30,24 +29,24 @@ class Breach(NamedTuple):
     member_id: str | None = None
     instance_id: str | None = None
     generation: int | None = None
-    severity: Severity | None = None  #: where it differs from the rule's own
+    severity: Severity | None = None  #: if it differs from the rule's own
     certainty: Certainty | None = None
     blame: Blame | None = None
 
 
 class Due(NamedTuple):
-    """What a timer rule will say at ``at_us`` unless something happens before."""
+    """What a timer rule reports at ``at_us`` unless something happens before."""
 
     at_us: int
     subject: str
     severity: Severity
     describe: Callable[[], Breach]
-    until_us: int | None = None  #: from then on it is over, whatever happens
+    until_us: int | None = None  #: from then on it is over in any case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule as an operator reads it."""
+    """A rule, with its texts for operators."""
 
     id: str
     name: str
@@ -59,9 +58,7 @@ class Rule:
     expected: str
     action: str
     false_alarms: str
-    suppressed_by: tuple[
-        str, ...
-    ] = ()  #: rules whose open finding on the same subject, or on the whole group, is the cause of this one
+    suppressed_by: tuple[str, ...] = ()  #: rules whose open finding on the same subject, or the whole group, suppresses this one
 
     @property
     def family(self) -> str:
@@ -83,9 +80,9 @@ class Rule:
     ) -> Finding:
         """Return an open finding that names no member: about the mirror, the monitor, or a group as a whole.
 
-        :param opened_at_us: what goes into the id, in microseconds; 0 where the finding is to be the same whenever it is looked for.
+        :param opened_at_us: the time in the id, in microseconds; 0 for an id that does not depend on time.
         :param at_us: when it was opened, in microseconds.
-        :param severity: that of the rule, if None.
+        :param severity: the rule's, if None.
         """
         return Finding(
             id=finding_id(self.id, cluster=cluster, group=group, subject=subject, opened_at_us=opened_at_us),
@@ -120,38 +117,49 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameRule(Rule):
-    """Looks at each event of the types in ``checks``. Its finding is over when it has not recurred for a while, or sooner."""
+    """A rule that checks each event of the types in ``checks``. Its finding is over when it has not recurred for a while, or sooner.
 
-    checks: Mapping[type[Any], Callable[[ClassicGroup, Any], Breach | None]]
-    over: Callable[[ClassicGroup, str], bool] | None = None  #: given group and subject: whether it is over already
-    explained: Callable[[ClassicGroup, str, int], bool] | None = None
-    #: given group, subject and when it opened: whether frames that came late explain it; asked once, before it is published
-    quiet_times: int = 1  #: how many times the configured span it must not recur to be over; more where recurring takes its time
+    Each type of group has events of its own, so the functions get the group that their events come from.
+    """
+
+    checks: Mapping[type[Any], Callable[[Any, Any], Breach | None]]
+    over: Callable[[Any, str], bool] | None = None  #: given group and subject: True if it is already over
+    explained: Callable[[Any, str, int], bool] | None = None
+    #: given group, subject and opening time: True if late frames explain it; called once, before publication
+    quiet_times: int = 1  #: multiple of ``quiet_ms`` without recurrence after which it is over; more for slow recurrence
 
 
 class Matter(Enum):
-    """What a timer rule speaks of. A group in which there is no such thing need not be looked at by it."""
+    """The subject of a timer rule. The rule need not check a group without such a subject."""
 
     ANYTHING = auto()
-    REQUEST = auto()  #: a request that is owed an answer
-    PLAN = auto()  #: a plan, or an answer, that does not fit
+    REQUEST = auto()  #: an open request
+    PLAN = auto()  #: an assignment with errors, or a suspect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerRule(Rule):
-    """Tells what is due, and when."""
+    """A rule that returns what falls due, and when."""
 
     matter: Matter = Matter.ANYTHING
-    due: Callable[[ClassicGroup], Iterable[Due]]
+    due: Callable[[Any], Iterable[Due]]
 
 
-def who(member: Member) -> str:
-    """``member M (client C at A, software S)``, as far as it is known."""
+class NamedMember(Protocol):
+    """A member of a group of any type."""
+
+    id: str
+    actor: ClientInfo
+    instance_id: str | None
+
+
+def who(member: NamedMember) -> str:
+    """Return ``member M (client C at A, software S)``, as far as it is known."""
     return f"member {member.id} {whom(member.actor)}"
 
 
 def whom(actor: ClientInfo) -> str:
-    """``(client C at A, software S)``."""
+    """Return ``(client C at A, software S)``."""
     parts = [f"client {actor.client_id or 'without a client id'}"]
     if actor.address:
         parts[0] += f" at {actor.address}"
@@ -161,22 +169,22 @@ def whom(actor: ClientInfo) -> str:
 
 
 def a_or_an(name: str) -> str:
-    """The name with its article: ``an OffsetCommit``."""
+    """Return the name with its article: ``an OffsetCommit``."""
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
 def begin(words: str) -> str:
-    """The words as the beginning of a sentence."""
+    """Return the words with a capital first letter."""
     return words[:1].upper() + words[1:]
 
 
 def seconds(us: int) -> str:
-    """``12.3 s`` for microseconds."""
+    """Return microseconds as ``12.3 s``."""
     return f"{us / 1_000_000:.1f} s"
 
 
 def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
-    """``3 others wait for it since T, 42.0 s``, of how many and since when."""
+    """Return ``3 others wait for it since T, 42.0 s`` for a number of JoinGroups and the time of the oldest."""
     count, since_us = waiting
     if not count:
         return "no member waits for it"
@@ -184,18 +192,18 @@ def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
     return f"{others} for it since {iso_utc(since_us)}, {seconds(max(0, now_us - since_us))}"
 
 
-def about(member: Member) -> dict[str, Any]:
-    """The fields of a breach that name a member."""
+def about(member: NamedMember) -> dict[str, Any]:
+    """Return the fields of a breach that name a member."""
     return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}
 
 
 def admission(member: Member | None) -> tuple[Evidence, ...]:
-    """The answer that last let the member in, to begin the evidence with; nothing if it was not seen."""
+    """Return the member's last JoinGroup success, to begin the evidence with; () if it was not captured."""
     return () if member is None or member.joined_frame is None else (member.joined_frame,)
 
 
-def last_frame_text(member: Member) -> str:
-    """What a member said of itself and sent last, to end a sentence with: the reason of its JoinGroup (KIP-800) is evidence, no more."""
+def last_frame_text(member: KnownMember) -> str:
+    """Return the reason of a member's last JoinGroup (KIP-800), and its last frame, as the end of a sentence."""
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""
     last = f"; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}" if member.last_frame else ""
     return reason + last

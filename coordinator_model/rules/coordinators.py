@@ -1,7 +1,7 @@
 """Family C: coordinator faults.
 
-The trap: a failover looks like one from every angle. Refusals, loading, a coordinator that is named here and there, all are lawful for a
-while; what counts is how long, how often, and whether somebody is left without an answer.
+A failover looks like a fault. Refusals, loading and different answers to FindCoordinator are all lawful for a while. What counts is how
+long and how often they happen, and whether a request stays unanswered.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
     )
 
 
-_SESSIONS_TO_COME_BACK = 2  # a client that took a new member id waits until the session of its old one has ended
+_SESSIONS_TO_COME_BACK = 2  # a client with a new member id waits for the end of its old session
 
 
 def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
@@ -205,13 +205,13 @@ def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
     if not lost.returned_us:
         yield Due(told_us, "", Severity.WARNING if lost.searching else Severity.INFO, lambda: _lost_coordinator(group, lost))
     elif lost.returned_us > told_us and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000:
-        # One microsecond later for each member: that it came back is another occurrence, and updates the text.
+        # One microsecond later for each member, so that each return is another occurrence and updates the text.
         due_us = lost.returned_us + len(_came_back(group, lost))
         yield Due(due_us, "", Severity.WARNING, lambda: _returned_coordinator(group, lost))
 
 
 def _came_back(group: ClassicGroup, lost: LostCoordinator) -> list[Member]:
-    """Of those that were members when the coordinator was lost, who was accepted since, under whatever id."""
+    """Return the members at the loss of the coordinator whose clients were accepted since, under any id."""
     since = [member for member in group.present_members() if (member.proven_us or 0) >= lost.returned_us]
     clients = {(member.actor.client_id, host_of(member.actor.address)) for member in since}
     members = [group.members[id_] for id_ in lost.members if id_ in group.members]
@@ -254,7 +254,7 @@ def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
 
 def _returned_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
     back = len(_came_back(group, lost))
-    broker = group.broker if back else "a broker"  # it is known which one from the first that is back
+    broker = group.broker if back else "a broker"  # the first accepted client shows which one
     count = len(lost.members)
     members = f"{_count(count, 'member')} {'is' if 1 in {back, count} else 'are'}"
     return Breach(

@@ -1,23 +1,24 @@
-"""The rule catalogue and the state diagram as Markdown, made from the tables that the model runs on.
+"""Generate the rule catalogue, the protocol and the state diagram as Markdown, from the model's own tables and docstrings.
 
-The trap: a second description of the same thing is wrong from the day after. What can be said here must come from a table, or from the
-docstring beside it.
+A second description of the same thing soon differs from the first, so this module holds no facts about rules or states.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from inspect import cleandoc
+from inspect import cleandoc, getsource
 from types import ModuleType
 from typing import Final
 
 from coordinator_model import rules
-from coordinator_model.groups.classic import state
+from coordinator_model.groups.classic import protocol, state
 from coordinator_model.groups.classic.state import TRANSITIONS, Observation, State
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
+from coordinator_model.rules.protocol_rows import ROWS_OF
+from coordinator_model.wire import API_NAMES
 
-#: Letter → (title, what it is about), in the order of the catalogue.
+#: Letter → (title, description), in the order of the catalogue.
 FAMILIES: Final[dict[str, tuple[str, str]]] = {
     "G": ("Generations", "Whether members use, and the coordinator accepts, the generation that the group is at."),
     "M": ("Member identity", "Whether a member id is known, used by its owner, and issued as it should be."),
@@ -34,6 +35,13 @@ FAMILIES: Final[dict[str, tuple[str, str]]] = {
     "E": ("Epochs", "Whether members of the newer group types (KIP-848) and the coordinator agree on epochs and partitions."),
     "V": ("The monitor's own view", "What the monitor could not see or read."),
 }
+
+#: Word of a cell of the protocol's table → what it means: the comment beside it in the source.
+WORDS: Final[dict[str, str]] = {
+    word: meaning
+    for words in (protocol.Sender, protocol.Condition, protocol.Effect)
+    for word, meaning in re.findall(r'= "([\w-]+)"  #: (.*)', getsource(words))
+} | {protocol.OUTSIDER: ", ".join(protocol.OUTSIDERS)}
 
 WRITTEN: Final = "Written from the code by `python -m streaming.commands.docs`; change the code, not this file."
 
@@ -60,7 +68,7 @@ A finding that is the **effect of** another open one, about the same member or a
 
 
 def rules_document() -> str:
-    """``docs/rules.md``: the whole catalogue."""
+    """Return ``docs/rules.md``: the whole catalogue."""
     parts = ["# Rules", WRITTEN, _READING.strip(), _overview()]
     for letter in families():
         title, about = FAMILIES[letter]
@@ -70,7 +78,7 @@ def rules_document() -> str:
 
 
 def states_document() -> str:
-    """``docs/group-states.md``: the state diagram and the table behind it."""
+    """Return ``docs/group-states.md``: the state diagram and its table."""
     title, *essay = _paragraphs(state)
     parts = [
         "# The states of a classic group",
@@ -87,18 +95,29 @@ def states_document() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def protocol_document() -> str:
+    """Return ``docs/protocol.md``: the protocol's table, API by API."""
+    title, *essay = _paragraphs(protocol)
+    parts = ["# The protocol of classic groups", WRITTEN, title, *essay]
+    parts.append("\n".join(f"* `{word}`: {meaning}" for word, meaning in WORDS.items()))
+    for letter, api_key in protocol.APIS.items():
+        parts += [f"## {API_NAMES[api_key]}", _protocol_table(letter)]
+    parts += ["## Any API", _protocol_table("X")]
+    return "\n\n".join(parts) + "\n"
+
+
 def families() -> list[str]:
-    """The letters of the families that have rules, in the order of the catalogue."""
+    """Return the letters of the families that have rules, in the order of the catalogue."""
     return list(dict.fromkeys(rule.family for rule in CATALOGUE.values()))
 
 
 def family(letter: str) -> list[Rule]:
-    """The rules of one family by their numbers."""
+    """Return the rules of one family, by number."""
     return sorted((rule for rule in CATALOGUE.values() if rule.family == letter), key=lambda rule: rule.id)
 
 
 def covered_by(rule: Rule) -> list[str]:
-    """The rules that are not told while this one's finding is open about the same member or the whole group."""
+    """Return the ids of the rules that an open finding of this one, about the same member or the whole group, suppresses."""
     return [other.id for other in CATALOGUE.values() if rule.id in other.suppressed_by]
 
 
@@ -116,14 +135,14 @@ def _overview() -> str:
 
 
 def _introductions(letter: str) -> Iterator[str]:
-    """What the modules of a family say to their readers, but for their titles."""
+    """Yield the docstrings of a family's modules, without their first paragraphs."""
     for module in _modules():
         if any(rule.family == letter for rule in module.RULES):
             yield from _paragraphs(module)[1:]
 
 
 def _modules() -> list[ModuleType]:
-    """The modules that hold rules, in the order of the catalogue."""
+    """Return the modules that hold rules, in the order of the catalogue."""
     order = list(CATALOGUE)
     found = [module for module in vars(rules).values() if isinstance(module, ModuleType) and hasattr(module, "RULES")]
     return sorted(found, key=lambda module: order.index(module.RULES[0].id))
@@ -137,11 +156,13 @@ def _in_full(rule: Rule) -> str:
         f"*{rule.severity.value}, {rule.certainty.value}, blames the {rule.blame.value}; {kind} rule*",
         "",
         f"- **Meaning**: {_text(rule.meaning)}",
-        f"- **Speaks when**: {_text(rule.condition)}",
+        f"- **Fires when**: {_text(rule.condition)}",
         f"- **Expected**: {_text(rule.expected)}",
         f"- **False alarms**: {_text(rule.false_alarms)}",
         f"- **What to do**: {_text(rule.action)}",
     ]
+    if rule.id in ROWS_OF:
+        lines.append(f"- **Protocol**: rows {', '.join(map(_row_link, ROWS_OF[rule.id]))}")
     if rule.suppressed_by:
         causes = ", ".join(_link(id_) if id_ in CATALOGUE else id_ for id_ in rule.suppressed_by)
         lines.append(f"- **Effect of**: {causes}")
@@ -152,17 +173,28 @@ def _in_full(rule: Rule) -> str:
 
 
 def _link(rule_id: str) -> str:
-    """A link to a rule's heading, by the anchor that Markdown renderers make of it."""
+    """Return a link to a rule's heading, by the anchor that Markdown renderers derive from it."""
     heading = f"{rule_id} {CATALOGUE[rule_id].name}".lower()
     anchor = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
     return f"[{rule_id}](#{anchor})"
 
 
+def _row_link(name: str) -> str:
+    """Return a link to the table that holds a row of the protocol."""
+    return f"[{name}](protocol.md#{API_NAMES[protocol.APIS[name[0]]].lower()})"
+
+
 # ---------------------------------------------------------------------------------------------------- states
 
 
+def _protocol_table(letter: str) -> str:
+    lines = [f"| {' | '.join(protocol.COLUMNS)} | |", f"| {' | '.join('---' for _ in protocol.COLUMNS)} | --- |"]
+    lines += [f"| {' | '.join(row.cells)} | {_cell(row.note)} |" for row in protocol.ROWS if row.name.startswith(letter)]
+    return "\n".join(lines)
+
+
 def _diagram() -> str:
-    """Arrows between different states; what changes nothing is left to the table."""
+    """Return a diagram of the transitions between different states."""
     arrows: dict[tuple[State, State], list[Observation]] = {}
     for before, row in TRANSITIONS.items():
         for seen, after in row.items():
@@ -204,13 +236,13 @@ def _short(seen: Observation) -> str:
 
 
 def _paragraphs(module: ModuleType) -> list[str]:
-    """A module's docstring, paragraph by paragraph, as Markdown."""
+    """Return the paragraphs of a module's docstring as Markdown."""
     text = cleandoc(module.__doc__ or "")
     return [_text(paragraph).replace("``", "`") for paragraph in text.split("\n\n")]
 
 
 def _text(sentence: str) -> str:
-    """Topic names are no emphasis, and what stands in angle brackets is no HTML."""
+    """Escape topic names, which are no emphasis, and angle brackets, which are no HTML."""
     return sentence.replace("__", r"\_\_").replace("<", r"\<")
 
 

@@ -1,7 +1,7 @@
 """Family G: illegal generations.
 
-The trap: an ILLEGAL_GENERATION on the wire is normal. Each rebalance leaves members behind for a moment, and the coordinator tells
-them so. What is never normal is to go on regardless, or to be let through.
+An ILLEGAL_GENERATION on the wire is normal: each rebalance leaves members behind for a moment, and the coordinator refuses them. It is
+never normal that a member ignores the refusal, or that the coordinator accepts an old generation.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.events import (
-    Accepted,
     Collided,
     Contradicted,
     Malformed,
@@ -23,15 +23,27 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Ahead
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.base import (
+    Breach,
+    Due,
+    FrameRule,
+    TimerRule,
+    about,
+    admission,
+    seconds,
+    sender_text,
+    who,
+    whom,
+)
+from coordinator_model.rules.unlawful import accepted
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS
+from coordinator_model.wire.constants import ILLEGAL_GENERATION
 
 
 def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
-    """Whether one member was refused often enough, over long enough, without joining again, to rule out a moment's lag.
+    """Return True if a member was refused so often and for so long, without a JoinGroup, that a short lag is ruled out.
 
-    Counted by time spanned as well as by number: some clients send a burst of refused commits within milliseconds.
+    Both number and time count, because some clients send a burst of refused commits within milliseconds.
     """
     member, refusals = refused.member, refused.member.refusals
     if refusals is None or refusals.count < group.settings.zombie_refusals or group.parked(member):
@@ -69,33 +81,12 @@ def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
 
 
 def loads_after_all(group: ClassicGroup, _subject: str, opened_us: int) -> bool:
-    """Whether the coordinator turned out to be loading when it let somebody in: it did so blindly."""
+    """Return True if the coordinator was loading when it accepted the request, which it then does unchecked."""
     return group.loading_near(group.broker, opened_us)
 
 
-def _stale_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
-    exchange = accepted.exchange
-    if exchange.generation < 0:
-        return None
-    proof = group.lasting_beyond(exchange.generation, exchange.effective_us)
-    if proof is None:
-        return None
-    api = API_NAMES[exchange.api_key]
-    actor = exchange.actor
-    return Breach(
-        exchange.member_id,
-        f"The coordinator {exchange.broker} accepted {a_or_an(api)} at generation {exchange.generation} from member {exchange.member_id} "
-        f"{whom(actor)} in group {group.name}, which had been at generation {proof.generation} "
-        f"for {seconds(exchange.effective_us - proof.proven_us)}: it, or a proxy before it, does not fence stale members.",
-        f"{api} at generation {exchange.generation} answered "
-        f"{'REBALANCE_IN_PROGRESS' if exchange.error == REBALANCE_IN_PROGRESS else 'with success'} "
-        f"after generation {proof.generation} was issued",
-        (proof.proof, request_evidence(exchange), response_evidence(exchange, exchange.error)),
-        actor=actor,
-        member_id=exchange.member_id,
-        instance_id=exchange.instance_id,
-        generation=exchange.generation,
-    )
+def _stale_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    return accepted(group, verdict, "G-02", so=": it, or a proxy before it, does not fence stale members")
 
 
 def _went_back(group: ClassicGroup, regressed: Regressed) -> Breach | None:
@@ -142,7 +133,7 @@ def _valid_refused(group: ClassicGroup, contradicted: Contradicted) -> Breach | 
         doubt.member_id,
         f"The coordinator {exchange.broker} refused generation {doubt.generation} to member {doubt.member_id} {whom(doubt.actor)} of group "
         f"{group.name} as illegal, while it was the group's generation before and after.",
-        f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation",
+        f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation; {doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),
         actor=doubt.actor,
         member_id=doubt.member_id,
@@ -225,7 +216,7 @@ def _malformed(group: ClassicGroup, malformed: Malformed) -> Breach | None:
     named = repr(malformed.member_id)
     return Breach(
         exchange.actor.connection,
-        f"The coordinator {exchange.broker} answered a JoinGroup of {whom(exchange.actor)} in group {group.name} with a contradiction: "
+        f"The coordinator {exchange.broker} answered a JoinGroup of {sender_text(exchange)} in group {group.name} with a contradiction: "
         f"{outcome}, at generation {malformed.generation}, to member id {named}.",
         f"JoinGroup v{exchange.api_version} answered {outcome} with generation {malformed.generation} and member id {named}",
         (request_evidence(exchange), response_evidence(exchange, exchange.error, malformed.generation)),
@@ -280,7 +271,7 @@ def _served_in_join_phase(group: ClassicGroup, served: ServedInJoinPhase) -> Bre
 
 
 def _all_told(group: ClassicGroup, _subject: str) -> bool:
-    """Whether nobody is left to tell of the join phase, or it has ended."""
+    """Return True if all members got REBALANCE_IN_PROGRESS, or the join phase has ended."""
     newest = group.newest_generation
     if newest is None or not any(join.member_id in newest.told for join in group.waiting_joins()):
         return True
@@ -321,7 +312,7 @@ G_02 = FrameRule(
     "Groups with members of the new protocol have an epoch per member: not judged. A generation that nobody has synced proves "
     "nothing once all connections have ended: a coordinator that restarts does not know it.",
     suppressed_by=("C-05",),
-    checks={Accepted: _stale_accepted},
+    checks={Verdict: _stale_accepted},
     explained=loads_after_all,
 )
 

@@ -1,4 +1,4 @@
-"""Rules of family P about what a JoinGroup response says: protocol, leader, member list, SkipAssignment."""
+"""Rules of family P about the content of a JoinGroup response: protocol, leader, member list, SkipAssignment."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _misplaced_roster(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
     if leads == bool(body.members):
         return None
     if leads and not exchange.member_id and exchange.instance_id is not None and exchange.api_version < LEADER_TOLD_SINCE:
-        return None  # a static member returned: before v9 it is not told whom it leads
+        return None  # a static member returned: before v9 it gets no member list
     person = f"member {body.member_id} {whom(exchange.actor)}"
     if leads:
         return _answer_breach(
@@ -111,7 +111,7 @@ def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
     exchange, body, newest = answered.exchange, answered.body, group.newest_generation
     if newest is None or newest.generation != body.generation_id:
         return None
-    # Only of answers whose waits overlap is it known that one coordinator, in one life, gave both.
+    # Only responses to requests that waited at the same time are known to be of one coordinator without a restart.
     if exchange.queued_behind or exchange.effective_us >= newest.proven_us - group.settings.clock_skew_ms * 1_000:
         return None
     if body.protocol_name != newest.protocol:
@@ -122,7 +122,7 @@ def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
     if leader is None or leader.proven_us is None:
         return None
     if leader.instance_id is not None and (member is None or member.instance_id is None):
-        return None  # it may be the same static member, back under another id
+        return None  # it may be the same static member under another id
     return _disagree(group, answered, f"leader {body.leader}", f"leader {newest.leader}")
 
 

@@ -1,8 +1,7 @@
-"""Family R, second part: rebalances that follow each other, and whoever starts them. The first part is ``rebalances``.
+"""Family R, second part: consecutive rebalances, and the clients that start them. The first part is ``rebalances``.
 
-The trap: a deployment is a storm to whoever counts generations. A rolling restart takes each member out and back in, twice with the
-cooperative protocol, and nothing is wrong. What is wrong shows in two ways: one client that starts them again and again, or a group that
-hardly gets to work for a long time.
+The number of generations alone proves nothing: a rolling restart takes each member out and back in, twice with the cooperative protocol,
+and is lawful. A fault shows in two ways: one client starts rebalances repeatedly, or the group is hardly Stable for a long time.
 """
 
 from __future__ import annotations
@@ -23,21 +22,23 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
 from coordinator_model.groups.classic.trackers.rebalance_history import (
     LONG_US,
     MINUTE_US,
-    Alternated,
     JoinedUnsynced,
     Rebalanced,
     Settled,
+    SubscriptionAlternated,
 )
+from coordinator_model.groups.consumer.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.rules.base import Breach, FrameRule, about, admission, seconds, who, whom
+from coordinator_model.rules.epoch_checks import subscription_flaps
 
 _STORM = 5  #: generations within the window
-_PER_MEMBER = 3  #: generations that one restart of a member may cost: it leaves, it joins, the others follow up
-_PER_WORKER = 6  #: the same of a Connect worker: what was its own waits for the scheduled delay, and others give up some for it
+_PER_MEMBER = 3  #: generations that one restart of a member may take: it leaves, it joins, the others follow up
+_PER_WORKER = 6  #: the same for a Connect worker: its tasks wait for the scheduled delay, and others revoke some for it
 _LOOP = 4  #: generations in a row that one client started
 _STUCK_LOOP = 10
 _UNSYNCED = 3
-_WASTED = 4  #: first generations of a new group: one or two latecomers are how most groups begin
+_WASTED = 4  #: first generations of a new group; most groups begin with one or two late members
 _ALTERNATIONS, _TOPIC_SETS = 4, 3
 
 _COORDINATOR = ("C-04", "C-05", "C-13")
@@ -51,13 +52,13 @@ def _window_us(group: ClassicGroup) -> int:
 
 
 def _size(group: ClassicGroup) -> int:
-    """Members of the largest generation that is still known, at least."""
+    """Return the number of members of the largest known generation, at least that of present members."""
     rosters = [len(known.roster) for known in group.generations if known.roster is not None]
     return max([*rosters, sum(1 for _ in group.present_members())])
 
 
 def _told(rebalances: tuple[Rebalance, ...]) -> str:
-    """What started them, and the reasons that clients gave (KIP-800)."""
+    """Return the causes of rebalances, and the clients' reasons (KIP-800), as text."""
     causes = Counter(rebalance.starter.cause for rebalance in rebalances)
     reasons = Counter(rebalance.starter.reason for rebalance in rebalances if rebalance.starter.reason)
     words = "started by: " + ", ".join(f"{cause} ({count})" for cause, count in causes.most_common())
@@ -71,7 +72,7 @@ def _frames(rebalances: tuple[Rebalance, ...]) -> list[Rebalance]:
 
 
 def _most_frequent(rebalances: tuple[Rebalance, ...]) -> tuple[Rebalance, int] | None:
-    """The client that started most of them, by its newest, and how many."""
+    """Return the newest rebalance of the client that started most of them, and how many it started."""
     named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {NOT_SEEN, REMOVED, WORKER_REJOINED}]
     counted = [(sum(1 for other in named if other.starter.is_same(one.starter)), one) for one in named]
     if not counted:
@@ -163,7 +164,7 @@ def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
         return None
     added = [id_ for id_ in newest.roster if id_ not in before.roster]
     if not added or len(newest.roster) < newest.generation:
-        return None  # members that were restarted bring generations too, and do not make the group grow
+        return None  # restarted members also cause generations, without making the group grow
     return Breach(
         "",
         f"New group {group.name} completed {newest.generation} generations within {seconds(newest.proven_us - birth_us)} of its first "
@@ -174,7 +175,7 @@ def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
     )
 
 
-def _ping_pong(group: ClassicGroup, alternated: Alternated) -> Breach | None:
+def _ping_pong(group: ClassicGroup, alternated: SubscriptionAlternated) -> Breach | None:
     member = alternated.member
     if alternated.changes < _ALTERNATIONS or alternated.distinct > _TOPIC_SETS:
         return None
@@ -270,7 +271,7 @@ R_17 = FrameRule(
     expected="A subscription that changes rarely.",
     action="Look at that client's subscription pattern or topic list, and at code that calls subscribe() with varying topics.",
     false_alarms="Topics created and deleted in turn, under a pattern subscription.",
-    checks={Alternated: _ping_pong},
+    checks={SubscriptionAlternated: _ping_pong, SubscriptionFlapped: subscription_flaps},
     quiet_times=5,
     over=lambda group, member_id: member_id not in group.members or group.members[member_id].removed is not None,
 )

@@ -1,6 +1,6 @@
 """Family M: member identity.
 
-The trap: UNKNOWN_MEMBER_ID is how every eviction is told, and clients recover from it within seconds. Only whoever does not is a finding.
+Every eviction results in UNKNOWN_MEMBER_ID, and clients recover from it within seconds. Only one that does not is a finding.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.comebacks import CameBackDead
+from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.consumer.events import AnsweredAs
 from coordinator_model.groups.events import (
-    Accepted,
-    Alternated,
     Answered,
     Contradicted,
+    HostAlternated,
     IdMishandled,
     IdUnused,
     Invented,
@@ -24,14 +25,15 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, sender_text, who, whom
+from coordinator_model.rules.epoch_checks import heartbeat_for_another
 from coordinator_model.rules.generations import is_zombie, loads_after_all, still_refused
-from coordinator_model.rules.static import successor_of
+from coordinator_model.rules.unlawful import accepted
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
 
-_CHURN = 10  # ids that a client may leave behind within an hour
-_ALTERNATIONS = 5  # A, B, A, B, A, B: each spoke in more than two cycles
+_CHURN = 10  # ids that a client may abandon within an hour
+_ALTERNATIONS = 5  # A, B, A, B, A, B: each host sends in more than two cycles
 _REPEATED = 3
 
 
@@ -40,7 +42,7 @@ def _client(exchange: Exchange) -> str:
 
 
 def _whoever(exchange: Exchange) -> str:
-    """``Client C at A``, to begin a sentence with."""
+    """Return ``Client C at A``, to begin a sentence with."""
     return begin(whom(exchange.actor)[1:-1])
 
 
@@ -61,37 +63,14 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
 
 
 def _explained_late(group: ClassicGroup, member_id: str, opened_us: int) -> bool:
-    """Whether its JoinGroup success was captured after all, or the coordinator turned out to be loading."""
+    """Return True if the member's JoinGroup success was captured later, or the coordinator was loading."""
     member, newest = group.members.get(member_id), group.newest_generation
     joined = member is not None and newest is not None and member.joined == newest.generation
     return joined or loads_after_all(group, member_id, opened_us)
 
 
-def _unknown_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
-    exchange, newest = accepted.exchange, group.newest_generation
-    if newest is None or newest.roster is None or newest.generation != exchange.generation:
-        return None
-    if exchange.member_id in newest.roster:
-        return None
-    member = group.members.get(exchange.member_id)
-    if member is not None and member.joined == exchange.generation:
-        return None
-    if member is not None and member.removed == "replaced" and member.removed_us >= exchange.effective_us:
-        return None  # it was still the holder when it was accepted
-    if successor_of(group, exchange) is not None:
-        return None  # S-03 says it better
-    api = API_NAMES[exchange.api_key]
-    return Breach(
-        exchange.member_id,
-        f"The coordinator {exchange.broker} accepted {a_or_an(api)} from {exchange.member_id} {whom(exchange.actor)}, who is not among the "
-        f"{len(newest.roster)} members of generation {newest.generation} of group {group.name}.",
-        f"{api} at generation {exchange.generation} accepted from a member id that the leader's member list does not contain",
-        (newest.proof, request_evidence(exchange), response_evidence(exchange, exchange.error)),
-        actor=exchange.actor,
-        member_id=exchange.member_id,
-        instance_id=exchange.instance_id,
-        generation=exchange.generation,
-    )
+def _unknown_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    return accepted(group, verdict, "M-02")
 
 
 def _answered_for_another(group: ClassicGroup, answered: Answered) -> Breach | None:
@@ -120,7 +99,7 @@ def _wrongly_unknown(group: ClassicGroup, contradicted: Contradicted) -> Breach 
         doubt.member_id,
         f"The coordinator {exchange.broker} denied knowing member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, "
         f"although {shown}.",
-        f"UNKNOWN_MEMBER_ID to a member of generation {doubt.generation}, and then a success of {contradicted.shown_by}",
+        f"UNKNOWN_MEMBER_ID to a member of generation {doubt.generation}, and then a success of {contradicted.shown_by}; {doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),
         actor=doubt.actor,
         member_id=doubt.member_id,
@@ -163,7 +142,7 @@ def _mishandled(group: ClassicGroup, mishandled: IdMishandled) -> Breach | None:
     static = f" and the instance id {exchange.instance_id}" if exchange.instance_id is not None else ""
     return Breach(
         exchange.actor.connection,
-        f"The coordinator {exchange.broker} answered a JoinGroup v{exchange.api_version} of {whom(exchange.actor)} in group {group.name}, "
+        f"The coordinator {exchange.broker} answered a JoinGroup v{exchange.api_version} of {sender_text(exchange)} in group {group.name}, "
         f"which {named}{static}, with {outcome}.",
         f"JoinGroup v{exchange.api_version} that {named}{static} answered {outcome}",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
@@ -173,7 +152,7 @@ def _mishandled(group: ClassicGroup, mishandled: IdMishandled) -> Breach | None:
     )
 
 
-def _two_voices(group: ClassicGroup, alternated: Alternated) -> Breach | None:
+def _two_voices(group: ClassicGroup, alternated: HostAlternated) -> Breach | None:
     exchange, member, before = alternated.exchange, alternated.member, alternated.before
     if member.alternations < _ALTERNATIONS:
         return None
@@ -316,7 +295,7 @@ M_02 = FrameRule(
     action="Stop the named client, keep the broker's logs, and look for a proxy that rewrites answers.",
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",
     suppressed_by=("C-05",),
-    checks={Accepted: _unknown_accepted},
+    checks={Verdict: _unknown_accepted},
     explained=_explained_late,
 )
 
@@ -394,7 +373,7 @@ M_07 = FrameRule(
     action="Find the second deployment: a cloned machine or a copied state.",
     false_alarms="A client with several connections from one host, and one that moved to another address, are not counted. "
     "A proxy or NAT pool that spreads one client's connections over several addresses looks the same.",
-    checks={Alternated: _two_voices},
+    checks={HostAlternated: _two_voices},
 )
 
 M_08 = FrameRule(
@@ -409,7 +388,7 @@ M_08 = FrameRule(
     action="Look for a proxy that mixes up connections or correlation ids.",
     false_alarms="None known.",
     suppressed_by=("C-11",),
-    checks={Answered: _answered_for_another},
+    checks={Answered: _answered_for_another, AnsweredAs: heartbeat_for_another},
 )
 
 M_09 = FrameRule(

@@ -1,14 +1,13 @@
-"""Family V: the monitor's own view. What it could not see or read, said in the same breath as what it found.
+"""Family V: observation gaps, which are frames that the monitor could not capture or read.
 
-The trap: silence of the monitor reads as health. Whatever the model had to skip is therefore a finding of its own, blamed on the capture.
+A monitor without findings looks like a healthy group. Whatever the model had to skip is therefore a finding, blamed on the capture.
 """
 
 from __future__ import annotations
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
-from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.events import NotCovered
+from coordinator_model.groups.classic.trackers.descriptions import DescribedOtherwise
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.rules.base import Breach, FrameRule, Rule, a_or_an, begin, whom
@@ -16,29 +15,31 @@ from coordinator_model.wire import API_NAMES, may_be_an_error, supported_version
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
 from coordinator_model.wire.record import Kind, MirrorRecord
 
-_SHOWN_TIMES = 60  # of the usual span: an hour by default, for somebody on call to see it
+_DIFFERENCES_NAMED = 3
 
 
-def _out_of_sight(group: ClassicGroup, out: NotCovered) -> Breach:
-    actor, member_id, _, frame = out.admitted
+def _described_otherwise(group: ClassicGroup, otherwise: DescribedOtherwise) -> Breach:
+    description = otherwise.description
+    differences = "; ".join(otherwise.differences[:_DIFFERENCES_NAMED])
+    more = len(otherwise.differences) - _DIFFERENCES_NAMED
+    newest = group.newest_generation
+    assert newest is not None
     return Breach(
         "",
-        f"Group {group.name} has become one of the {group.kind} type, which is not modelled: member {member_id or 'without an id'} "
-        f"{whom(actor)} was let in under that protocol. From now on nothing that happens in the group is judged.",
-        f"a success that only a group of the {group.kind} type gives, in a group that was a classic one",
-        (frame,),
-        actor=actor,
-        member_id=member_id,
+        f"Broker {description.broker} describes group {group.name} otherwise than frames of generation {otherwise.generation}, before and "
+        f"after, prove: {differences}{f'; and {more} more' if more > 0 else ''}. What the monitor says of this group may be wrong.",
+        differences,
+        (newest.proof, description.frame),
+        generation=otherwise.generation,
     )
 
 
 def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Breach:
-    """What there is to say of a frame that does not decode, or of which bytes are missing.
+    """Return the breach of a frame that does not decode, or of which bytes are missing.
 
-    Whose fault it is can be told only where every byte was captured, this release knows the version, and the frame begins as its
-    exchange does: then whoever sent it wrote something else.
+    The sender is to blame only if all bytes were captured, this release knows the version, and the frame begins like its exchange.
 
-    :param asked: the request that the frame is, or answers, if it is known.
+    :param asked: the request that the frame is, or responds to, if it is known.
     """
     actor = ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
     api = f"{API_NAMES.get(record.api_key, f'API {record.api_key}')} v{record.api_version}"
@@ -150,22 +151,22 @@ V_06 = Rule(
     false_alarms="None known.",
 )
 
-V_07 = FrameRule(
-    id="V-07",
-    name="group out of sight",
+V_08 = FrameRule(
+    id="V-08",
+    name="described otherwise",
     severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
+    certainty=Certainty.CONFIRMED,
     blame=Blame.CAPTURE,
-    meaning="A group that was watched has migrated to a newer protocol, which this release does not model: no rule judges it any more.",
-    condition="In a group of which a classic JoinGroup success was seen, a ConsumerGroupHeartbeat, ShareGroupHeartbeat or "
-    "StreamsGroupHeartbeat was accepted, or a JoinGroup success names no leader.",
-    expected="A group that stays classic, as long as it is to be watched by this monitor.",
-    action="If the migration was planned, watch the group's lag and members by other means. If not, set group.protocol=classic in the "
-    "client named, and look at group.consumer.migration.policy of the brokers.",
-    false_alarms="None known. It is over after an hour, or when the group is a classic one again.",
-    checks={NotCovered: _out_of_sight},
-    over=lambda group, _: group.kind == CLASSIC,
-    quiet_times=_SHOWN_TIMES,
+    meaning="A broker tells an admin client another state or other members of a group than frames prove: the monitor's model of it, or the "
+    "broker's description, is wrong.",
+    condition="A DescribeGroups answer names a state other than Stable, or other members than the newest generation has, although that "
+    "generation was complete before it was asked for and a Heartbeat of it succeeded after it. Judged when the next description comes.",
+    expected="The state Stable, and the members in the leader's member list.",
+    action="Record the group's traffic (rebalance-monitor record) and report it. Until the next rebalance, check findings about members "
+    "with kafka-consumer-groups.sh --describe --members.",
+    false_alarms="None known. Descriptions of more than 256 members, and those cut because they describe many groups, are not judged.",
+    checks={DescribedOtherwise: _described_otherwise},
+    quiet_times=5,
 )
 
-RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_07)
+RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_08)

@@ -1,7 +1,7 @@
 """Family O: offsets.
 
-The trap: the coordinator checks who commits, never what. A refused commit is how a member learns of a rebalance, and an accepted one may
-still be wrong: for a partition of somebody else, or back to where it was.
+The coordinator checks the committer, never the content. Refused commits are normal in a rebalance, and an accepted one may still be
+wrong: for a partition of another member, or at an earlier position.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.trackers.commits import SimpleCommit, committer_of, lived_through
 from coordinator_model.groups.classic.trackers.offsets import (
     CommitRefused,
@@ -21,25 +22,22 @@ from coordinator_model.groups.classic.trackers.offsets import (
     CommittedOver,
     Unfenced,
 )
+from coordinator_model.groups.consumer import events as epoch_events
+from coordinator_model.groups.consumer.data import EpochGroupData
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
-from coordinator_model.rules import generations, members, static
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.epoch_checks import commits_refused
+from coordinator_model.rules.epoch_members import commits_again
+from coordinator_model.rules.unlawful import rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 
 _NAMED: Final = 3  # partitions that a sentence names
 
-#: Who is let in and should not be: what these say of a commit, O-02 says of its offsets.
-_FENCING: Final = tuple(
-    rule
-    for rule in (*generations.RULES, *members.RULES, *static.RULES)
-    if isinstance(rule, FrameRule) and rule.id in {"G-02", "M-02", "S-03"}
-)
-
 
 def _partitions(named: Iterable[tuple[str, int]]) -> str:
-    """``t-0, t-1, t-2 and 4 more``."""
+    """Return ``t-0, t-1, t-2 and 4 more``."""
     words = [f"{topic}-{partition}" for topic, partition in named]
     more = len(words) - _NAMED
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -50,7 +48,7 @@ def _frames(exchange: Exchange) -> tuple[Evidence, ...]:
 
 
 def _about(exchange: Exchange) -> dict[str, Any]:
-    """The fields of a breach that name a committer."""
+    """Return the fields of a breach that name a committer."""
     return {
         "actor": exchange.actor,
         "member_id": exchange.member_id or None,
@@ -94,17 +92,10 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
 # ---------------------------------------------------------------------------------------------------- O-02
 
 
-def _zombie_commit(group: ClassicGroup, event: Any) -> Breach | None:
-    exchange: Exchange = event.exchange
+def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    exchange, reported_by = verdict.exchange, rules_of(verdict)
     ask = exchange.facts
-    if not isinstance(ask, CommitFacts):
-        return None
-    for rule in _FENCING:
-        check = rule.checks.get(type(event))
-        cause = None if check is None else check(group, event)
-        if cause is not None:
-            break
-    else:
+    if not isinstance(ask, CommitFacts) or not reported_by:
         return None
     written = [
         (topic, partition, offset)
@@ -120,10 +111,10 @@ def _zombie_commit(group: ClassicGroup, event: Any) -> Breach | None:
         exchange.member_id,
         f"The coordinator {exchange.broker} let member {exchange.member_id} {whom(exchange.actor)} overwrite offsets of group "
         f"{group.name} "
-        f"that are no longer its own ({rule.id}): {_partitions((topic, partition) for topic, partition, _ in written)}.",
+        f"that are no longer its own ({reported_by[0]}): {_partitions((topic, partition) for topic, partition, _ in written)}.",
         f"{len(written) + ask.left_out} partitions of {a_or_an(API_NAMES[exchange.api_key])} at generation {exchange.generation} answered "
         f"with success" + (f"; offsets changed: {', '.join(overwritten[:_NAMED])}" if overwritten else ""),
-        cause.evidence,
+        (*verdict.proof, *_frames(exchange)),
         **_about(exchange),
     )
 
@@ -201,7 +192,7 @@ def _committed_foreign(group: ClassicGroup, foreign: CommittedForeign) -> Breach
 
 
 def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
-    """Two members committed one partition: where their assignments tell which of them does not own it, that one is named."""
+    """Return the breach of two members that committed one partition; it names the one that does not own it, if known."""
     exchange = over.exchange
     subject = " and ".join(sorted((over.committer, over.rival)))
     stranger = _member_of(group, over.strangers[0]) if len(over.strangers) == 1 else None
@@ -228,7 +219,7 @@ def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
 
 
 def _member_of(group: ClassicGroup, committer: str) -> Member | None:
-    """The member behind a committer, which is a member id or an instance id."""
+    """Return the member of a committer, which is a member id or an instance id."""
     instance = group.instances.get(committer)
     return group.members.get(committer if instance is None else instance.member_id)
 
@@ -246,7 +237,7 @@ def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
 
 
 def _brought_forward(group: ClassicGroup, member_id: str, _opened_us: int) -> bool:
-    """Clients repeat the commits that found no coordinator, old ones behind new ones, and go on: the position is right again at once."""
+    """Return True if the member's positions are forward again. A client may repeat an old commit after a new one, and correct it soon."""
     return member_id not in group.offsets.set_back
 
 
@@ -275,6 +266,11 @@ def _rejected_again(group: ClassicGroup, rejected: CommitRejected) -> Breach | N
     )
 
 
+def _commits_pass(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+    """Return True if the member's commits are refused no longer."""
+    return commits_again(group, member_id) if isinstance(group, EpochGroupData) else member_id not in group.offsets.refused
+
+
 O_01 = FrameRule(
     id="O-01",
     name="refused commits persist",
@@ -292,8 +288,8 @@ O_01 = FrameRule(
     "static member "
     "that missed a generation is given its rebalance timeout.",
     suppressed_by=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
-    checks={CommitRefused: _refused_again},
-    over=lambda group, member_id: member_id not in group.offsets.refused,
+    checks={CommitRefused: _refused_again, epoch_events.CommitRefused: commits_refused},
+    over=_commits_pass,
 )
 
 O_02 = FrameRule(
@@ -311,7 +307,7 @@ O_02 = FrameRule(
     false_alarms="As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it "
     "wrote.",
     suppressed_by=("C-05",),
-    checks={event: _zombie_commit for rule in _FENCING for event in rule.checks},
+    checks={Verdict: _zombie_commit},
 )
 
 O_03 = FrameRule(

@@ -1,17 +1,18 @@
-"""Family P: protocol consistency. Answers and requests that no state of a group explains.
+"""Family P: protocol consistency. Requests and responses that no state of a group explains.
 
-The traps. *Codes grow*: a newer broker may answer with one that this release has never heard of, which is no breach. *A JoinGroup success
-need not end a join phase*: a lost answer is repeated, and a static member that returns to a stable group is answered at once, with the
-generation, the protocol and sometimes the dead leader of before.
+*Error codes are an open set*: a newer broker may use one that this release does not know, which is no breach. *A JoinGroup success need
+not end a join phase*: a lost response is repeated. A static member that returns to a stable group gets one at once, with the
+generation, the protocol and sometimes the removed leader of before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.trackers.assignments import Failed, SyncAnswered, SyncAsked, Unparsable
 from coordinator_model.groups.classic.trackers.plans import (
     AHEAD,
@@ -21,9 +22,9 @@ from coordinator_model.groups.classic.trackers.plans import (
     strange_protocol,
     window_us,
 )
-from coordinator_model.groups.events import Mixed
+from coordinator_model.groups.consumer.events import ImpossibleAnswer
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import MAX_INT32, Exchange, Member
+from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspected, suspects
 from coordinator_model.rules.base import (
     Breach,
@@ -41,72 +42,13 @@ from coordinator_model.rules.base import (
     who,
     whom,
 )
+from coordinator_model.rules.epoch_checks import impossible_answer
+from coordinator_model.rules.epoch_members import P_12
+from coordinator_model.rules.generations import loads_after_all
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
+from coordinator_model.rules.unlawful import rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
-from coordinator_model.wire.constants import (
-    DELETE_GROUPS,
-    FIND_COORDINATOR,
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    OFFSET_COMMIT,
-    SYNC_GROUP,
-    TXN_OFFSET_COMMIT,
-)
-
-LEGAL_ERRORS: Final[dict[int, Mapping[int, int]]] = {
-    # API → error code → first version of the API in whose answers it may stand, in the order in which a coordinator checks. Brokers'
-    # differences are joined: what any release since 2.0 may answer is legal.
-    JOIN_GROUP: {
-        35: 0,  # a static member while the cluster's metadata version is below 2.3
-        30: 0,  # not authorised
-        15: 0,  # no coordinator yet, a dead group, or a failed append
-        24: 0,  # an empty group id
-        26: 0,  # a session timeout outside the broker's limits
-        16: 0,  # the coordinator is elsewhere, or just left
-        14: 0,  # loading
-        81: 0,  # the group is full
-        23: 0,  # no protocol in common
-        79: 4,  # the first of two steps (KIP-394)
-        25: 0,  # no such member
-        82: 5,  # another holds the instance id (KIP-345)
-        27: 0,  # the append of a static replacement timed out (Scala), or the group is being upgraded: see _impossible
-    },
-    SYNC_GROUP: {
-        35: 0, 30: 0, 15: 0, 24: 0, 16: 0,
-        14: 0, 27: 0,  # loading: the former from Java coordinators, the latter from Scala ones
-        25: 0, 82: 3, 22: 0,
-        23: 5,  # another protocol type or name, or none (KIP-559)
-    },
-    HEARTBEAT: {
-        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 25: 0, 82: 3, 22: 0, 27: 0,
-        14: 0,  # not from a stock broker, which answers success while it loads; but harmless
-    },
-    LEAVE_GROUP: {
-        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0,
-        25: 0, 82: 3,  # for each member
-    },
-    OFFSET_COMMIT: {
-        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0,
-        3: 0, 29: 0, 12: 0, 28: 0, 100: 10,  # for each partition, mostly without asking the coordinator
-        25: 0, 82: 7, 22: 0, 27: 0,
-        69: 9, 113: 9,  # an unknown group, a stale epoch (KIP-848)
-        7: 0,  # an append that timed out (Scala)
-    },
-    TXN_OFFSET_COMMIT: {
-        35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0, 3: 0, 29: 0, 12: 0, 28: 0, 7: 0,
-        25: 3, 82: 3, 22: 3,  # who commits is told since v3 (KIP-447)
-        53: 0, 47: 0, 48: 0, 49: 0, 51: 0, 59: 0, 67: 0, 90: 0, 120: 0,  # about the producer
-        27: 0, 69: 0, 113: 0,  # not from a stock broker; but harmless
-    },
-    FIND_COORDINATOR: {
-        35: 0, 30: 0, 53: 0, 15: 0, 24: 0, 120: 5,
-        14: 0, 16: 0, 29: 0,  # not from a stock broker; but harmless
-    },
-    DELETE_GROUPS: {35: 0, 30: 0, 15: 0, 24: 0, 16: 0, 14: 0, 68: 0, 69: 0},
-}  # fmt: skip
-_ANYWHERE: Final = frozenset({-1, 42})  # an internal error is C-08's; a malformed request may be refused on any API
-
+from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED, TWO_STEP_JOIN_SINCE
 
 # ---------------------------------------------------------------------------------------------------- P-01, P-14
 
@@ -175,7 +117,7 @@ def _goes_on(group: ClassicGroup) -> Iterator[Due]:
         member = group.members.get(strange.member_id)
         if member is None or not member.present or member.joined != strange.generation or group.parked(member):
             continue
-        # Without any further frame its session will have run out by then, and it is not present any more.
+        # Without any further frame its session will have expired by then, and it is no longer present.
         timeout_ms = member.session_timeout_ms or 0
         at_us = strange.at_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
 
@@ -197,31 +139,35 @@ def _goes_on(group: ClassicGroup) -> Iterator[Due]:
 # ---------------------------------------------------------------------------------------------------- P-07 to P-10
 
 
-def _impossible(exchange: Exchange, error: int) -> bool:
-    if error in _ANYWHERE or error not in ERROR_CODES:
-        return not may_be_an_error(error)
-    if exchange.api_key == JOIN_GROUP and error == 27:
-        replaces = not exchange.member_id and exchange.instance_id is not None
-        return not replaces and exchange.gap_free
-    since = LEGAL_ERRORS[exchange.api_key].get(error)
-    return since is None or exchange.api_version < since
+def _impossible(group: ClassicGroup, exchange: Exchange, error: int) -> Verdict | None:
+    """Return the verdict on an error that no coordinator gives there, None if one may give it, or another rule reports it."""
+    if error not in ERROR_CODES and may_be_an_error(error):
+        return None
+    if (exchange.api_key, error) == (JOIN_GROUP, MEMBER_ID_REQUIRED) and exchange.api_version >= TWO_STEP_JOIN_SINCE:
+        return None  # M-04 reports it
+    if isinstance(exchange.facts, LeaveFacts):
+        verdicts = [group.judge(exchange, error, named=named) for named in exchange.facts.members]
+        return None if None in verdicts or not verdicts else verdicts[0]
+    verdict = group.judge(exchange, error)
+    return None if verdict is None or (exchange.api_key == HEARTBEAT and rules_of(verdict)) else verdict
 
 
 def _impossible_error(group: ClassicGroup, failed: Failed) -> Breach | None:
     exchange = failed.exchange
-    wrong = sorted(error for error in failed.errors if _impossible(exchange, error))
-    if not wrong or group.kind != "classic":
+    verdicts = [verdict for error in sorted(failed.errors) if (verdict := _impossible(group, exchange, error)) is not None]
+    if not verdicts:
         return None
-    api, named = API_NAMES[exchange.api_key], error_name(wrong[0])
+    verdict = next((one for one in verdicts if one.certainty is Certainty.CERTAIN), verdicts[0])
+    api, named = API_NAMES[exchange.api_key], error_name(verdict.error)
     return Breach(
         f"{api} {named}",
         f"{exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of "
         f"{sender_text(exchange)} in group {group.name} with {named}, which no "
         "coordinator gives there.",
-        f"{api} v{exchange.api_version} answered {', '.join(error_name(error) for error in wrong)}",
-        (request_evidence(exchange), response_evidence(exchange, wrong[0])),
+        f"{api} v{exchange.api_version} answered {', '.join(error_name(one.error) for one in verdicts)}; {verdict.text}",
+        (*verdict.proof, request_evidence(exchange), response_evidence(exchange, verdict.error)),
         generation=exchange.generation if exchange.generation >= 0 else None,
-        certainty=Certainty.CONFIRMED if wrong == [27] else None,
+        certainty=verdict.certainty,
         **sender_fields(exchange),
     )
 
@@ -279,7 +225,7 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
             notes.setdefault(f"rebalance timeout {rebalance_ms} ms below session timeout {session_ms} ms", []).append(member)
         if rebalance_ms == MAX_INT32 and "stream" not in member.protocols and group.protocol_type == "consumer":
             notes.setdefault("a rebalance timeout without end", []).append(member)
-        # A process that starves beats late, never early: the shortest of many pauses is what it was told.
+        # A process short of CPU sends Heartbeats late, never early: the shortest of many pauses is the configured interval.
         interval_us = member.least_interval_us
         settled = interval_us and member.heartbeat_us - member.joined_us >= 20 * interval_us
         if settled and _is_seldom(interval_us, session_ms):
@@ -302,21 +248,6 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
 
 
 # ---------------------------------------------------------------------------------------------------- P-12, P-13
-
-
-def _mixed(group: ClassicGroup, mixed: Mixed) -> Breach | None:
-    exchange = mixed.exchange
-    since_us = group.assignments.mixed_since_us
-    lasts_us = exchange.res_us - since_us
-    return Breach(
-        "",
-        f"Group {group.name} has members of both protocols (KIP-848 migration), {sender_text(exchange)} of the classic one; seen for "
-        f"{seconds(lasts_us)}.",
-        "a JoinGroup success that names no leader",
-        (response_evidence(exchange, 0),),
-        severity=Severity.WARNING if lasts_us > 86_400_000_000 else Severity.INFO,
-        **sender_fields(exchange),
-    )
 
 
 def _undecodable(group: ClassicGroup, unparsable: Unparsable) -> Breach | None:
@@ -357,13 +288,15 @@ P_07 = FrameRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.BROKER,
     meaning="An error code that no coordinator gives to this request: a proxy, a fork, or answers to the wrong requests.",
-    condition="The code is none of those that the protocol knows for this API and version. REBALANCE_IN_PROGRESS to a JoinGroup counts "
-    "unless it asked to replace a static member or the group is being upgraded.",
-    expected="One of the codes in LEGAL_ERRORS.",
+    condition="No row of docs/protocol.md gives this code to this request, in any state of the group that the frames leave possible. Each "
+    "row that gives it is named, with the frame that excludes it. What frames cannot show (rights, disks, limits) is always possible.",
+    expected="One of the codes in docs/protocol.md; 'rebalance-monitor protocol' prints them.",
     action="Look at what is between client and broker.",
-    false_alarms="Codes that this release does not know pass, if they are at most 50 above the highest that it knows.",
+    false_alarms="Codes that this release does not know pass, if they are at most 50 above the highest that it knows. Codes that a valid "
+    "member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid.",
     suppressed_by=("C-11",),
-    checks={Failed: _impossible_error},
+    explained=loads_after_all,
+    checks={Failed: _impossible_error, ImpossibleAnswer: impossible_answer},
 )
 
 P_08 = TimerRule(
@@ -412,20 +345,6 @@ P_10 = TimerRule(
     due=_odd_timeouts,
 )
 
-
-P_12 = FrameRule(
-    id="P-12",
-    name="members of both protocols",
-    severity=Severity.INFO,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.OPERATOR,
-    meaning="The group is being migrated to the consumer protocol; its classic members have epochs of their own, and most rules rest.",
-    condition="A JoinGroup success that names no leader; a warning when this lasts for more than a day.",
-    expected="A migration ends.",
-    action="Move the remaining clients to group.protocol=consumer.",
-    false_alarms="None known.",
-    checks={Mixed: _mixed},
-)
 
 P_13 = FrameRule(
     id="P-13",

@@ -1,8 +1,8 @@
 """Family R, first part: rebalances that do not end, and members that are left behind. The second part is ``loops``.
 
-The trap: a healthy broker ends every phase exactly at its timeout, so what is overdue beyond the timeout is the broker's doing, while
-what helps an operator is to hear at half time whom the others wait for. And the timeout itself is the largest among members some of whom
-may be gone by now: it is an error only where all of them are known.
+A healthy broker ends every phase at its timeout, so a delay beyond the timeout is the broker's fault. To help an operator, the member
+that the others wait for is reported at half of it. The timeout is the largest among members of which some may be gone: exceeding it is
+an error only if all of them are known.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from coordinator_model.rules.waiting import awaited_members, processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
 
-_RETRY_US = 2_000_000  # a client that lost its connection asks again within this, on a new one
+_RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
 
 
 class WaitLimits(NamedTuple):
     """How long a join phase may last."""
 
     us: int
-    known: bool  #: every member's rebalance timeout was seen; otherwise twice the largest known is taken
-    bounded: bool  #: a timeout beyond ten minutes bounds nothing
+    known: bool  #: every member's rebalance timeout is known; otherwise ``us`` is twice the largest known
+    bounded: bool  #: False if the timeout exceeds ``unbounded_join_ms``, and so means nothing
 
 
 def _patience(group: ClassicGroup) -> WaitLimits:
     timeout_ms, complete = group.rebalance_timeout_ms()
     newest, settings = group.newest_generation, group.settings
     if newest is not None:
-        # The phase's timer was set from whoever was a member then, and may have gone since. Brokers before 3.3.2 keep the timeout of
-        # the first process that held an instance id (KAFKA-14009).
+        # The phase's timer was set from the members then, of which some may be gone. Brokers before 3.3.2 keep the timeout of the first
+        # process that held an instance id (KAFKA-14009).
         held = {member.instance_id for member in group.present_members() if member.instance_id is not None}
         for member in group.members.values():
             if member.removed is None or member.removed_us >= newest.proven_us or member.instance_id in held:
@@ -52,7 +52,7 @@ def _patience(group: ClassicGroup) -> WaitLimits:
 
 
 def _stalls(member: Member, group: ClassicGroup) -> bool:
-    """Whether R-08 speaks of this member: it heartbeats and does not rejoin."""
+    """Return True if R-08 reports this member: it sends Heartbeats and does not rejoin."""
     if member.rejoin_asked_us is None:
         return False
     return member.rejoin_asked_last_us - member.rejoin_asked_us > _patience(group).us // 2
@@ -71,7 +71,7 @@ def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
         return _join_breach(group, [one for _, one in sorted(waiting, key=_by_age)], missing, patience, severity)
 
     told = missing and all(_stalls(member, group) for member in missing)
-    if not told and not any(_blocking_ids(group)):  # else R-08 or R-09 says it
+    if not told and not any(_blocking_ids(group)):  # else R-08 or R-09 reports it
         warn_us = patience.us // 2 if patience.bounded else patience.us
         yield Due(since_us + warn_us + slack_us, "", Severity.WARNING, lambda: describe(Severity.WARNING))
     if patience.known:
@@ -112,7 +112,7 @@ def _join_breach(
 
 
 def _source(patience: WaitLimits) -> str:
-    """Where the time comes from that a join phase may last."""
+    """Return where the limit of a join phase comes from, as text."""
     if not patience.bounded:
         return "assumed since the members' own timeouts are longer"
     if patience.known:
@@ -182,13 +182,13 @@ def _rejoined(group: ClassicGroup, member_id: str) -> bool:
 
 
 def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exchange]]:
-    """Ids issued and not used, for which alone a join phase waits: id, its story, since when, a JoinGroup that waits for it."""
+    """Yield the issued and unused ids for which alone a join phase waits: id, issue, since when, a JoinGroup that waits for it."""
     newest = group.newest_generation
     waiting = list(group.waiting_joins())
     if not group.issued or newest is None or newest.roster is None or not waiting or awaited_members(group):
         return
     if not any(member.present for member in (group.members.get(id_) for id_ in newest.roster) if member is not None):
-        return  # a phase that begins in an empty group runs for its initial delay, whoever is awaited
+        return  # a phase that begins in an empty group lasts for its initial delay in any case
     last_us = max(one.effective_us for one in waiting)
     named = {one.member_id for one in group.open.values() if one.api_key == JOIN_GROUP}
     for id_, issued in group.issued.items():
@@ -200,7 +200,7 @@ def _pending_id(group: ClassicGroup) -> Iterator[Due]:
     for id_, issued, since_us, waiting in _blocking_ids(group):
         due_us = since_us + group.settings.slack_us(issued.session_timeout_ms)
         if due_us >= issued.issued_us + issued.session_timeout_ms * 1_000:
-            continue  # forgotten by then
+            continue  # expired by then
 
         def describe(id_: str = id_, issued: IssuedId = issued, waiting: Exchange = waiting) -> Breach:
             timeout_us = issued.session_timeout_ms * 1_000

@@ -1,8 +1,8 @@
 """Family T: sessions and time.
 
-The trap: a session's end is invisible. It has certainly ended only a session timeout after the last frame, plus what a busy broker may
-be late by; and it does not run at all while a JoinGroup or SyncGroup of the member waits for its answer, were it on a connection that
-ended long ago.
+No frame shows a session's end. It has certainly ended only a session timeout after the last frame, plus the time by which a busy broker
+may be late. It does not run at all while a JoinGroup or SyncGroup of the member waits for its response, even on a connection that ended
+long ago.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.session_end import last_frame_us_of
 from coordinator_model.groups.classic.trackers.sessions import (
     SLOW_TIMES,
     USUAL_INTERVAL_US,
@@ -25,6 +26,8 @@ from coordinator_model.groups.classic.trackers.sessions import (
     held_joins,
     hung_up_since,
 )
+from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.consumer.events import WentSilent
 from coordinator_model.groups.events import FellSilent
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
@@ -38,62 +41,17 @@ from coordinator_model.rules.base import (
     admission,
     kept_waiting,
     seconds,
+    sender_text,
     who,
     whom,
 )
+from coordinator_model.rules.epoch_checks import session_ended
 from coordinator_model.wire import API_NAMES
-from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP
 
 RECONNECT_US = 2_000_000
-"""What a client may take to connect again, beyond its heartbeat interval."""
+"""Time that a client may take to connect again, beyond its heartbeat interval."""
 
 _PAUSES = 3  # near misses of a member within the window; one is luck
-
-
-def last_frame_us_of(member: Member) -> int:
-    """When a frame last restarted the session of this member."""
-    return max(member.last_frame_us, member.proven_us or 0)
-
-
-def awaits_heartbeat(group: ClassicGroup, member: Member) -> bool:
-    """Whether a Heartbeat of this member waits for its answer: until then clients send no other."""
-    return any(waiting.api_key == HEARTBEAT and waiting.member_id == member.id for waiting in group.open.values())
-
-
-def session_end_us(group: ClassicGroup, member: Member, since_us: int) -> int | None:
-    """When this member's session has certainly run out if nothing more is heard of it; None while it cannot.
-
-    :param since_us: when it was heard last.
-    """
-    # The others may complete a generation without it before slack has passed: that it was dropped then does not explain its silence.
-    waited_for = member.present or (member.removed == "dropped" and member.last_frame_us < member.removed_us)
-    if not waited_for or member.session_timeout_ms is None or group.parked(member):
-        return None
-    newest = group.newest_generation
-    completed_us = newest.proven_us if newest is not None else 0
-    if newest is not None and newest.roster is not None and member.id in newest.roster:
-        since_us = max(since_us, completed_us)  # the end of the join phase restarts every session, also of those who were absent
-    abandoned_request = member.abandoned_request
-    if abandoned_request is not None:
-        # Parked on a connection that ended, or answered after the timer had fired unheeded: it runs again from the next step on.
-        resumed_us = completed_us
-        if abandoned_request.api_key != JOIN_GROUP:
-            resumed_us = max(resumed_us, member.proven_us or 0, (newest.sync_done_us or 0) if newest is not None else 0)
-        if resumed_us <= abandoned_request.at_us:
-            return None
-        since_us = max(since_us, resumed_us)
-    lost = group.coordinator_changes.lost
-    if lost is not None and member.id in lost.members:
-        if not lost.returned_us and lost.searching:
-            return None  # there is nobody whom it could heartbeat to
-        since_us = max(since_us, lost.returned_us)  # whoever coordinates the group then starts all sessions again
-    if awaits_heartbeat(group, member):
-        return None
-    since_us = max(since_us, group.coverage.since_us)
-    settings = group.settings
-    return (
-        since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_ms * 1_000
-    )
 
 
 def _thin_margin(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
@@ -158,7 +116,7 @@ def _all_disconnected(group: ClassicGroup) -> bool:
 
 
 def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
-    """Whether the member lost its connection together with a coordinator that has come back since."""
+    """Return True if the member lost its connection together with a coordinator that has come back since."""
     lost = group.coordinator_changes.lost
     if lost is None or member.id not in lost.members or member.disconnected_us > lost.returned_us:
         return False
@@ -166,9 +124,9 @@ def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
 
 
 def _dead_since(group: ClassicGroup, member: Member) -> int | None:
-    """When the connection of a member ended that lives and has not left; None if it has not, or if that says nothing of the client.
+    """Return when the connection of a present member ended without a LeaveGroup; None if it did not, or if that proves nothing.
 
-    The latter while all members are disconnected at once, and for a static member, whose restart looks like that by design.
+    The end proves nothing while all members are disconnected at once, and for a static member, whose restart looks the same.
     """
     if _hung_up_with_all(group, member):
         return None
@@ -190,8 +148,8 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
                 member.id,
                 f"{who(member)} died without leaving group {group.name}: its connection ended and it has not come back. Its partitions "
                 f"are idle until its session ends, up to {seconds(waits_us)} after that.",
-                f"the connection {member.actor.connection} closed after a {member.last_frame} and without a LeaveGroup, and no frame of "
-                "the member since",
+                f"the connection {member.actor.connection} closed after {a_or_an(member.last_frame)} and without a LeaveGroup, and no "
+                "frame of the member since",
                 admission(member),
                 generation=member.joined,
                 **about(member),
@@ -202,7 +160,7 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
-    """Whether the group has completed a generation since, with the member or without it."""
+    """Return True if the group has completed a generation since the member's removal, or the member is back."""
     member, newest = group.members.get(member_id), group.newest_generation
     return member is None or newest is None or newest.proven_us > member.removed_us or member.removed is None
 
@@ -224,7 +182,7 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
 
 
 def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
-    """Whether its client lives and has joined under another id: librdkafka does so when no coordinator answered it for a session."""
+    """Return True if its client has joined under another id, as librdkafka does if no coordinator responds for a session."""
     return any(
         other.actor.connection == member.actor.connection and other.last_frame_us > member.last_frame_us
         for other in group.members.values()
@@ -232,11 +190,14 @@ def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
     )
 
 
-def _heard_or_replaced(group: ClassicGroup, member_id: str) -> bool:
-    """Whether the member speaks again, or the group has completed a generation without it."""
-    member, newest = group.members.get(member_id), group.newest_generation
+def _heard_or_replaced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+    """Return True if the member sends frames again, or the group has completed a generation without it."""
+    member = group.members.get(member_id)
     if member is None or member.removed != "silent":
         return True
+    if isinstance(group, EpochGroupData):
+        return False
+    newest = group.newest_generation
     return newest is not None and newest.roster is not None and member_id not in newest.roster
 
 
@@ -285,7 +246,7 @@ def _slow_coordinator(group: ClassicGroup, slow: Slow) -> Breach | None:
     return Breach(
         "",
         f"The coordinator {exchange.broker} of group {group.name} took {seconds(slow.took_us)} to answer {a_or_an(api)} of "
-        f"{whom(exchange.actor)}: {why}. Evictions follow.",
+        f"{sender_text(exchange)}: {why}. Evictions follow.",
         f"{api} answered after {seconds(slow.took_us)}, without throttling",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
         generation=group.generation,
@@ -395,7 +356,7 @@ T_04 = FrameRule(
     "It rests while the members have no coordinator (C-14), and where the client goes on under another id. "
     "A static member lawfully goes silent when it restarts.",
     suppressed_by=("R-05",),
-    checks={FellSilent: _silent_death},
+    checks={FellSilent: _silent_death, WentSilent: session_ended},
     over=_heard_or_replaced,
 )
 

@@ -1,7 +1,7 @@
-"""Family R, third part: a group in which nobody consumes.
+"""Family R, third part: a group in which no member consumes.
 
-The trap: a join phase is no standstill by itself. A cooperative member keeps its partitions while it waits, and a member that has not
-been told to rejoin, or finishes what it fetched, works on. Only a member that asks to join and owns nothing has stopped for certain.
+A join phase is no standstill by itself. A cooperative member keeps its partitions while it waits, and a member that does not yet know of
+the rebalance, or finishes what it fetched, still consumes. Only a member that sent a JoinGroup and owns nothing has certainly stopped.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an
 from coordinator_model.rules.waiting import awaited_members, processed_since
 
 _NAMED = 3
-_DOUBLINGS = 8  #: a standstill is told again after twice the time, four times, and so on
+_DOUBLINGS = 8  #: a standstill is reported again after twice the time, four times, and so on
 
 
 class Idle(NamedTuple):
-    """Somebody who provably holds no partition and waits for one."""
+    """A member that provably holds no partition, and waits for one."""
 
     since_us: int
     request: Exchange
-    had_some: bool  #: it was given an assignment before, which it gave up
+    had_some: bool  #: it had an assignment before, which it revoked
 
     @property
     def frame(self) -> Evidence:
         return request_evidence(self.request)
 
 
-class Awaited(NamedTuple):
-    """What the idle wait for."""
+class WaitedFor(NamedTuple):
+    """What the idle members wait for."""
 
     words: str
     blame: Blame
@@ -45,7 +45,7 @@ class Awaited(NamedTuple):
 
 
 def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
-    """Those whose JoinGroup the coordinator holds, and who own nothing meanwhile."""
+    """Return the members whose JoinGroup the coordinator holds, and that own nothing meanwhile."""
     found = []
     for waiting in group.waiting_joins():
         since_us = processed_since(group, waiting)
@@ -60,7 +60,7 @@ def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
 
 
 def _idle_in_sync_phase(group: ClassicGroup) -> list[Idle]:
-    """Those whose SyncGroup at the newest generation the coordinator holds, who own nothing, while nobody has been answered."""
+    """Return the members without partitions whose SyncGroup the coordinator holds, before the newest generation's first success."""
     newest = group.newest_generation
     if newest is None or newest.sync_done_us is not None:
         return []
@@ -74,7 +74,7 @@ def _idle_in_sync_phase(group: ClassicGroup) -> list[Idle]:
 
 
 def _since_us(idle: list[Idle]) -> int:
-    """Since when none of them works: those who had partitions decide, if there are any."""
+    """Return since when all are idle, according to those that had partitions, if any."""
     had_some = [one.since_us for one in idle if one.had_some]
     return max(had_some) if had_some else min(one.since_us for one in idle)
 
@@ -84,7 +84,7 @@ def _connected(group: ClassicGroup, member: Member) -> bool:
 
 
 def _outcome(group: ClassicGroup, member: Member) -> str:
-    """What is known of a member that others wait for."""
+    """Return what is known of a member that others wait for, as text."""
     closed_us = hung_up_since(group, member)
     if closed_us is not None:
         ends = f", and its session of {seconds(member.session_timeout_ms * 1_000)} runs on" if member.session_timeout_ms else ""
@@ -96,39 +96,41 @@ def _outcome(group: ClassicGroup, member: Member) -> str:
     return "of which no frame was captured"
 
 
-def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member]) -> Awaited:
+def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member]) -> WaitedFor:
     if missing:
-        missing = sorted(missing, key=lambda member: not member.last_frame)  # stable: those who were seen first
+        missing = sorted(missing, key=lambda member: not member.last_frame)  # stable sort: members with captured frames first
         names = "; ".join(f"{who(member)}, {_outcome(group, member)}" for member in missing[:_NAMED])
         more = f"; and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         first = missing[0]
-        certainty = None if all(member.last_frame for member in missing) else Certainty.HEURISTIC  # they may be at work
-        return Awaited(names + more, Blame.CLIENT, first.actor, first.id, first.instance_id, certainty)
+        certainty = None if all(member.last_frame for member in missing) else Certainty.HEURISTIC  # they may be consuming
+        return WaitedFor(names + more, Blame.CLIENT, first.actor, first.id, first.instance_id, certainty)
     asked = {waiting.member_id for waiting in group.waiting_joins()}
     unused = [(id_, issued) for id_, issued in group.issued.items() if id_ not in asked]
     if unused and any(one.had_some for one in idle):
         id_, issued = unused[0]
-        words = f"{id_}, an id that was issued to {whom(issued.actor)} at {iso_utc(issued.issued_us)} and not used"
-        return Awaited(words, Blame.CLIENT, issued.actor, id_)
+        words = f"{id_}, an id that was issued to {whom(issued.actor)[1:-1]} at {iso_utc(issued.issued_us)} and not used"
+        return WaitedFor(words, Blame.CLIENT, issued.actor, id_)
     if not any(one.had_some for one in idle):
         words = "the end of the join phase, which began in an empty group and lasts longer while members come"
-        return Awaited(f"{words} (group.initial.rebalance.delay.ms)", Blame.CONFIG)
-    return Awaited("the coordinator: every known member has asked to join, and it does not end the join phase", Blame.BROKER)
+        return WaitedFor(f"{words} (group.initial.rebalance.delay.ms)", Blame.CONFIG)
+    return WaitedFor("the coordinator: every known member has asked to join, and it does not end the join phase", Blame.BROKER)
 
 
-def _awaited_to_sync(group: ClassicGroup) -> Awaited:
+def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
     newest = group.newest_generation
     assert newest is not None
     leader = group.members.get(newest.leader)
     if newest.leader_synced_us is not None:
         since = iso_utc(newest.leader_synced_us)
-        return Awaited(f"the coordinator, which has the leader's assignment since {since} and gives it to no member", Blame.BROKER)
+        return WaitedFor(
+            f"the coordinator, which has the leader's assignment since {since} and gives it to no member", Blame.BROKER
+        )
     if leader is None:
-        return Awaited(f"the assignment of the leader {newest.leader}", Blame.CLIENT, member_id=newest.leader)
+        return WaitedFor(f"the assignment of the leader {newest.leader}", Blame.CLIENT, member_id=newest.leader)
     closed_us = hung_up_since(group, leader)
     fate = f", which died without leaving: its connection closed at {iso_utc(closed_us)}" if closed_us is not None else ""
     words = f"the assignment of the leader, {who(leader)}{fate}"
-    return Awaited(words, Blame.CLIENT, leader.actor, leader.id, leader.instance_id)
+    return WaitedFor(words, Blame.CLIENT, leader.actor, leader.id, leader.instance_id)
 
 
 def _stands_still(group: ClassicGroup) -> Iterator[Due]:
@@ -140,7 +142,7 @@ def _stands_still(group: ClassicGroup) -> Iterator[Due]:
         missing = awaited_members(group)
         working = sum(1 for member in missing if _connected(group, member))
         if working and (working > len(idle) or not any(one.had_some for one in idle)):
-            return  # most of the group may still be at work
+            return  # most of the group may still be consuming
         awaited = _awaited_to_join(group, idle, missing)
     else:
         idle = _idle_in_sync_phase(group)

@@ -1,7 +1,7 @@
 """Family S: static membership (KIP-345).
 
-The trap: a restart of a static member is a replacement, and the loser of it is told so once. One replacement with a silent loser is the
-feature at work; only a loser that comes back is a duplicate.
+The restart of a static member is a replacement, and the replaced process gets FENCED_INSTANCE_ID once. One replacement whose loser stays
+silent is lawful; only a loser that comes back is a duplicate.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.events import (
-    Accepted,
     Contradicted,
     Inconsistent,
     LeftByItself,
@@ -23,12 +23,13 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.unlawful import accepted
 from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wire import API_NAMES
-from coordinator_model.wire.constants import FENCED_INSTANCE_ID, JOIN_GROUP, REBALANCE_IN_PROGRESS
+from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 
-_UNATTENDED_US = 600_000_000  # so long without a leader that watches the topics
-_GOES_ON_US = 3_000_000  # a heartbeat interval: what a client had under way when it was fenced is over by then
+_UNATTENDED_US = 600_000_000  # time without a leader that watches the topics
+_GOES_ON_US = 3_000_000  # a heartbeat interval: requests that were open when the client was fenced are answered by then
 _RETURN_WINDOW_US = 300_000_000  # a supervisor restarts a crashed process within its back-off, which grows to five minutes
 
 _WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
@@ -60,13 +61,13 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
     if holder is None or holder.removed is not None or holder.actor.connection == exchange.actor.connection:
         return None
     if holder.actor.connection not in group.connections:
-        return None  # the holder itself hung up: its process starts again
+        return None  # the holder itself disconnected: its process restarts
     observed = "was asked for again, with an empty member id, by one that had just been fenced"
     return _duplicate(group, exchange, instance, holder.actor, observed)
 
 
 def _duplicate(group: ClassicGroup, exchange: Exchange, instance: StaticMember, before: ClientInfo, observed: str) -> Breach:
-    """Two processes, of which one held the instance ``before`` the other asked for it."""
+    """Return the breach of two processes, of which one (``before``) held the instance before the other requested it."""
     named = {(one.client_id, host_of(one.address)) for one in (before, exchange.actor)}
     others = {(client_id, host_of(address)) for _, _, client_id, address in instance.fenced} - named
     more = f" and {len(others)} more" if others else ""
@@ -87,7 +88,7 @@ def _process(actor: ClientInfo) -> str:
 
 
 def _holder(group: ClassicGroup, member: Member) -> str:
-    """The process that holds the instance of a fenced member, as far as it was seen."""
+    """Return the process that holds the instance of a fenced member, as far as it is known, as text."""
     instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
     holder = group.members.get(instance.member_id) if instance is not None and instance.member_id != member.id else None
     return who(holder) if holder is not None else "another process, which was not seen to take it,"
@@ -113,39 +114,8 @@ def _no_longer_fenced(group: ClassicGroup, member_id: str) -> bool:
     return member is None or member.fenced_us is None
 
 
-def successor_of(group: ClassicGroup, exchange: Exchange) -> StaticMember | None:
-    """The instance that the request names, if its member once held it and had provably been replaced before it asked."""
-    instance = group.member_identity.taken_over(group, exchange)
-    member = group.members.get(exchange.member_id)
-    if instance is None or member is None or member.instance_id != instance.id:
-        return None
-    held_it = exchange.api_key == JOIN_GROUP or member.removed == "replaced" or 0 < member.joined_us < instance.held_us
-    return instance if held_it else None
-
-
-def _fenced_accepted(group: ClassicGroup, accepted: Accepted) -> Breach | None:
-    exchange = accepted.exchange
-    instance = successor_of(group, exchange)
-    if instance is None:
-        return None
-    member_id = exchange.member_id
-    holder = group.members.get(instance.member_id)
-    frame = admission(holder)
-    api = API_NAMES[exchange.api_key]
-    outcome = "answered REBALANCE_IN_PROGRESS" if exchange.error == REBALANCE_IN_PROGRESS else "accepted"
-    return Breach(
-        member_id,
-        f"The coordinator {exchange.broker} accepted {a_or_an(api)} from member {member_id} {whom(exchange.actor)} of "
-        f"group {group.name}, whose "
-        f"instance id {instance.id} member {instance.member_id} had taken over "
-        f"{seconds(exchange.effective_us - instance.held_us)} before.",
-        f"{api} of the replaced member {member_id} {outcome}",
-        (*frame, request_evidence(exchange), response_evidence(exchange, exchange.error)),
-        actor=exchange.actor,
-        member_id=member_id,
-        instance_id=instance.id,
-        generation=exchange.generation if exchange.generation >= 0 else None,
-    )
+def _fenced_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    return accepted(group, verdict, "S-03")
 
 
 def _needless(group: ClassicGroup, needless: Needless) -> Breach | None:
@@ -189,7 +159,7 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _absent(group: ClassicGroup) -> list[Member] | None:
-    """The static members that a join phase waits for, or None if it waits for anybody else, too."""
+    """Return the static members that a join phase waits for, None if it also waits for others."""
     missing = [member for member in group.present_members() if member.parked_join not in group.open]
     if not missing or any(member.instance_id is None or not member.last_frame for member in missing):
         return None
@@ -206,7 +176,7 @@ def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
         return
     began_us, oldest = min(
         held, key=lambda pair: (pair[0], pair[1].offset)
-    )  # the coordinator holds a JoinGroup in a join phase only
+    )  # the coordinator holds a JoinGroup only in a join phase
 
     def describe() -> Breach:
         names = ", ".join(
@@ -266,7 +236,8 @@ def _owner_fenced(group: ClassicGroup, contradicted: Contradicted) -> Breach | N
         doubt.member_id,
         f"The coordinator {exchange.broker} fenced member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, the rightful holder "
         f"of instance id {doubt.instance_id}; {shown}.",
-        f"FENCED_INSTANCE_ID to the latest holder of {doubt.instance_id}, and then an answer that shows {contradicted.shown_by} as holder",
+        f"FENCED_INSTANCE_ID to the latest holder of {doubt.instance_id}, and then an answer that shows {contradicted.shown_by} as holder; "
+        f"{doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),
         actor=doubt.actor,
         member_id=doubt.member_id,
@@ -350,7 +321,7 @@ S_03 = FrameRule(
     action="Stop the named client. Brokers before 2.6.1 forget a replacement when the coordinator moves: upgrade them.",
     false_alarms="A replacement that is not written yet may be undone: the successor's first SyncGroup success is waited for.",
     suppressed_by=("C-05",),
-    checks={Accepted: _fenced_accepted},
+    checks={Verdict: _fenced_accepted},
 )
 
 S_04 = FrameRule(

@@ -13,14 +13,14 @@ from coordinator_model.rules.waiting import processed_since
 
 
 def _owing_sync(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
-    """Members that were handed the newest generation and have not sent their SyncGroup for it, whatever became of them."""
+    """Yield the members of the newest generation that have not sent a SyncGroup for it, including removed ones."""
     for member in group.members.values():
         if member.joined == newest.generation and member.synced != newest.generation:
             yield member
 
 
 def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
-    """Members that were handed the newest generation, still live, and have not sent their SyncGroup for it."""
+    """Yield the present and connected members of the newest generation that have not sent a SyncGroup for it."""
     for member in _owing_sync(group, newest):
         if member.present:
             alive = not member.disconnected_us or member.last_frame_us > member.disconnected_us
@@ -29,7 +29,7 @@ def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
 
 
 def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
-    """The sync timer that this member's generation runs under, as far as it is known, and whether it means anything."""
+    """Return the sync timer of this member's generation, as far as it is known, and whether it is bounded."""
     timeout_ms, _ = group.rebalance_timeout_ms()
     timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
     unbounded_ms = group.settings.unbounded_join_ms
@@ -37,10 +37,10 @@ def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
 
 
 def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> bool:
-    """Whether a frame shows that the group was still at this generation, and in no other join phase, at ``since_us`` or later.
+    """Return True if a frame proves that the group was at this generation, and in no other join phase, at ``since_us`` or later.
 
-    A SyncGroup that the coordinator holds is answered as soon as the phase ends. Any other success at the generation shows it too. The
-    only member of a generation has nobody who could begin another.
+    A SyncGroup that the coordinator holds proves it, because it is answered as soon as the phase ends. Any other success at the
+    generation proves it too. If the generation has one member, no other can start a join phase.
     """
     if newest.roster is not None and len(newest.roster) == 1:
         return True
@@ -53,7 +53,7 @@ def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> b
 
 
 def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Generation) -> Iterator[Due]:
-    """A warning at half the rebalance timeout after the member received the generation, an error past it."""
+    """Yield a warning at half the rebalance timeout after the member joined the generation, and an error past it."""
     timeout_us, bounded = _timeout_us(group, member)
 
     def describe() -> Breach:
@@ -81,10 +81,10 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
         if member.id == newest.leader:
             parked = sum(1 for waiting in group.waiting_syncs() if waiting.generation == newest.generation)
             others = len(newest.roster) - 1 if newest.roster is not None else parked
+            waiting = f"{others} other {plural(others, 'member')} wait{'s' if others == 1 else ''}" if others else "the group waits"
             summary = (
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
-                f"{others} other {plural(others, 'member')} wait{'s' if others == 1 else ''} for its SyncGroup since "
-                f"{iso_utc(newest.proven_us)}"
+                f"{waiting} for its SyncGroup since {iso_utc(newest.proven_us)}"
             )
             yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
 
@@ -108,7 +108,7 @@ def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
         return
     leader = group.members.get(newest.leader)
     sent = group.open.get(leader.parked_sync) if leader is not None and leader.parked_sync is not None else None
-    # Only a SyncGroup that still stands open has certainly reached the coordinator. Whatever became of the phase, it is answered.
+    # Only a SyncGroup that is still open has certainly reached the coordinator, which answers it however the phase ends.
     if sent is None or sent.generation != newest.generation or not sent.gap_free:
         return
     since_us = processed_since(group, sent)
@@ -121,7 +121,7 @@ def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
         return Breach(
             "",
             f"The leader of group {group.name} sent the assignment of generation {newest.generation}, and the coordinator "
-            f"{group.broker} has answered no member: {waiting} members wait "
+            f"{group.broker} has answered no member: {waiting} {plural(waiting, 'member')} wait{'s' if waiting == 1 else ''} "
             f"(allowed {seconds(allowed_us)}, from the configured write timeout).",
             f"{waiting} unanswered SyncGroup requests {seconds(allowed_us)} after the leader's",
             (request_evidence(sent),),

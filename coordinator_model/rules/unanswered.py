@@ -24,7 +24,7 @@ def _unanswered(group: ClassicGroup) -> Iterator[Due]:
     for waiting in group.open.values():
         connection = waiting.actor.connection
         if connection in seen:
-            continue  # the broker has not begun with it: one request of a connection at a time
+            continue  # not yet begun: the broker processes one request of a connection at a time
         seen.add(connection)
         if waiting.api_key in {JOIN_GROUP, SYNC_GROUP} or not waiting.gap_free or waiting.effective_us < 0:
             continue
@@ -50,16 +50,17 @@ def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
 
 
 def _patience_us(group: ClassicGroup) -> int:
-    """How much later than its peers' an answer may come: it may wait for a write to be replicated."""
+    """Return by how much a response may be later than other members', because it may wait for a replicated write."""
     write_ms = group.settings.write_timeout_ms
     return write_ms * 1_000 + group.settings.slack_us(write_ms)
 
 
 def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange) -> int | None:
-    """Since when this JoinGroup of a member of the newest generation ought to have been answered, or None.
+    """Return since when the response to this JoinGroup of a member of the newest generation is overdue, None if it is not.
 
-    A dynamic member is in the roster only if it had a JoinGroup parked, which is owed an answer like its peers'. A static one stays in it
-    without, so it must have asked well before. And while a heartbeat succeeds, no join phase is on for which a JoinGroup could wait.
+    A dynamic member is in the roster only if it had a JoinGroup parked, to which a response is due like to the others'. A static member
+    remains in it without one, so its JoinGroup must be clearly older. While a Heartbeat succeeds, no join phase is in progress for which a
+    JoinGroup could wait.
     """
     assert newest.roster is not None
     early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
@@ -73,7 +74,7 @@ def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange)
 
 def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
     newest = group.newest_generation
-    if newest is None or newest.roster is None or group.kind != "classic":
+    if newest is None or newest.roster is None:
         return
     for waiting in group.waiting_joins():
         member = group.members.get(waiting.member_id)
@@ -100,12 +101,12 @@ def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
 
 def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
     newest = group.newest_generation
-    if newest is None or newest.sync_done_us is None or group.kind != "classic":
+    if newest is None or newest.sync_done_us is None:
         return
     for waiting in group.waiting_syncs():
         member = group.members.get(waiting.member_id)
         if member is None or not member.present or member.parked_sync != waiting.key:
-            continue  # gone, or asked again elsewhere: then this one is lawfully never answered
+            continue  # gone, or sent again on another connection: no response to this one is due
         if waiting.generation != newest.generation or waiting.effective_us < 0:
             continue
 

@@ -1,4 +1,4 @@
-"""Since when a coordinator has had a request in hand, and whom it waits for."""
+"""Helpers about parked requests: since when the coordinator holds one, and which members it waits for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator_model.wire.constants import JOIN_GROUP
 
 
 def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:
-    """Since when the coordinator has had this open request in hand; None while others of its connection are ahead of it."""
+    """Return since when the coordinator holds this open request, None while others of its connection precede it."""
     if waiting.effective_us < 0:
         return None
     if not waiting.queued_behind:
@@ -21,7 +21,7 @@ def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:
 
 
 def awaited_members(group: ClassicGroup) -> list[Member]:
-    """Members that the join phase waits for: proven, not gone, and without a JoinGroup under way."""
+    """Return the members that the join phase waits for: present, and without an open or abandoned JoinGroup."""
     return [
         member
         for member in group.present_members()

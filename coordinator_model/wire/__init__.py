@@ -4,8 +4,8 @@
     >>> frame.header.client_id, frame.body.group_id, frame.body.generation_id
     ('billing-1', 'billing', 7)
 
-The trap: a response says neither what it answers nor in which version. Whoever captured it must say so, and if that is wrong the bytes
-may still decode, to nonsense; :func:`decode` refuses nearly all such frames because a message must use them up exactly.
+A response contains neither its API nor its version; the capturer must provide them. If they are wrong, the bytes may still decode, to
+nonsense. :func:`decode` refuses nearly all such frames, because a message must consume all bytes exactly.
 """
 
 from coordinator_model.wire import messages

@@ -1,18 +1,18 @@
-"""Turns layouts into decoders: one straight-line Python function per (message, version).
+"""Compile layouts to decoders: one straight-line Python function per (message, version).
 
-A generated function reads header and body of a frame in one go, without a call or a table look-up per field. Fields of fixed size that
-stand side by side, and the length that follows them, are read by one ``struct`` call.
+A generated function reads header and body of a frame without a call or a table look-up per field. One ``struct`` call reads adjacent
+fields of fixed size and the length that follows them.
 
-What it costs to say *where* a bad frame is bad is paid by bad frames alone, which are read twice. The *fast* function leaves out the
-check that a string ends within the frame: a slice beyond the end is merely short, and the next read, or the check at the end, notices.
-The *exact* function has that check and decides what is said. Of each of its lines it is remembered which field it reads, so that the line
-number of the exception leads back to the field. Both refuse the same frames.
+Only bad frames, which are read twice, pay for locating the error. The *fast* function omits the check that a string ends within the
+frame: a slice beyond the end is merely short, and the next read, or the check at the end, detects that. The *exact* function has that
+check and determines the error. The field of each of its lines is recorded, so the exception's line number leads to the field.
+Both refuse the same frames.
 
-Bounds: an element count is checked against the bytes that its elements need at least, and a slice cannot be longer than the frame. So
-time and memory stay in proportion to the frame. The last check of every function, that the frame is used up to its last byte, is the one
-that catches most frames read with the wrong layout.
+Bounds: an element count is checked against the minimum size of its elements, and a slice cannot be longer than the frame. Time and
+memory are therefore proportional to the frame. The last check of every function, that all bytes are consumed, catches most frames that
+are read with the wrong layout.
 
-The trap: in flexible versions a position points *at* the last byte of a length prefix while a value is sliced, which saves an addition per
+In flexible versions a position points *at* the last byte of a length prefix while a value is sliced, which saves an addition per
 string. Every other position points at the next unread byte.
 """
 
@@ -36,7 +36,7 @@ from coordinator_model.wire.runtime import (
     TAG_SIZE,
     TRAILING,
     WRONG_HEADER,
-    Refused,
+    UndecodableBytes,
     read_integers,
     read_tag,
     read_tags,
@@ -58,7 +58,7 @@ _PREFIX_SIZES: Final = {"B": 1, "h": 2, "i": 4}
 
 
 class _Step(NamedTuple):
-    """Where a generated line is in the message."""
+    """The place in the message that a generated line reads."""
 
     path: str  #: ``members[{a1}].metadata``: names in braces are the local lists whose length is the index
     back: int  #: bytes between the field's beginning and the position variable when the line runs
@@ -69,7 +69,7 @@ _STEPS: Final[dict[CodeType, tuple[str, int | None, list[_Step]]]] = {}  # by co
 
 
 class _Source:
-    """The lines of one function while they are being written."""
+    """The lines of a function that is being generated."""
 
     def __init__(self, layout: Layout, version: int, *, exact: bool) -> None:
         self.layout = layout
@@ -81,7 +81,7 @@ class _Source:
         self.names: dict[str, Any] = {
             "new": object.__new__,
             "Frame": Frame,
-            "Refused": Refused,
+            "UndecodableBytes": UndecodableBytes,
             "read_varint": read_varint,
             "read_tags": read_tags,
             "read_tag": read_tag,
@@ -99,7 +99,7 @@ class _Source:
         self.steps.append(_Step(path, back, run))
 
     def refuse_if(self, condition: str, reason: str, path: str, back: int = 0) -> None:
-        self.emit(f"if {condition}: raise Refused({reason!r})", path, back)
+        self.emit(f"if {condition}: raise UndecodableBytes({reason!r})", path, back)
 
     def variable(self, prefix: str) -> str:
         self._counter += 1
@@ -116,14 +116,14 @@ class _Source:
     # -- runs of fixed size
 
     def fixed(self, letter: str, variable: str, path: str) -> None:
-        """Read later, with its neighbours."""
+        """Add a pending field, to be read together with adjacent ones."""
         self._run.append((letter, variable, path))
 
     def flush(self, *, stay_on_last: bool = False, known_position: int | None = None) -> None:
         """Read the pending fields.
 
-        ``stay_on_last``: leave the position on the last byte read, which is a one-byte prefix. ``known_position``: where the run begins
-        in every frame.
+        ``stay_on_last``: leave the position on the last byte read, which is a one-byte prefix. ``known_position``: the constant position
+        at which the run begins.
         """
         run, self._run = self._run, []
         if not run:
@@ -146,7 +146,7 @@ class _Source:
     # -- structs
 
     def struct(self, name: str, path: str, *, outermost: bool = False) -> str:
-        """Read one struct; the variable that holds it."""
+        """Read one struct; return the variable that holds it."""
         fields = self.layout.fields(name, self.version)
         values = [(field.name, self.field(field, _join(path, field.name))) for field in fields]
         tags = self.tag_section(name, path, values) if self.flexible else None
@@ -164,7 +164,7 @@ class _Source:
         return made
 
     def default(self, field: Field) -> str:
-        """Source of what a field holds where it is not on the wire."""
+        """Return the source of a field's default value."""
         if field.default is not None:
             return {"null": "None", "true": "True"}.get(field.default, field.default)
         if field.is_array:
@@ -178,7 +178,7 @@ class _Source:
     # -- fields
 
     def field(self, field: Field, path: str) -> str:
-        """Read one field; the variable that holds it."""
+        """Read one field; return the variable that holds it."""
         nullable = self.version in field.nullable
         value = self.variable("v")
         if field.is_array:
@@ -201,14 +201,14 @@ class _Source:
         self.fixed("b", present, path)
         self.flush()
         self.emit(f"if {present} == -1: {value} = None", path, 1)
-        self.emit(f"elif {present} != 1: raise Refused({PRESENCE!r})", path, 1)
+        self.emit(f"elif {present} != 1: raise UndecodableBytes({PRESENCE!r})", path, 1)
         self.emit("else:", path)
         self.indent(1)
         self.emit(f"{value} = {self.struct(field.type, path)}", path)
         self.indent(-1)
 
     def text(self, type_: str, value: str, path: str, *, nullable: bool) -> None:
-        """A string or bytes."""
+        """Read a string or bytes."""
         length = self.variable("n")
         compact = self.flexible
         decode = ".decode()" if type_ == "string" else ""
@@ -232,7 +232,7 @@ class _Source:
             self.indent(-1)
 
     def prefix(self, length: str, letter: str, path: str) -> None:
-        """Read the length or count of what follows, after whatever is pending."""
+        """Read a length or count, after the pending fields."""
         self.fixed(letter, length, path)
         self.flush(stay_on_last=letter == "B")
         if letter == "B":
@@ -277,7 +277,7 @@ class _Source:
         self.emit(f"{value} = tuple({index})", path)
 
     def least(self, item: str) -> int:
-        """The fewest bytes an element can take; at least 1, as a count must not be free."""
+        """Return the minimum size of an element in bytes; at least 1, because a count must be bounded."""
         if item in INTEGERS:
             return struct.calcsize(">" + INTEGERS[item])
         if item == "uuid":
@@ -294,7 +294,7 @@ class _Source:
     # -- tags
 
     def tag_section(self, name: str, path: str, values: list[tuple[str, str]]) -> str:
-        """Read the tag section; the variable that holds the unknown ones."""
+        """Read the tag section; return the variable that holds the unknown tags."""
         count, tags = self.variable("n"), self.variable("t")
         where = _join(path, "tags")
         self.fixed("B", count, where)
@@ -340,13 +340,13 @@ class _Source:
     # -- whole functions
 
     def begin(self, position: int = 0) -> None:
-        """The first lines: size and position; where bytes are cut out, only ``bytes`` gives ``bytes``."""
+        """Emit the first lines: size and position; for messages with ``bytes`` fields also a check that the frame is ``bytes``."""
         self.emit(f"z = len(b); p = {position}", "")
         if any(field.item_type == "bytes" for fields in self.layout.structs.values() for field in fields):
             self.emit("if type(b) is not bytes: raise TypeError", "")
 
     def function(self) -> Decoder:
-        """Compile what was written."""
+        """Compile the lines to a function."""
         file = f"<{self.layout.name} v{self.version}>"
         text = "def decode(b):\n" + "\n".join(self.lines) + "\n"
         exec(compile(text, file, "exec"), self.names)  # noqa: S102 - our own text, made from our own table
@@ -373,7 +373,7 @@ def _element(item: str) -> Field:
 
 
 def compile_request(layout: Layout, version: int, *, exact: bool) -> Decoder:
-    """A function from a request's bytes to its :class:`Frame`; raises what :func:`explain` explains if it is ``exact``."""
+    """Return a function from a request's bytes to its :class:`Frame`. If ``exact``, :func:`explain` explains its exceptions."""
     source = _Source(layout, version, exact=exact)
     source.begin()
     for letter, variable, path in (("I", "w", "api_key"), ("i", "c", "correlation_id"), ("h", "n", "client_id")):
@@ -393,7 +393,7 @@ def compile_request(layout: Layout, version: int, *, exact: bool) -> Decoder:
 
 
 def compile_response(layout: Layout, version: int, *, exact: bool) -> Decoder:
-    """A function from a response's bytes to its :class:`Frame`; raises what :func:`explain` explains if it is ``exact``."""
+    """Return a function from a response's bytes to its :class:`Frame`. If ``exact``, :func:`explain` explains its exceptions."""
     source = _Source(layout, version, exact=exact)
     source.begin()
     source.fixed("i", "c", "correlation_id")
@@ -404,9 +404,9 @@ def compile_response(layout: Layout, version: int, *, exact: bool) -> Decoder:
 
 
 def compile_body(layout: Layout, version: int, *, begin: int, whole: bool) -> Decoder:
-    """A function from the bytes of a message embedded in another's to that message, whose fields begin at ``begin``.
+    """Return a function from the bytes of an embedded message, whose fields begin at ``begin``, to that message.
 
-    ``whole`` says whether bytes left over are refused. Raises what :func:`explain` explains.
+    If ``whole``, bytes left over are refused. :func:`explain` explains its exceptions.
     """
     source = _Source(layout, version, exact=True)
     source.begin(begin)
@@ -435,7 +435,7 @@ def _finish(source: _Source, *, header_tags: bool, client: str, api_key: int | N
 
 
 def explain(error: Exception, frame: bytes) -> DecodeError:
-    """The :class:`DecodeError` for what a generated function raised on ``frame``."""
+    """Return the :class:`DecodeError` for an exception that a generated function raised on ``frame``."""
     found: TracebackType | None = None
     at = error.__traceback__
     while at is not None:
@@ -449,7 +449,7 @@ def explain(error: Exception, frame: bytes) -> DecodeError:
     names = found.tb_frame.f_locals
     position = names["p"] - step.back
     path = step.path
-    if isinstance(error, Refused):
+    if isinstance(error, UndecodableBytes):
         reason = str(error)
     elif isinstance(error, UnicodeDecodeError):
         reason = "is not UTF-8"

@@ -1,7 +1,6 @@
-"""From frames to messages: finds the compiled decoder, compiles it on first use, turns every failure into a :class:`DecodeError`.
+"""Decode frames: find the compiled decoder, compile it on first use, convert every failure to a :class:`DecodeError`.
 
-The trap: a broker that does not speak the version of an ApiVersions request answers in version 0, whatever was asked, and says so by
-error 35 alone.
+A broker that does not support the version of an ApiVersions request responds in version 0, which only error 35 shows.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _REQUEST_HEADER: Final = struct.Struct(">hhih")
 
 
 def decode(frame: bytes | memoryview, *, request: bool, api_key: int, api_version: int) -> Frame:
-    """Read one frame: header and body, without the 4-byte length.
+    """Decode one frame: header and body, without the 4-byte length.
 
-    :param request: whether it is a request. A response does not say what it answers: key and version are its request's.
-    :raises DecodeError: when API or version is unknown, or the bytes are not exactly one such message. Nothing else is raised on any
-        bytes; time and memory are in proportion to the frame's size.
+    :param request: True for a request. For a response, key and version are those of its request.
+    :raises DecodeError: if API or version is unknown, or the bytes are not exactly one such message. No bytes raise anything else; time
+        and memory are proportional to the frame's size.
     """
     try:
         return (_REQUEST_DECODERS if request else _RESPONSE_DECODERS)[api_key][api_version](frame)  # type: ignore[arg-type, no-any-return]
@@ -44,15 +43,15 @@ def decode(frame: bytes | memoryview, *, request: bool, api_key: int, api_versio
 
 
 def supported_versions(api_key: int) -> range:
-    """The versions of an API that :func:`decode` knows; empty for an API that it does not know."""
+    """Return the versions of an API that :func:`decode` knows; an empty range for an unknown API."""
     layout = REQUESTS.get(api_key)
     return range(layout.versions.first, layout.versions.last + 1) if layout else range(0)
 
 
 def decode_request_header(frame: bytes | memoryview) -> Header:
-    """The header of a request of any API, from the frame's first bytes; what follows the client id is not looked at.
+    """Decode the header of a request of any API, from the frame's first bytes. Bytes after the client id are ignored.
 
-    :raises DecodeError: when it is no request header, or the prefix ends within it (``reason`` is then "runs past the end").
+    :raises DecodeError: if it is no request header, or the bytes end within it (``reason`` is then "runs past the end").
     """
     try:
         api_key, api_version, correlation_id, length = _REQUEST_HEADER.unpack_from(frame)
@@ -75,7 +74,7 @@ def decode_request_header(frame: bytes | memoryview) -> Header:
     return Header(api_key, api_version, correlation_id, client_id)
 
 
-# Kafka 4.4 has keys below 100 and versions below 20: room for decades, and small enough to tell a request from other bytes.
+# Kafka 4.4 has keys below 100 and versions below 20. These limits leave room, and distinguish a request from other bytes.
 _LARGEST_KEY: Final = 1023
 _LARGEST_VERSION: Final = 255
 
@@ -104,7 +103,7 @@ _compile_response: Final = functools.partial(compile_response, exact=False)
 
 @functools.cache
 def exact_decoder(name: str, api_version: int) -> Decoder:
-    """The decoder that says precisely what is wrong with a frame; :func:`decode` asks it about the frames that it refuses."""
+    """Return the decoder that reports exactly what is wrong with a frame. :func:`decode` uses it for the frames that it refuses."""
     layout = LAYOUTS[name]
     compile_ = compile_request if layout.is_request else compile_response
     return compile_(layout, api_version, exact=True)

@@ -1,8 +1,8 @@
-"""The protocols that travel inside JoinGroup metadata and SyncGroup assignments: consumer, Connect, and what Kafka Streams puts into the
-consumer protocol's user data.
+"""The protocols inside JoinGroup metadata and SyncGroup assignments: consumer, Connect, and Kafka Streams in the consumer protocol's
+user data.
 
-The trap: these bytes are the clients' affair. The coordinator passes them on unread, so nothing in them need be well-formed, and every
-client library has its own way of filling them. A refusal here says something about a client, not about the capture.
+Only clients interpret these bytes. The coordinator passes them on unread, so they need not be well-formed, and client libraries fill
+them differently. A DecodeError here indicates a client's fault, not the capture's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STREAMS_ASSIGNOR: Final = "stream"
 
 
 class _Protocol:
-    """Decoders of one embedded message by version, compiled on first use."""
+    """The decoders of one embedded message by version, compiled on first use."""
 
     def __init__(self, name: str, *, version_bytes: int, whole: bool) -> None:
         self._layout = LAYOUTS[name]
@@ -59,10 +59,10 @@ class _Protocol:
             raise explain(error, raw) from None
 
     def _compile(self, version: int) -> Decoder:
-        """A later version than known is read as far as the latest known one goes: so far, versions only added fields."""
+        """Compile a version. A later one than known is read as the latest known, since versions have only added fields so far."""
         known = min(version, self._layout.versions.last)
         decoder = compile_body(self._layout, known, begin=self._begin, whole=self._whole and known == version)
-        if known == version:  # else a sender of ever new versions would fill the table
+        if known == version:  # else a client that sends many versions would fill the table
             self._decoders[version] = decoder
         return decoder
 
@@ -76,61 +76,61 @@ _STREAMS_ASSIGNMENT: Final = _Protocol("StreamsAssignmentInfo", version_bytes=4,
 
 
 def decode_subscription(raw: bytes) -> ConsumerProtocolSubscription:
-    """A consumer's subscription: the metadata of a JoinGroup protocol in a group of protocol type ``consumer``.
+    """Decode a consumer's subscription: the metadata of a JoinGroup protocol in a group of protocol type ``consumer``.
 
-    Versions 0 to 3 are read to their last byte. Of later ones the part that v3 has is read.
+    Versions 0 to 3 must end with their last field. Of later versions only the fields of v3 are read.
 
-    :raises DecodeError: when the bytes are no subscription.
+    :raises DecodeError: if the bytes are no subscription.
     """
     subscription: ConsumerProtocolSubscription = _SUBSCRIPTION.decode(raw)
     return subscription
 
 
 def decode_assignment(raw: bytes) -> ConsumerProtocolAssignment:
-    """A consumer's assignment: what the leader sends in SyncGroup in a group of protocol type ``consumer``.
+    """Decode a consumer's assignment: what the leader sends in SyncGroup in a group of protocol type ``consumer``.
 
-    Versions as for :func:`decode_subscription`. No bytes at all, which the coordinator sends to a member that the leader left out, are
-    the caller's to notice: here they are an error.
+    Versions as for :func:`decode_subscription`. Empty bytes, which the coordinator sends to a member that the leader left out, are an
+    error here; the caller must check for them.
 
-    :raises DecodeError: when the bytes are no assignment.
+    :raises DecodeError: if the bytes are no assignment.
     """
     assignment: ConsumerProtocolAssignment = _ASSIGNMENT.decode(raw)
     return assignment
 
 
 def decode_connect_worker_state(raw: bytes) -> ConnectWorkerState:
-    """A Connect worker's metadata: v0 eager, v1 cooperative (KIP-415), v2 the same with session keys (KIP-507).
+    """Decode a Connect worker's metadata: v0 eager, v1 cooperative (KIP-415), v2 the same with session keys (KIP-507).
 
-    ``allocation`` holds the worker's present assignment as :func:`decode_connect_assignment` reads it.
+    ``allocation`` holds the worker's current assignment, for :func:`decode_connect_assignment`.
 
-    :raises DecodeError: when the bytes are no worker state.
+    :raises DecodeError: if the bytes are no worker state.
     """
     state: ConnectWorkerState = _WORKER_STATE.decode(raw)
     return state
 
 
 def decode_connect_assignment(raw: bytes) -> ConnectAssignment:
-    """A Connect worker's assignment; versions as for :func:`decode_connect_worker_state`. Task -1 is the connector itself.
+    """Decode a Connect worker's assignment; versions as for :func:`decode_connect_worker_state`. Task -1 is the connector itself.
 
-    :raises DecodeError: when the bytes are no assignment.
+    :raises DecodeError: if the bytes are no assignment.
     """
     assignment: ConnectAssignment = _CONNECT_ASSIGNMENT.decode(raw)
     return assignment
 
 
 def decode_streams_subscription(user_data: bytes) -> StreamsSubscriptionInfo:
-    """The user data of a subscription under the protocol name ``stream``, v1 to v11.
+    """Decode the user data of a subscription with the protocol name ``stream``, v1 to v11.
 
-    :raises DecodeError: when the bytes are no such user data.
+    :raises DecodeError: if the bytes are no such user data.
     """
     info: StreamsSubscriptionInfo = _STREAMS_SUBSCRIPTION.decode(user_data)
     return info
 
 
 def decode_streams_assignment(user_data: bytes) -> StreamsAssignmentInfo:
-    """The beginning of the user data of an assignment under the protocol name ``stream``: its versions. The tasks are not read.
+    """Decode the versions in the user data of an assignment with the protocol name ``stream``. The tasks are not read.
 
-    :raises DecodeError: when the bytes are no such user data.
+    :raises DecodeError: if the bytes are no such user data.
     """
     info: StreamsAssignmentInfo = _STREAMS_ASSIGNMENT.decode(user_data)
     return info
@@ -147,58 +147,58 @@ _ASSIGNMENTS: Final[dict[str, Callable[[bytes], Struct]]] = {
 
 
 def decode_metadata(protocol_type: str, raw: bytes) -> Struct | bytes:
-    """What a member says of itself in JoinGroup; ``raw`` itself where the protocol type is not known.
+    """Decode a member's JoinGroup metadata; return ``raw`` itself if the protocol type is not known.
 
-    :raises DecodeError: when the bytes are not what members of that type send.
+    :raises DecodeError: if the bytes are not what members of that type send.
     """
     decode = _METADATA.get(protocol_type)
     return decode(raw) if decode else raw
 
 
 def decode_member_assignment(protocol_type: str, raw: bytes) -> Struct | bytes:
-    """What the leader gives a member in SyncGroup; ``raw`` itself where the protocol type is not known.
+    """Decode a member's SyncGroup assignment; return ``raw`` itself if the protocol type is not known.
 
-    :raises DecodeError: when the bytes are not what leaders of that type send.
+    :raises DecodeError: if the bytes are not what leaders of that type send.
     """
     decode = _ASSIGNMENTS.get(protocol_type)
     return decode(raw) if decode else raw
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:
-    """The bytes of a subscription in one version.
+    """Encode a subscription in one version.
 
-    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    :raises ValueError: if the version is unknown, or cannot represent a field's value.
     """
     return encode_embedded(subscription, version)
 
 
 def encode_assignment(assignment: ConsumerProtocolAssignment, version: int = 3) -> bytes:
-    """The bytes of an assignment in one version.
+    """Encode an assignment in one version.
 
-    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    :raises ValueError: if the version is unknown, or cannot represent a field's value.
     """
     return encode_embedded(assignment, version)
 
 
 def encode_connect_worker_state(state: ConnectWorkerState, version: int = 2) -> bytes:
-    """The bytes of a Connect worker's metadata in one version.
+    """Encode a Connect worker's metadata in one version.
 
-    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    :raises ValueError: if the version is unknown, or cannot represent a field's value.
     """
     return encode_embedded(state, version)
 
 
 def encode_connect_assignment(assignment: ConnectAssignment, version: int = 2) -> bytes:
-    """The bytes of a Connect worker's assignment in one version.
+    """Encode a Connect worker's assignment in one version.
 
-    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    :raises ValueError: if the version is unknown, or cannot represent a field's value.
     """
     return encode_embedded(assignment, version)
 
 
 def encode_streams_subscription(info: StreamsSubscriptionInfo) -> bytes:
-    """The user data of a Streams member's subscription, in the version that it names itself.
+    """Encode the user data of a Streams member's subscription, in the version that it contains.
 
-    :raises ValueError: when the version is unknown or cannot say what a field holds.
+    :raises ValueError: if the version is unknown, or cannot represent a field's value.
     """
     return encode_embedded(info, info.version)

@@ -1,9 +1,9 @@
-"""Writes messages as bytes: the decoders' counterpart for tests, fixtures and raw clients.
+"""Encode messages, for tests, fixtures and raw clients.
 
-It walks the layout field by field and is not made for speed. What a version cannot say is an error, unless the schema calls the field
-ignorable or its value is the default.
+The encoder walks the layout field by field and is not optimised. A value that a version cannot represent is an error, unless the schema
+marks the field as ignorable or the value is the default.
 
-The trap: tagged fields that hold their default are left out, as Kafka's own classes do, so known and unknown tags must be merged by number.
+Tagged fields with their default are omitted, as by Kafka's own classes, and known and unknown tags are merged by number.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ZEROS: Final[dict[str, Any]] = {"bool": False, "string": "", "bytes": b"", "uui
 def encode_request(
     body: Message, *, api_version: int, correlation_id: int, client_id: str | None = None, header_tags: UnknownTags = ()
 ) -> bytes:
-    """Header and body of a request, without the 4-byte length that goes in front of it on the wire.
+    """Encode header and body of a request, without the 4-byte length that precedes them on the wire.
 
-    :param header_tags: tagged fields for the header, which flexible versions have (request header v2).
-    :raises ValueError: when ``body`` is no request, the version is unknown, or a field holds what this version cannot say.
+    :param header_tags: tagged fields for the header of flexible versions (request header v2).
+    :raises ValueError: if ``body`` is no request, the version is unknown, or it cannot represent a field's value.
     """
     layout = _layout(body, "Request", api_version)
     out = bytearray(struct.pack(">hhi", layout.api_key, api_version, correlation_id))
@@ -36,10 +36,10 @@ def encode_request(
 
 
 def encode_response(body: Message, *, api_version: int, correlation_id: int, header_tags: UnknownTags = ()) -> bytes:
-    """Header and body of a response, without the 4-byte length that goes in front of it on the wire.
+    """Encode header and body of a response, without the 4-byte length that precedes them on the wire.
 
-    :param header_tags: tagged fields for the header, which flexible versions but those of ApiVersions have (response header v1).
-    :raises ValueError: when ``body`` is no response, the version is unknown, or a field holds what this version cannot say.
+    :param header_tags: tagged fields for the header of flexible versions (response header v1), except those of ApiVersions.
+    :raises ValueError: if ``body`` is no response, the version is unknown, or it cannot represent a field's value.
     """
     layout = _layout(body, "Response", api_version)
     out = bytearray(struct.pack(">i", correlation_id))
@@ -48,7 +48,7 @@ def encode_response(body: Message, *, api_version: int, correlation_id: int, hea
 
 
 def encode_embedded(body: Any, api_version: int) -> bytes:
-    """A message that travels in another's bytes: its version (int16, unless it is a field itself), then its fields.
+    """Encode a message embedded in another's bytes: its version (int16, unless it is a field itself), then its fields.
 
     :raises ValueError: as :func:`encode_request`.
     """
@@ -81,7 +81,7 @@ def _body(out: bytearray, layout: Layout, version: int, body: Any) -> bytes:
 
 
 class _Writer:
-    """Appends to a buffer in one version's manner."""
+    """Appends encoded fields of one version to a buffer."""
 
     def __init__(self, out: bytearray, what: str, *, compact: bool) -> None:
         self.out = out
@@ -168,7 +168,7 @@ class _Writer:
         self.out += raw
 
     def length(self, length: int | None, letter: str) -> None:
-        """A length or count in front of what it counts; None for null."""
+        """Append a length or count; None for null."""
         if self.compact:
             self.out += varint(0 if length is None else length + 1)
         else:
@@ -190,14 +190,14 @@ class _Writer:
         self.tag_section(tags)
 
     def tag_section(self, tags: dict[int, bytes]) -> None:
-        """Count, then tags in rising order."""
+        """Append the count, then the tags in ascending order."""
         self.out += varint(len(tags))
         for tag, raw in sorted(tags.items()):
             self.out += varint(tag) + varint(len(raw)) + raw
 
 
 def varint(value: int) -> bytes:
-    """An unsigned varint (KIP-482)."""
+    """Encode an unsigned varint (KIP-482)."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -207,7 +207,7 @@ def varint(value: int) -> bytes:
 
 
 def default_of(field: Field) -> Any:
-    """What a field holds when nobody said anything."""
+    """Return a field's default value."""
     if field.default is not None:
         return {"null": None, "true": True}[field.default] if field.default in ("null", "true") else int(field.default)
     if field.is_array:

@@ -1,7 +1,7 @@
-"""Kafka's error codes: an open set. Known ones have a name and a meaning, unknown ones keep their number.
+"""Kafka's error codes, an open set. Known codes have a name and a meaning, unknown ones keep their number.
 
-The trap: a code's meaning depends on who answers. 27 is the normal way to hear of a rebalance, and 0 in a Heartbeat response proves nothing
-while the coordinator is loading.
+A code's meaning depends on the API and the coordinator's state. 27 normally announces a rebalance, and 0 in a Heartbeat response proves
+nothing while the coordinator is loading.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class ErrorCode(NamedTuple):
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code, or the number itself as text where no known release has it."""
+    """Return Kafka's name of an error code, or the number as text if no known release has it."""
     known = ERROR_CODES.get(code)
     return known.name if known else str(code)
 
 
 def error_meaning(code: int) -> str:
-    """What an error code says, in a few words."""
+    """Return a short description of an error code."""
     known = ERROR_CODES.get(code)
     return known.meaning if known else "a code of no known Kafka release"
 
@@ -185,9 +185,9 @@ ERROR_CODES: Final[Mapping[int, ErrorCode]] = MappingProxyType(
 )
 """Every code of Kafka 4.4."""
 
-_TO_COME: Final = 50  # as many as Kafka gave out in some six years
+_TO_COME: Final = 50  # as many as Kafka added in some six years
 
 
 def may_be_an_error(code: int) -> bool:
-    """Whether some release has this code, or one to come may have it: Kafka numbers them one after the other."""
+    """Return True if a release has this code, or a future one may: Kafka numbers errors consecutively."""
     return code in ERROR_CODES or 0 < code - max(ERROR_CODES) <= _TO_COME

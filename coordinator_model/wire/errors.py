@@ -1,15 +1,15 @@
-"""What can go wrong between bytes and messages."""
+"""The error that decoders raise."""
 
 from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """Bytes that are not the message they were said to be.
+    """The bytes are not a message of the given API and version.
 
-    :ivar message: what was being read, for instance ``"JoinGroupRequest"``.
-    :ivar api_version: the version it was read as; None where there is none.
-    :ivar field: path of the field, for instance ``"members[3].metadata"``; "" where it concerns the whole.
-    :ivar position: byte offset in the frame at which that field begins.
+    :ivar message: the message or header that was decoded, for instance ``"JoinGroupRequest"``.
+    :ivar api_version: the version it was decoded as; None if there is none.
+    :ivar field: path of the field, for instance ``"members[3].metadata"``; "" if the error concerns the whole message.
+    :ivar position: byte offset of that field in the frame.
     :ivar reason: what is wrong with it.
     """
 

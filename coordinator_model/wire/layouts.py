@@ -1,10 +1,9 @@
-"""Kafka's message layouts, read from the table: which fields a message has in which version, in wire order.
+"""Kafka's message layouts, read from the table: the fields of a message in each version, in wire order.
 
-The table (``layout_table.py``) is written by ``deploy/make_layouts.py`` from Kafka's own message definitions; nothing here knows a
-message by name.
+``deploy/make_layouts.py`` generates the table (``layout_table.py``) from Kafka's own message definitions. This module treats all
+messages alike.
 
-The trap: a field's position and its form depend on the version alone, but "flexible" is a property of the *message* version, and one
-field of the request header (the client id) does not follow it.
+"Flexible" is a property of the *message* version, and the client id in the request header does not follow it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final, NamedTuple
 from coordinator_model.wire.layout_table import TABLE
 
 INTEGERS: Final = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q"}
-"""Types of fixed size that :mod:`struct` reads, with its letters."""
+"""Types of fixed size, with their :mod:`struct` format characters."""
 
 
 class Versions(NamedTuple):
@@ -38,9 +37,9 @@ class Field(NamedTuple):
     type: str  #: an integer type, ``string``, ``bytes``, ``uuid``, the name of a struct, or ``[]`` and one of these
     versions: Versions
     nullable: Versions
-    default: str | None  #: as the table spells it; None where it spells none
+    default: str | None  #: as in the table; None if the table has none
     ignorable: bool  #: a version without this field may drop a value that is not the default
-    tag: int | None  #: number of a tagged field; such a field stands in the tag section of every version that has it
+    tag: int | None  #: number of a tagged field, which is in the tag section of every version that has it
 
     @property
     def is_array(self) -> bool:
@@ -48,7 +47,7 @@ class Field(NamedTuple):
 
     @property
     def item_type(self) -> str:
-        """The type itself, or what an array holds."""
+        """The type itself, or that of an array's elements."""
         return self.type.removeprefix("[]")
 
 
@@ -56,27 +55,27 @@ class Layout(NamedTuple):
     """All versions of one message."""
 
     name: str
-    api_key: int | None  #: None for what is embedded in a message's bytes
+    api_key: int | None  #: None for a message embedded in another's bytes
     versions: Versions
     flexible: Versions
-    structs: dict[str, tuple[Field, ...]]  #: wire order; the message's own fields stand under its own name
+    structs: dict[str, tuple[Field, ...]]  #: in wire order; the key of the message's own fields is its own name
 
     @property
     def is_request(self) -> bool:
         return self.name.endswith("Request")
 
     def fields(self, struct: str, version: int) -> tuple[Field, ...]:
-        """What is on the wire outside the tag section, in order."""
+        """Return the fields outside the tag section, in wire order."""
         return tuple(field for field in self.structs[struct] if version in field.versions and field.tag is None)
 
     def tagged(self, struct: str, version: int) -> tuple[Field, ...]:
-        """What the tag section may hold, by rising tag."""
+        """Return the fields that the tag section may hold, by ascending tag."""
         found = [field for field in self.structs[struct] if version in field.versions and field.tag is not None]
         return tuple(sorted(found, key=lambda field: field.tag or 0))
 
 
 def parse_table(table: str) -> dict[str, Layout]:
-    """Read the table; layouts by message name, in its order."""
+    """Parse the table; return layouts by message name, in its order."""
     layouts: dict[str, Layout] = {}
     fields: list[Field] = []
     for line in filter(None, table.splitlines()):

@@ -1,6 +1,6 @@
-"""What the beginning of a frame says, for frames that cannot be read to their end.
+"""Read the first bytes of a frame that cannot be decoded as a whole.
 
-The trap: bytes that are no such message may say anything. What stands here is for a sentence in a finding, never for the model.
+The bytes may be no such message at all. The results are for the text of a finding, never for the model.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from coordinator_model.wire.layouts import INTEGERS, RESPONSES
 
 
 def leading_error_code(frame: bytes, api_key: int, api_version: int) -> int | None:
-    """The error code of a response, where only fields of fixed size stand before it; None where it is not to be found so."""
+    """Return the error code of a response if only fields of fixed size precede it, else None."""
     layout = RESPONSES.get(api_key)
     if layout is None or api_version not in layout.versions:
         return None
-    at = 4  # behind the correlation id
+    at = 4  # after the correlation id
     if api_version in layout.flexible:
         if frame[at : at + 1] != b"\0":
-            return None  # nobody writes tagged fields into the header
+            return None  # no broker writes tagged fields into the header
         at += 1
     for field in layout.fields(layout.name, api_version):
         letter = INTEGERS.get(field.type)
@@ -32,10 +32,10 @@ def leading_error_code(frame: bytes, api_key: int, api_version: int) -> int | No
 
 
 def names_correlation(frame: bytes, correlation_id: int) -> bool:
-    """Whether a response begins with this correlation id."""
+    """Return True if a response begins with this correlation id."""
     return frame[:4] == correlation_id.to_bytes(4, "big", signed=True)
 
 
 def names_request(frame: bytes, api_key: int, api_version: int, correlation_id: int) -> bool:
-    """Whether a request begins with this API, version and correlation id."""
+    """Return True if a request begins with this API, version and correlation id."""
     return frame[:8] == struct.pack(">hhi", api_key, api_version, correlation_id)

@@ -1,10 +1,10 @@
-"""What decoded frames are made of: the base of the message classes, the header, the frame.
+"""Base classes of messages, and the header and frame that hold them.
 
 Messages are compared by class and content, built by keyword, and changed with :func:`dataclasses.replace`. Arrays are tuples. A field
-that a version lacks holds the schema's default, so one class serves all versions of a message; which fields were really on the wire
-follows from the version alone.
+that a version lacks holds the schema's default, so one class serves all versions of a message. The version alone determines which
+fields were on the wire.
 
-The trap: a default is not evidence. ``generation_id_or_member_epoch == -1`` may be what the client said or what version 0 cannot say.
+A default is not evidence: ``generation_id_or_member_epoch == -1`` may be the client's value, or a version 0 without the field.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 UnknownTags: TypeAlias = tuple[tuple[int, bytes], ...]
-"""Tagged fields that no known version defines: (tag, bytes) by rising tag (KIP-482)."""
+"""Tagged fields that no known version defines: (tag, bytes) by ascending tag (KIP-482)."""
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""How Kafka writes the id that means "none"."""
+"""Kafka's text form of the id that means "none"."""
 
 
 class Struct:
     """A message, or a struct inside one.
 
-    What is the same in all of them stands here: written for each class anew, as dataclasses do, it takes a third of the time in which they
-    are defined.
+    Equality and representation are defined here once. Generated per class, as by dataclasses, they take a third of the time to define
+    all classes.
     """
 
     __slots__: ClassVar[tuple[str, ...]] = ()
@@ -62,15 +62,15 @@ class Response(Message):
 
 
 class Header(NamedTuple):
-    """Request header v1 or v2, response header v0 or v1. (Request header v0, without a client id, is used by no group API.)
+    """Request header v1 or v2, or response header v0 or v1. (No group API uses request header v0, which has no client id.)
 
-    A response says neither its API nor its version: there they are its request's, as the caller gave them, but 0 where an ApiVersions
-    response with error 35 is laid out as version 0.
+    A response contains neither its API nor its version: both are the caller's values, except that the version of an ApiVersions response
+    with error 35 is 0.
     """
 
     api_key: int
     api_version: int
-    correlation_id: int  #: echoed by the response; chosen per connection, may be negative
+    correlation_id: int  #: repeated by the response; chosen per connection, may be negative
     client_id: str | None = None  #: the client's ``client.id``; None in responses. A 2-byte length even in header v2
     unknown_tags: UnknownTags = ()
 
@@ -78,7 +78,7 @@ class Header(NamedTuple):
 class Frame:
     """A decoded frame: ``frame.header`` and ``frame.body``; unpacks as ``header, body = frame``.
 
-    The header is put together when it is asked for: most readers have its content from the capture already.
+    The header is built on access, because most callers already have its content from the capture.
     """
 
     __slots__ = ("_client_id", "_header_tags", "api_key", "api_version", "body", "correlation_id")

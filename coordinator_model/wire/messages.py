@@ -496,7 +496,7 @@ class FindCoordinatorResponse(Response):
     port: int = 0
     """Port. v0-3."""
     coordinators: tuple[FindCoordinatorResponseCoordinator, ...] = ()
-    """An answer per key. v4+, KIP-699."""
+    """One result per key. v4+, KIP-699."""
     unknown_tags: UnknownTags = ()
 
 
@@ -600,7 +600,7 @@ class JoinGroupResponse(Response):
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class HeartbeatRequest(Request):
-    """Keeps a member of a classic group alive, and tells it of a rebalance. The request.
+    """Keeps a member of a classic group alive; the response announces a rebalance. The request.
 
     v1: throttle time (KIP-124, 0.11);
     v2: throttled after the reply (KIP-219, 2.0);
@@ -623,7 +623,7 @@ class HeartbeatRequest(Request):
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class HeartbeatResponse(Response):
-    """Keeps a member of a classic group alive, and tells it of a rebalance. The response.
+    """Keeps a member of a classic group alive; the response announces a rebalance. The response.
 
     v1: throttle time (KIP-124, 0.11);
     v2: throttled after the reply (KIP-219, 2.0);
@@ -794,7 +794,7 @@ class DescribeGroupsRequest(Request):
     groups: tuple[str, ...] = ()
     """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Whether to tell what the client may do to the groups. v3+, KIP-430."""
+    """Whether to return what the client may do to the groups. v3+, KIP-430."""
     unknown_tags: UnknownTags = ()
 
 
@@ -809,9 +809,9 @@ class DescribeGroupsResponseDescribedGroupMember(Struct):
     client_id: str = ""
     """The member's client.id. v0+."""
     client_host: str = ""
-    """Address that the member last spoke from. v0+."""
+    """Address of the member's last request. v0+."""
     member_metadata: bytes = b""
-    """What the member said in JoinGroup; filled in state Stable alone. v0+."""
+    """The member's metadata in JoinGroup; only in state Stable. v0+."""
     member_assignment: bytes = b""
     """The member's assignment, in the form of the protocol type; filled in state Stable alone. v0+."""
     unknown_tags: UnknownTags = ()
@@ -920,13 +920,13 @@ class ListGroupsResponse(Response):
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsRequest(Request):
-    """Asks which APIs and versions a broker speaks; tells it the client's software. The request.
+    """Asks for a broker's APIs and versions, and names the client's software. The request.
 
     v1: throttle time (KIP-124, 0.11);
     v2: throttled after the reply (KIP-219, 2.0);
     v3: flexible, client software (KIP-511, 2.4);
     v4: features whose lowest version is 0 (3.9);
-    v5: says which cluster and node are meant (KIP-1242, 4.4).
+    v5: names the cluster and node that the client expects (KIP-1242, 4.4).
     """
 
     API_KEY: ClassVar[int] = 18
@@ -983,13 +983,13 @@ class ApiVersionsResponseFinalizedFeatureKey(Struct):
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsResponse(Response):
-    """Asks which APIs and versions a broker speaks; tells it the client's software. The response.
+    """Asks for a broker's APIs and versions, and names the client's software. The response.
 
     v1: throttle time (KIP-124, 0.11);
     v2: throttled after the reply (KIP-219, 2.0);
     v3: flexible, client software (KIP-511, 2.4);
     v4: features whose lowest version is 0 (3.9);
-    v5: says which cluster and node are meant (KIP-1242, 4.4).
+    v5: names the cluster and node that the client expects (KIP-1242, 4.4).
     """
 
     API_KEY: ClassVar[int] = 18
@@ -997,7 +997,7 @@ class ApiVersionsResponse(Response):
     error_code: int = 0
     """Kafka error code, 0 for success. v0+."""
     api_keys: tuple[ApiVersionsResponseApiVersion, ...] = ()
-    """APIs and the versions of each that the broker speaks. v0+."""
+    """APIs and the versions of each that the broker supports. v0+."""
     throttle_time_ms: int = 0
     """Time in ms for which the broker holds the client back for its quota. v1+, KIP-124."""
     supported_features: tuple[ApiVersionsResponseSupportedFeatureKey, ...] = ()
@@ -1419,7 +1419,7 @@ class ConsumerGroupDescribeRequest(Request):
     group_ids: tuple[str, ...] = ()
     """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Whether to tell what the client may do to the groups. v0+."""
+    """Whether to return what the client may do to the groups. v0+."""
     unknown_tags: UnknownTags = ()
 
 
@@ -1460,7 +1460,7 @@ class ConsumerGroupDescribeResponseMember(Struct):
     client_id: str = ""
     """The member's client.id. v0+."""
     client_host: str = ""
-    """Address that the member last spoke from. v0+."""
+    """Address of the member's last request. v0+."""
     subscribed_topic_names: tuple[str, ...] = ()
     """Topics subscribed to; in heartbeats null means unchanged. v0+."""
     subscribed_topic_regex: str | None = None
@@ -1598,7 +1598,7 @@ class ShareGroupDescribeRequest(Request):
     group_ids: tuple[str, ...] = ()
     """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Whether to tell what the client may do to the groups. v0+."""
+    """Whether to return what the client may do to the groups. v0+."""
     unknown_tags: UnknownTags = ()
 
 
@@ -1637,7 +1637,7 @@ class ShareGroupDescribeResponseMember(Struct):
     client_id: str = ""
     """The member's client.id. v0+."""
     client_host: str = ""
-    """Address that the member last spoke from. v0+."""
+    """Address of the member's last request. v0+."""
     subscribed_topic_names: tuple[str, ...] = ()
     """Topics subscribed to; in heartbeats null means unchanged. v0+."""
     assignment: ShareGroupDescribeResponseAssignment = field(default_factory=ShareGroupDescribeResponseAssignment)
@@ -1925,7 +1925,7 @@ class StreamsGroupHeartbeatResponse(Response):
     acceptable_recovery_lag: int = -1
     """Offsets that a task may be behind and still count as caught up; -1 where the broker does not say. v1+, KIP-1331."""
     status: tuple[StreamsGroupHeartbeatResponseStatus, ...] | None = ()
-    """What stands in the way of the group; null for unchanged. v0+."""
+    """Problems that keep the group from running; null for unchanged. v0+."""
     active_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
     """Active tasks; in heartbeats null means unchanged. v0+."""
     standby_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
@@ -1953,7 +1953,7 @@ class StreamsGroupDescribeRequest(Request):
     group_ids: tuple[str, ...] = ()
     """The groups asked for. v0+."""
     include_authorized_operations: bool = False
-    """Whether to tell what the client may do to the groups. v0+."""
+    """Whether to return what the client may do to the groups. v0+."""
     include_topology_description: bool = False
     """Whether to describe the topology. v1+, KIP-1357."""
     unknown_tags: UnknownTags = ()
@@ -2076,7 +2076,7 @@ class StreamsGroupDescribeResponseMember(Struct):
     client_id: str = ""
     """The member's client.id. v0+."""
     client_host: str = ""
-    """Address that the member last spoke from. v0+."""
+    """Address of the member's last request. v0+."""
     topology_epoch: int = 0
     """Epoch of the topology that the member runs. v0+."""
     process_id: str = ""
@@ -2237,7 +2237,7 @@ class ConnectAssignment(Struct):
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConnectWorkerState(Struct):
-    """What a Connect worker says of itself in JoinGroup.
+    """A Connect worker's metadata in JoinGroup.
 
     v1: cooperative (KIP-415);
     v2: session keys (KIP-507).
@@ -2283,7 +2283,7 @@ class ConsumerProtocolSubscriptionTopicPartition(Struct):
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ConsumerProtocolSubscription(Struct):
-    """What a consumer says of itself in JoinGroup, for the leader's assignor.
+    """A consumer's metadata in JoinGroup, for the leader's assignor.
 
     v1: owned partitions (KIP-429);
     v2: their generation (KIP-792);
@@ -2309,7 +2309,7 @@ class StreamsAssignmentInfo(Struct):
     version: int = 0
     """Version of these bytes. v1+."""
     commonly_supported_version: int = -1
-    """Highest version that every member of the group speaks; -1 where the version cannot say. v3+."""
+    """Highest version that every member of the group supports; -1 if this version lacks the field. v3+."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -2365,7 +2365,7 @@ class StreamsSubscriptionInfo(Struct):
     version: int = 0
     """Version of these bytes. v1+."""
     latest_supported_version: int = -1
-    """Highest version that the member speaks; -1 where the version cannot say. v3+."""
+    """Highest version that the member supports; -1 if this version lacks the field. v3+."""
     process_id: str = ZERO_UUID
     """Id of the process that the member's threads share. v1+."""
     prev_tasks: tuple[StreamsSubscriptionInfoTaskId, ...] = ()

@@ -1,6 +1,6 @@
-"""Which groups a message names: the table by which a frame finds its group's partition.
+"""The groups that a message names, which determine the mirror partition of its frame.
 
-The trap: most responses name no group at all. Theirs is the one that their request named.
+Most responses name no group. Theirs is that of their request.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ _NAMES: Final[dict[type[Message], Callable[[Any], tuple[str, ...]]]] = {
 
 
 def groups_named(body: Message) -> tuple[str, ...]:
-    """Ids of the consumer groups that a decoded body names, in its order; () for a body that names none.
+    """Return the ids of the groups that a decoded body names, in its order; () if it names none.
 
-    The coordinators that a FindCoordinator response lists (v4+) carry the keys asked for without saying of which type they are, so
-    they count as named by the request alone. ListGroups responses name every group of a broker.
+    A FindCoordinator response (v4+) lists the requested keys without their type, so only its request counts as naming them.
+    A ListGroups response names every group of a broker.
     """
     names = _NAMES.get(type(body))
     return names(body) if names else ()

@@ -1,11 +1,11 @@
-"""Reads mirror records as :func:`~coordinator_model.wire.record.unpack_record` does, faster where it has met the connection before.
+"""Read mirror records as :func:`~coordinator_model.wire.record.unpack_record` does, but faster for known connections.
 
-Of a connection's envelopes only the capture time, the exchange number and the correlation id differ. So what stands before and behind
-these is remembered as bytes, together with what it meant. A further gain: all records of a connection share their strings.
+The envelopes of a connection differ only in capture time, exchange number and correlation id. The bytes before and after these are
+cached with their meaning. All records of a connection therefore also share their strings.
 
-The trap: bytes that look like a field's name may stand within a text that a client chose. An envelope is therefore remembered only if
-:func:`~coordinator_model.wire.record.pack_envelope` would have written the very same bytes and the marks below stand in it once; every
-other is read the long way, and gives the same record or the same error.
+Text that a client chose may contain bytes that look like a field's name. An envelope is therefore cached only if
+:func:`~coordinator_model.wire.record.pack_envelope` would write the same bytes, and each of the marks below occurs in it once. Any other
+is read by ``unpack_record``, with the same record or error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from coordinator_model.wire.record import FORMAT_VERSION, Kind, MirrorRecord, pack_envelope, unpack_record
 
 KNOWN_LIMIT: Final = 100_000
-"""Connections remembered; half a kilobyte each. Beyond it all are forgotten, which costs no more than reading them once again."""
+"""Maximum number of cached connections, of half a kilobyte each. Above it the cache is cleared, and each is read once again."""
 
 _HEADS: Final = {
     bytes((0x80 | fields, 0xA1, ord("v"), FORMAT_VERSION, 0xA1, ord("k"), 0xA3, *kind.value.encode(), 0xA2, *b"at", 0xCF)): (
@@ -26,17 +26,17 @@ _HEADS: Final = {
     for kind in (Kind.REQUEST, Kind.RESPONSE)
     for fields in range(16)
 }
-"""How the envelope of a frame begins, up to its capture time: kind and number of fields."""
+"""The first bytes of a frame's envelope, up to its capture time: number of fields, version and kind."""
 
 _HEAD_ENDS: Final = 14
 _AT_ENDS: Final = _HEAD_ENDS + 8
 _EXCHANGE: Final = b"\xa2sq"
-"""Stands before the exchange number."""
+"""Precedes the exchange number."""
 
 _CORRELATION: Final = b"\xa3cor"
 _LABEL_BYTES: Final = 14  # api and version, up to the correlation id: b"\xa3api" n b"\xa3ver" n b"\xa3cor"
 
-# By the first byte of a msgpack integer: how to read it, and where what comes behind it begins.
+# First byte of a msgpack integer → its struct format, and its size.
 _WIDTHS: Final = {0xCE: ("xI", 5), 0xCD: ("xH", 3), 0xCC: ("xB", 2)} | dict.fromkeys(range(0x80), ("B", 1))
 _EXCHANGE_AND_LABEL: Final = {
     first: (struct.Struct(f">{form}{_LABEL_BYTES}s").unpack_from, width + _LABEL_BYTES) for first, (form, width) in _WIDTHS.items()
@@ -50,7 +50,7 @@ _record: Final = tuple.__new__
 
 
 class _Known(NamedTuple):
-    """What the constant parts of a connection's envelopes mean."""
+    """Content of the constant parts of a connection's envelopes."""
 
     fields: int
     key: bytes | None
@@ -60,7 +60,7 @@ class _Known(NamedTuple):
 
 
 class RecordReader:
-    """Remembers connections; the records that it gives depend on their bytes alone."""
+    """Reads records, with a cache of connections. The result depends only on a record's bytes."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, bytes], _Known] = {}
@@ -104,15 +104,15 @@ class RecordReader:
 
 
 class _Parts(NamedTuple):
-    """What all envelopes of a connection and API share."""
+    """The bytes that all envelopes of a connection and API share."""
 
-    before: bytes  #: from behind the capture time to the exchange number's name
+    before: bytes  #: from the end of the capture time to the exchange number's name
     label: bytes  #: API, version and the correlation id's name
-    behind: bytes  #: from behind the correlation id
+    behind: bytes  #: from the end of the correlation id
 
 
 def _parts(envelope: bytes) -> _Parts | None:
-    """None if it is no envelope of a frame, or holds a number below zero, or a wide one."""
+    """Split the envelope of a frame; return None for any other, or one with a negative or wide number."""
     try:
         mark = envelope.index(_EXCHANGE, _AT_ENDS)
         unpack, width = _EXCHANGE_AND_LABEL[envelope[mark + 3]]

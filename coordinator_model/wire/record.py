@@ -1,10 +1,10 @@
-"""The mirror record: one frame of group traffic as it crossed the wire, with the envelope that the wire does not carry.
+"""The mirror record: one captured frame of group traffic, and an envelope with what the frame does not contain.
 
-A response names neither its API, version nor group, so whoever captures it must say what it answers: the capturer holds the
-connection anyway, the reader does not. The format is documented for other capturers in ``docs/mirror-format.md``.
+A response names neither its API, version nor group. The capturer, which follows the connection, must therefore add those of its request.
+``docs/mirror-format.md`` documents the format for other capturers.
 
-The trap: capture times of two records say nothing certain about the order in which the coordinator acted on them. Only the interval
-from a request to its response does.
+The capture times of two records do not prove the order in which the coordinator acted on them. Only the intervals from request to
+response do.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ FORMAT_VERSION: Final = 1
 HEADER_NAME: Final = "mirror"
 
 MIRRORED_API_KEYS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 28, 42, 47, 68, 69, 76, 77, 88, 89})
-"""Group coordination and what names its actors. Never produce, fetch, SASL, tokens or SCRAM: payloads and secrets
-stay where they are."""
+"""APIs of group coordination, and those that identify its clients. Never Produce, Fetch, SASL, tokens or SCRAM: payloads and
+secrets are not mirrored."""
 
 
 class Kind(StrEnum):
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
     REQUEST = "req"
     RESPONSE = "res"
-    TICK = "tick"  #: the capturer is alive; carries the partition's clock while its groups are silent
+    TICK = "tick"  #: the capturer is alive; advances the partition's clock while its groups are silent
     OPEN = "open"
     CLOSE = "close"
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
@@ -40,38 +40,38 @@ class RecordError(ValueError):
 class MirrorRecord(NamedTuple):
     """One record of the mirror topic."""
 
-    partition: int  #: -1 before the record is in the topic, as the offset
+    partition: int  #: -1 before the record is in the topic, as is the offset
     offset: int
     group: str | None  #: the record's key; None on ticks and on gaps that concern the whole partition
     kind: Kind
     at_us: int  #: capture time, microseconds since the epoch
     cluster: str = ""
     broker: str = ""  #: node id or host:port
-    connection: str = ""  #: unique for ever
-    #: Numbers the mirrored exchanges of a connection from 0. A response has its request's. -1 where there is none.
+    connection: str = ""  #: unique, never reused
+    #: Number of the exchange among the mirrored ones of its connection, from 0; -1 if there is none.
     exchange: int = -1
     api_key: int = -1  #: -1 where there is none
     api_version: int = -1
-    correlation_id: int = 0  #: may be negative: some proxies issue their own
+    correlation_id: int = 0  #: may be negative, since some proxies use their own
     client_id: str | None = None
     client_address: str = ""
     client_software: str = ""  #: "name version" as sent in ApiVersions v3+ (KIP-511), else ""
     cut_bytes: int = 0  #: bytes of the frame that were not captured
-    queued_behind: int = 0  #: unanswered requests ahead of this one on its connection when it was seen, mirrored or not
+    queued_behind: int = 0  #: unanswered requests before this one on its connection at capture, mirrored or not
     frame: bytes = b""  #: header and body without the 4-byte length; empty for ticks, open and close
 
 
 class DecodedRecord(MirrorRecord):
-    """A record of a frame that its maker has decoded already: the reader need not do it again.
+    """A record of a frame that is already decoded, so that the reader need not decode it again.
 
-    Equal to the plain record of the same content, and stored like it; what :meth:`_replace` gives is to be decoded again.
+    It equals the plain record of the same content, and is stored like it. The result of :meth:`_replace` must be decoded again.
     """
 
-    body: Any = None  #: the message, if there is one; nobody changes it. Its correlation id is the record's
+    body: Any = None  #: the message, if there is one; not to be changed. Its correlation id is the record's
 
 
 class Loss(NamedTuple):
-    """What a ``gap`` record's value says was lost."""
+    """The loss that a ``gap`` record's value describes."""
 
     records: int
     bytes: int
@@ -80,7 +80,7 @@ class Loss(NamedTuple):
 
 
 def tick(at_us: int, *, cluster: str, connection: str) -> MirrorRecord:
-    """Return the sign of life of the capturer that ``connection`` names, to be written to every partition."""
+    """Return the tick of the capturer that ``connection`` names, to be written to every partition."""
     return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection)
 
 
@@ -89,7 +89,7 @@ def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:
     return MirrorRecord(-1, -1, None, Kind.GAP, at_us, cluster, frame=pack_loss(loss))
 
 
-# Envelope key in the msgpack map → (field, type, default). A missing key means its default; `...` marks those that must be there.
+# Envelope key in the msgpack map, field, type and default. A missing key means the default; `...` marks required keys.
 _ENVELOPE: Final[tuple[tuple[str, str, type, Any], ...]] = (
     ("at", "at_us", int, ...),
     ("cl", "cluster", str, ""),
@@ -109,7 +109,7 @@ _NEEDED_BY_FRAMES: Final = ("cn", "sq", "api", "ver", "cor")
 
 
 def pack_envelope(record: MirrorRecord) -> bytes:
-    """The value of the ``mirror`` record header: a msgpack map without the fields that hold their default."""
+    """Return the value of the ``mirror`` record header: a msgpack map without fields that have their default."""
     envelope: dict[str, Any] = {"v": FORMAT_VERSION, "k": record.kind.value}
     for key, field, _, default in _ENVELOPE:
         value = getattr(record, field)
@@ -121,7 +121,7 @@ def pack_envelope(record: MirrorRecord) -> bytes:
 def unpack_record(*, partition: int, offset: int, key: bytes | None, value: bytes | None, envelope: bytes | None) -> MirrorRecord:
     """Read one record of the mirror topic.
 
-    :raises RecordError: when the envelope is missing, is not a msgpack map, lacks a field or holds one of another type.
+    :raises RecordError: if the envelope is missing, is not a msgpack map, lacks a field or holds one of another type.
     """
     fields = _read_map(envelope)
     version = fields.get("v")
@@ -154,14 +154,14 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
 
 
 def pack_loss(loss: Loss) -> bytes:
-    """The value of a ``gap`` record."""
+    """Return the value of a ``gap`` record."""
     return msgpack.packb(loss._asdict())  # type: ignore[no-any-return]
 
 
 def unpack_loss(value: bytes) -> Loss:
     """Read the value of a ``gap`` record.
 
-    :raises RecordError: when it is not the map that :func:`pack_loss` writes.
+    :raises RecordError: if it is not the map that :func:`pack_loss` writes.
     """
     try:
         return Loss(**{name: int(count) for name, count in _read_map(value).items()})

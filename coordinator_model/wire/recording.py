@@ -1,10 +1,9 @@
-"""Mirror records in a file: what ``decode`` and ``replay`` read besides packet captures, and what golden transcripts are kept in.
+"""Mirror records in a file: the input of ``decode`` and ``replay`` besides packet captures, and the format of golden transcripts.
 
-A first line that says what the file is, then one msgpack array a record: partition, offset, key, value, ``mirror`` header. The last
-three are the bytes of the mirror topic as they are, so a recording needs no format of its own beyond that.
+The first line identifies the format. One msgpack array per record follows: partition, offset, key, value, ``mirror`` header. The last
+three are the unchanged bytes of the mirror topic.
 
-The trap: a recording ends where its writer stopped, in the middle of a record if it was killed. What came before is still good, so the
-end is reported after the last whole record and not before the first.
+A recording whose writer was killed may end within a record. The records before it are valid, so the error is raised after them.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ _LARGEST_RECORD: Final = 128 * 1024 * 1024  # above Kafka's own limit for a requ
 
 
 def pack_record(record: MirrorRecord) -> bytes:
-    """One record as it stands in a recording; :data:`MAGIC` goes before the first."""
+    """Return one record as stored in a recording, where :data:`MAGIC` precedes the first."""
     key = None if record.group is None else record.group.encode()
     return msgpack.packb((record.partition, record.offset, key, record.frame, pack_envelope(record)))  # type: ignore[no-any-return]
 
 
 def read_recording(stream: BinaryIO) -> Iterator[MirrorRecord]:
-    """The records of a recording, one by one.
+    """Yield the records of a recording.
 
-    :raises RecordError: when it is no recording, a record cannot be read, or the last one is cut short.
+    :raises RecordError: if it is no recording, a record cannot be read, or the last one is cut short.
     """
     if stream.read(len(MAGIC)) != MAGIC:
         raise RecordError("not a file of mirror records")

@@ -1,4 +1,4 @@
-"""What compiled decoders call: varints, tags and arrays of integers, and the reasons for which they refuse bytes."""
+"""Functions that compiled decoders call (varints, tags, arrays of integers), and their reasons to refuse bytes."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ TAG_SIZE: Final = "does not fill its tag's size"
 WRONG_HEADER: Final = "has another API key or version than asked for"
 
 
-class Refused(Exception):  # noqa: N818 - not an error of ours: a verdict on bytes
-    """Raised in generated code with one of the reasons above; becomes a :class:`DecodeError` with field and position."""
+class UndecodableBytes(Exception):  # noqa: N818 - not an error of ours: a verdict on bytes
+    """Raised in generated code with one of the reasons above; converted to a :class:`DecodeError` with field and position."""
 
 
 def read_varint(frame: bytes, at: int, first: int) -> tuple[int, int]:
-    """The unsigned varint whose first byte stands at ``at``: its value, and the position of its last byte."""
+    """Return the unsigned varint at ``at``, whose first byte is ``first``, and the position of its last byte."""
     value = first & SHORT_LENGTH
     for shift in (7, 14, 21, 28):
         at += 1
@@ -55,17 +55,17 @@ def read_varint(frame: bytes, at: int, first: int) -> tuple[int, int]:
         value |= (byte & SHORT_LENGTH) << shift
         if byte <= SHORT_LENGTH:
             return value, at
-    raise Refused(VARINT)
+    raise UndecodableBytes(VARINT)
 
 
 def read_tags(frame: bytes, at: int, count: int) -> tuple[UnknownTags, int]:
-    """A tag section none of whose tags is known, from the count's first byte on: the tags, and the position behind them."""
+    """Return the tags of a tag section without known tags, and the position after them. ``at`` is the count's first byte."""
     if count > SHORT_LENGTH:
         count, at = read_varint(frame, at, count)
     at += 1
     size = len(frame)
     if count * 2 > size - at:
-        raise Refused(COUNT)
+        raise UndecodableBytes(COUNT)
     tags = []
     last = -1
     for _ in range(count):
@@ -76,24 +76,24 @@ def read_tags(frame: bytes, at: int, count: int) -> tuple[UnknownTags, int]:
 
 
 def read_tag(frame: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """Number, start and end of the tagged field that begins at ``at``; ``last`` is the number of the one before."""
+    """Return number, start and end of the tagged field at ``at``; ``last`` is the number of the one before."""
     tag = frame[at]
     if tag > SHORT_LENGTH:
         tag, at = read_varint(frame, at, tag)
     if tag <= last:
-        raise Refused(TAG_ORDER)
+        raise UndecodableBytes(TAG_ORDER)
     at += 1
     size = frame[at]
     if size > SHORT_LENGTH:
         size, at = read_varint(frame, at, size)
     at += 1
     if at + size > len(frame):
-        raise Refused(OVERRUN)
+        raise UndecodableBytes(OVERRUN)
     return tag, at, at + size
 
 
 def uuid_text(raw: bytes) -> str:
-    """Kafka's form of a 16-byte id: 22 characters of unpadded URL-safe base64."""
+    """Return Kafka's text form of a 16-byte id: 22 characters of unpadded URL-safe base64."""
     return urlsafe_b64encode(raw)[:22].decode()
 
 
@@ -103,5 +103,5 @@ _ARRAY_READERS: Final = {
 
 
 def read_integers(frame: bytes, at: int, count: int, letter: str) -> tuple[int, ...]:
-    """``count`` integers of one size; the caller has checked that they are there."""
+    """Return ``count`` integers of one size. The caller must check that the bytes exist."""
     return (_ARRAY_READERS.get((letter, count)) or struct.Struct(f">{count}{letter}").unpack_from)(frame, at)

@@ -1,7 +1,7 @@
-"""``rebalance-monitor checkpoint``: look into the folder that the job keeps its state in, carry it over to this release, put it away.
+"""``rebalance-monitor checkpoint``: inspect, migrate or archive the folder that contains the job's state.
 
-The trap: the folder may be a volume of its own, which cannot be renamed, nor anything be written beside it. So what is put away stays
-inside it, in a folder of its own, until the operator deletes that.
+The trap: the folder may be a mounted volume. It cannot be renamed then, and nothing can be written beside it. So an archived checkpoint
+stays inside it, in a subfolder, until the operator deletes it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -17,19 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.snapshots import SnapshotError
+from streaming.commands.output import fail
 from streaming.config.settings import ConfigError, load
 from streaming.kafka.topics import SetupError, prepare
-from streaming.spark import checkpoint, model_seeds, model_store
+from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streaming.config.settings import Job
+    from streaming.config.settings import MonitorConfig
 
-EXIT_CANNOT: Final = 2
 
-_KEPT: Final = ("monitor.json", checkpoint.FINDINGS, model_store.FOLDER, checkpoint.QUALITY, model_seeds.FOLDER)
+_KEPT: Final = ("monitor.json", checkpoint.FINDINGS, checkpoint.QUALITY, "models", "seeds")
+"""The last two are of earlier releases."""
 _PUT_AWAY: Final = "before-"
 _BEING_MADE: Final = "migrating"
 
@@ -53,7 +54,7 @@ def inspect(config: ConfigFile) -> None:
         folder = load(config).job.checkpoint.absolute()
         about = checkpoint.about(folder)
         if about is None:
-            raise SetupError(f"there is no checkpoint in {folder}: no monitor has run with this configuration yet")
+            raise SetupError(f"there is no checkpoint in {folder}: the monitor has not run with this configuration yet")
         console = Console(highlight=False, soft_wrap=True)
         console.print(_description(folder, about))
         console.print(_sizes(folder))
@@ -63,7 +64,7 @@ def inspect(config: ConfigFile) -> None:
 def migrate(config: ConfigFile) -> None:
     """Migrate the models to a checkpoint of this release and this number of lanes. The monitor must be stopped.
 
-    The old checkpoint stays beside the new one until you delete it.
+    The old checkpoint is kept in a subfolder until you delete it.
 
     rebalance-monitor checkpoint migrate --config rebalance-monitor.toml
     """
@@ -80,9 +81,15 @@ def migrate(config: ConfigFile) -> None:
             if checkpoint.must_migrate(found, wanted) is None:
                 _say(f"{folder} needs no migration: start the monitor")
                 return
-            snapshots = _snapshots(settings.job, lock)
-            put_away = _replace(folder, snapshots, wanted, keep_quality=checkpoint.same_spark(found, wanted))
-        _say(f"carried {len(snapshots)} models over; start the monitor. The old checkpoint is in {put_away}: delete it at will")
+            made = folder / _BEING_MADE
+            migrated = _carry_over(settings, lock, made, wanted)
+            if checkpoint.same_spark(found, wanted) and (folder / checkpoint.QUALITY).exists():
+                shutil.copytree(folder / checkpoint.QUALITY, made / checkpoint.QUALITY)
+            put_away = _put_away(folder)
+            for part in made.iterdir():
+                part.rename(folder / part.name)
+            made.rmdir()
+        _say(f"migrated {migrated} models; start the monitor. The old checkpoint is in {put_away}; you may delete it")
 
 
 @app.command()
@@ -98,29 +105,22 @@ def reset(config: ConfigFile) -> None:
         with checkpoint.locked(folder):
             put_away = _put_away(folder)
         if put_away is None:
-            _say(f"there is no checkpoint in {folder}: the monitor begins anew as it is")
+            _say(f"there is no checkpoint in {folder}: the next start reads the mirror topic from the beginning")
         else:
-            _say(f"put away in {put_away}, which you may delete; the next start reads the mirror topic anew")
+            _say(f"archived in {put_away}, which you may delete; the next start reads the mirror topic from the beginning")
 
 
-class _errors_said:  # noqa: N801 - reads as what it does
-    """Turns what a command foresees into one sentence and exit status 2."""
+class _errors_said:  # noqa: N801 - used like a function
+    """Turns expected errors into one sentence and exit status 2."""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, ConfigError | SetupError | JvmError | SnapshotError):
-            _fail(str(error))
+            fail(str(error))
         if isinstance(error, OSError):
-            _fail(f"cannot work on {error.filename or 'the checkpoint'}: {error.strerror or error}")
-
-
-def _fail(sentences: str) -> NoReturn:
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    for line in sentences.splitlines():
-        console.print(Text("error: ", "bold red"), Text(line), sep="")
-    raise typer.Exit(EXIT_CANNOT) from None
+            fail(f"cannot work on {error.filename or 'the checkpoint'}: {error.strerror or error}")
 
 
 def _say(sentence: str) -> None:
@@ -132,9 +132,9 @@ def _description(folder: Path, about: dict[str, Any]) -> Table:
     for name, value in (
         ("checkpoint", folder),
         ("mirror topic", f"{about.get('mirror_topic')} ({about.get('topic_id')}) of cluster {about.get('cluster_id')}"),
-        ("written by", f"release {about.get('release')}, Spark {about.get('spark', 'not told')}"),
+        ("written by", f"release {about.get('release')}, Spark {about.get('spark', 'unknown')}"),
         ("formats", f"checkpoint {about.get('format')}, snapshots {about.get('snapshot_format', 1)}"),
-        ("partitions", f"{about.get('partitions', 'not told')} of the mirror, job.lanes = {about.get('lanes', 1)}"),
+        ("partitions", f"{about.get('partitions', 'unknown')} of the mirror, job.lanes = {about.get('lanes', 1)}"),
         (
             "read to",
             ", ".join(f"{partition}: {offset:,}" for partition, offset in sorted(checkpoint.read_to(folder).items())) or "-",
@@ -150,9 +150,7 @@ def _sizes(folder: Path) -> Table:
         column.justify = "right"
     parts = [
         *(str(lane.relative_to(folder)) for lane in checkpoint.lanes_in(folder)),
-        model_store.FOLDER,
         checkpoint.QUALITY,
-        model_seeds.FOLDER,
         "scratch",
     ]
     parts += sorted(each.name for each in folder.glob(f"{_PUT_AWAY}*"))
@@ -168,40 +166,30 @@ def _sizes_below(folder: Path) -> Iterable[int]:
         try:
             if file.is_file():
                 yield file.stat().st_size
-        except FileNotFoundError:  # a monitor is at work
+        except FileNotFoundError:  # a running monitor has deleted it
             continue
 
 
-def _snapshots(job: Job, lock: int) -> dict[int, bytes]:
-    """The models of a checkpoint by mirror partition, as of its newest committed batch."""
-    from streaming.spark import session as spark  # noqa: PLC0415 - takes most of a second, which nobody else here needs
+def _carry_over(config: MonitorConfig, lock: int, made: Path, about: dict[str, Any]) -> int:
+    """Make a checkpoint in another folder with the models of this one, as of its newest committed batch; return how many there are."""
+    from streaming.spark import migration  # noqa: PLC0415 - takes most of a second, and only `migrate` needs it
+    from streaming.spark import session as spark  # noqa: PLC0415
 
-    _say("starting Spark to read the old state")
-    session = spark.open_session(job, inherited=(lock,))
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir()
+    checkpoint.note(made, **about)
+    _say("starting Spark to carry over the state")
+    session = spark.open_session(config.job, config.spark, inherited=(lock,))
     try:
-        return spark.snapshots(session, job.checkpoint.absolute())
+        snapshots = migration.snapshots(session, config.job.checkpoint.absolute())
+        migration.write(session, made, snapshots, topic=about["mirror_topic"], lanes=about["lanes"])
     finally:
         spark.close_session(session)
-
-
-def _replace(folder: Path, snapshots: dict[int, bytes], about: dict[str, Any], *, keep_quality: bool) -> Path:
-    """Put a checkpoint of nothing but seeds in the place of the one that is there; gives where that is now."""
-    made = folder / _BEING_MADE
-    shutil.rmtree(made, ignore_errors=True)
-    model_seeds.write(made / model_seeds.FOLDER, snapshots)
-    checkpoint.note(made, **about)
-    if keep_quality and (folder / checkpoint.QUALITY).exists():
-        shutil.copytree(folder / checkpoint.QUALITY, made / checkpoint.QUALITY)
-    put_away = _put_away(folder)
-    assert put_away is not None
-    for part in made.iterdir():
-        part.rename(folder / part.name)
-    made.rmdir()
-    return put_away
+    return len(snapshots)
 
 
 def _put_away(folder: Path) -> Path | None:
-    """Move what makes a checkpoint into a folder of its own; None if there is none."""
+    """Move the parts of the checkpoint into a subfolder; return it, or None if there is no checkpoint."""
     parts = [folder / name for name in _KEPT if (folder / name).exists()]
     if not parts:
         return None

@@ -1,6 +1,6 @@
-"""``rebalance-monitor config``: can this configuration be used, and where did each value come from?
+"""``rebalance-monitor config``: checks a configuration, and prints each value and its source.
 
-The trap: what is printed here ends up in tickets and chats. A secret is never shown, only that there is one.
+The trap: users paste this output into tickets and chats. So a secret is masked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pydantic import BaseModel, SecretStr
 from rich.console import Console
 from rich.text import Text
 
+from streaming.commands.output import fail, print_warning
 from streaming.config import keys
 from streaming.config.settings import ConfigError, Loaded, MonitorConfig, read
 from streaming.kafka import connection
@@ -27,16 +28,13 @@ from streaming.kafka.rights import inspect, processes_of
 from streaming.kafka.topics import SetupError
 from streaming.spark import checkpoint, jvm
 
-EXIT_OK: Final = 0
-EXIT_UNUSABLE: Final = 2
-
 MASK: Final = "********"
 
 config = typer.Typer(help="Check a configuration before it is used.", no_args_is_help=True)
 
 
 class Process(enum.StrEnum):
-    """Who uses a configuration file."""
+    """A process that uses the configuration file."""
 
     MONITOR = MONITOR
     NOTIFY = NOTIFY
@@ -44,7 +42,7 @@ class Process(enum.StrEnum):
 
 @config.callback()
 def _several() -> None:
-    """Without it, typer would take the only command for the program."""
+    """Make ``check`` a subcommand; without a callback, typer makes an only command the program itself."""
 
 
 @config.command("check")
@@ -72,21 +70,19 @@ def check(
 
     Secrets are shown as ********. The exit status is 0, or 2 if the monitor would not start with it.
     """
-    out, errors = (Console(stderr=stderr, soft_wrap=True, highlight=False) for stderr in (False, True))
+    out = Console(soft_wrap=True, highlight=False)
     try:
         loaded = read(file)
     except ConfigError as error:
-        _tell(errors, "error", str(error).splitlines())
-        raise typer.Exit(EXIT_UNUSABLE) from None
+        fail(error)
     _show(out, loaded)
     problems, warnings = _offline(loaded.config)
     if connect and not problems:
         problems, more = _online(out, loaded.config, process or processes_of(loaded.config))
         warnings += more
-    _tell(errors, "warning", warnings)
-    _tell(errors, "error", problems)
+    print_warning("\n".join(warnings))
     if problems:
-        raise typer.Exit(EXIT_UNUSABLE)
+        fail("\n".join(problems))
     out.print(f"{file} can be used")
 
 
@@ -94,14 +90,14 @@ def check(
 
 
 class SettingLine(NamedTuple):
-    """A key and what it holds."""
+    """A key and its value as text."""
 
     path: keys.Path
     value: str
 
 
 def lines(configuration: MonitorConfig) -> Iterator[SettingLine]:
-    """Every key that is in force, in the order of the reference file."""
+    """Yield every key that has a value, in the order of the reference file."""
     yield from _lines((), configuration)
 
 
@@ -133,11 +129,11 @@ def _show(out: Console, loaded: Loaded) -> None:
         origin = keys.origin(line.path, loaded.file)
         style = "dim" if origin == "default" else ""
         out.print(Text(f"{_name(line.path):<{width}} = {line.value:<{values}}", style), Text(f" {origin}", style or "cyan"), sep="")
-    out.print(f"\nPaths are relative to {Path.cwd()}. What is not shown is not set.")
+    out.print(f"\nPaths are relative to {Path.cwd()}. Keys that are not shown are not set.")
 
 
 def _name(path: keys.Path) -> str:
-    """The key below its section."""
+    """Return the key without its section."""
     return ".".join(path[1:] or path)
 
 
@@ -145,14 +141,14 @@ def _name(path: keys.Path) -> str:
 
 
 def _offline(configuration: MonitorConfig) -> tuple[list[str], list[str]]:
-    """Problems and warnings that can be known without Kafka."""
+    """Return the problems and warnings that can be found without Kafka."""
     checks = (_client_problems, _folder_problems, _jvm_problems, _suite_problems)
     problems = [problem for check in checks for problem in check(configuration)]
     return problems, [*_exposed(configuration)]
 
 
 def _client_problems(configuration: MonitorConfig) -> Iterator[str]:
-    try:  # nowhere to go to: librdkafka looks at its properties and files, and connects to nobody
+    try:  # without an address librdkafka checks its properties and files, and does not connect
         connection.client({**configuration.kafka.for_librdkafka(), "bootstrap.servers": ""})
     except connection.UnreachableError as error:
         yield f"the settings under [kafka] are not accepted: {error}"
@@ -167,13 +163,13 @@ def _folder_problems(configuration: MonitorConfig) -> Iterator[str]:
         if not there.is_dir():
             yield f"{key}: {there} is not a folder"
         elif not os.access(there, os.W_OK | os.X_OK):
-            yield f"{key}: {there} cannot be written by this user"
+            yield f"{key}: this user cannot write to {there}"
         elif key == "job.checkpoint" and (trouble := checkpoint.too_small(folder.absolute())) is not None:
             yield f"{key}: {trouble}"
 
 
 def _jvm_problems(configuration: MonitorConfig) -> Iterator[str]:
-    with contextlib.suppress(jvm.JvmError):  # there may be no Java where this is checked
+    with contextlib.suppress(jvm.JvmError):  # this machine may have no Java
         refused = jvm.refused_options(configuration.job.jvm_options)
         if refused is not None:
             yield f"job.jvm_options: Java does not start with them: {refused}"
@@ -193,7 +189,7 @@ def _suite_problems(configuration: MonitorConfig) -> Iterator[str]:
 
 
 def _exposed(configuration: MonitorConfig) -> Iterator[str]:
-    """Secret files that every user of the machine may read."""
+    """Yield a warning for each secret file that every user of the machine can read."""
     for line in lines(configuration):
         path, value = line.path, _at(configuration, line.path)
         secret = path[-1].removesuffix("_file")
@@ -210,7 +206,7 @@ def _at(configuration: Any, path: keys.Path) -> Any:
 
 
 def _online(out: Console, configuration: MonitorConfig, processes: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Problems and warnings that Kafka tells."""
+    """Return the problems and warnings that are found on Kafka, and print the topics."""
     try:
         reports = inspect(configuration, processes)
     except SetupError as error:
@@ -224,8 +220,3 @@ def _online(out: Console, configuration: MonitorConfig, processes: Iterable[str]
         [f"topic {report.topic}: {report.problem}" for report in reports if report.problem],
         [f"topic {report.topic}: {report.warning}" for report in reports if report.warning],
     )
-
-
-def _tell(console: Console, kind: str, sentences: list[str]) -> None:
-    for sentence in sentences:
-        console.print(Text(f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), Text(sentence), sep="")

@@ -1,7 +1,7 @@
-"""``rebalance-monitor decode``: the frames of a file as JSON lines, or for reading on a terminal.
+"""``rebalance-monitor decode``: prints the frames of a file as JSON lines, or as text on a terminal.
 
-Reads recordings of mirror records, and JSON lines that hold one frame each:
-``{"request": true, "api_key": 12, "api_version": 4, "frame": "000c0004…"}``, the frame in hexadecimal or base64.
+The input is a recording of mirror records, or JSON lines with one frame each:
+``{"request": true, "api_key": 12, "api_version": 4, "frame": "000c0004…"}``, with the frame in hexadecimal or base64.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import binascii
 import dataclasses
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
@@ -21,15 +20,15 @@ from rich.json import JSON
 from rich.text import Text
 
 from coordinator_model import wire
-from coordinator_model.finding import iso_utc
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
 from coordinator_model.wire.recording import MAGIC, read_recording
+from streaming.commands.output import EXIT_OK, fail, stderr
+from streaming.mirror.plain_frames import Counts, plain_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ARROWS: Final = {Kind.REQUEST: "→", Kind.RESPONSE: "←"}
-_METADATA: Final = ("JoinGroupRequestProtocol", "JoinGroupResponseMember")
 
 
 class InputError(Exception):
@@ -44,10 +43,10 @@ def decode(
     api: Annotated[
         str | None, typer.Option("--api", "-a", help="Print only frames of this API, by name or key.", show_default=False)
     ] = None,
-    errors_only: Annotated[  # noqa: FBT002 - typer's way of saying a flag
+    errors_only: Annotated[  # noqa: FBT002 - typer declares flags this way
         bool, typer.Option("--errors-only", help="Print only frames with an error code, and frames that cannot be decoded.")
     ] = False,
-    verbose: Annotated[  # noqa: FBT002 - likewise
+    verbose: Annotated[  # noqa: FBT002 - as above
         bool,
         typer.Option(
             "--verbose", "-v", help="At the end, print why frames could not be decoded, and where each reason occurred first."
@@ -62,7 +61,7 @@ def decode(
 
     rebalance-monitor decode traffic.records --errors-only | jq .body.error
     """
-    complain = Console(stderr=True, highlight=False)
+    complain = stderr()
     counts = Counts()
     try:
         wanted = Wanted(group, _api_key(api), errors_only)
@@ -70,29 +69,14 @@ def decode(
         for line in lines_of(file, wanted, counts):
             show(line)
     except BrokenPipeError:
-        raise typer.Exit(0) from None
+        raise typer.Exit(EXIT_OK) from None
     except InputError as error:
-        complain.print(f"[bold red]error:[/] {error}", soft_wrap=True)
-        raise typer.Exit(2) from None
+        fail(error)
     finally:
         if counts:
             complain.print(_summary(counts, verbose=verbose), style="dim", soft_wrap=True)
         for what, number in counts.reasons.items() if verbose else ():
             complain.print(Text(f"{number:,} {what}; first {counts.first[what]}"), style="dim", soft_wrap=True)
-
-
-class Counts(Counter[str]):
-    """What was read, and why some of it could not be."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reasons: Counter[str] = Counter()
-        self.first: dict[str, str] = {}  #: where each reason was first met
-
-    def unreadable(self, kind: str, reason: str, where: str) -> None:
-        self[kind] += 1
-        self.reasons[f"{kind}: {reason}"] += 1
-        self.first.setdefault(f"{kind}: {reason}", where)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +88,7 @@ class Wanted:
     errors_only: bool = False
 
     def takes(self, record: MirrorRecord, line: dict[str, Any]) -> bool:
-        """Whether a frame is to be printed."""
+        """Return True if the frame is to be printed."""
         if self.api_key is not None and record.api_key != self.api_key:
             return False
         if self.group is not None and self.group != record.group and self.group not in line["groups"]:
@@ -113,9 +97,9 @@ class Wanted:
 
 
 def lines_of(file: Path, wanted: Wanted, counts: Counts) -> Iterator[dict[str, Any]]:
-    """One object per wanted frame; ``counts`` is told of all there is.
+    """Yield one object per wanted frame; ``counts`` counts all records.
 
-    :raises InputError: when the file cannot be opened or is not what it should be.
+    :raises InputError: when the file cannot be opened or has the wrong format.
     """
     protocol_types: dict[str | None, str] = {}
     for record in _records(file):
@@ -123,7 +107,7 @@ def lines_of(file: Path, wanted: Wanted, counts: Counts) -> Iterator[dict[str, A
             counts[record.kind.value] += 1
             continue
         counts["frames"] += 1
-        line = _line(record, protocol_types, counts)
+        line = plain_frame(record, protocol_types, counts)
         if wanted.takes(record, line):
             counts["printed"] += 1
             yield line
@@ -184,91 +168,6 @@ def _api_key(api: str | None) -> int | None:
     if key is None:
         raise InputError(f"--api {api}: no such API; known are {', '.join(wire.API_NAMES.values())}")
     return key
-
-
-# --- one frame ---------------------------------------------------------------------------------------------------------------------
-
-
-def _line(record: MirrorRecord, protocol_types: dict[str | None, str], counts: Counts) -> dict[str, Any]:
-    line: dict[str, Any] = {
-        "at": iso_utc(record.at_us) if record.at_us else None,
-        "kind": "request" if record.kind is Kind.REQUEST else "response",
-        "api": wire.API_NAMES.get(record.api_key, str(record.api_key)),
-        "version": record.api_version,
-        "correlation_id": record.correlation_id,
-        "client_id": record.client_id,
-        "client_address": record.client_address or None,
-        "connection": record.connection or None,
-        "exchange": record.exchange if record.exchange >= 0 else None,
-        "groups": [] if record.group is None else [record.group],
-    }
-    try:
-        header, body = wire.decode(
-            record.frame, request=record.kind is Kind.REQUEST, api_key=record.api_key, api_version=record.api_version
-        )
-    except wire.DecodeError as error:
-        counts.unreadable("unreadable", f"{line['api']} v{line['version']} {line['kind']}: {error}", _where(line))
-        cut = f" ({record.cut_bytes} bytes were not captured)" if record.cut_bytes else ""
-        return {**line, "unreadable": f"{error}{cut}", "frame": base64.b64encode(record.frame).decode()}
-    if record.kind is Kind.REQUEST:
-        line["client_id"] = header.client_id
-    line["correlation_id"] = header.correlation_id
-    line["groups"] = list(dict.fromkeys([*line["groups"], *wire.groups_named(body)]))
-    protocol_type = getattr(body, "protocol_type", None)
-    if protocol_type:
-        protocol_types[record.group] = protocol_type
-    plain = _Plain(protocol_type or protocol_types.get(record.group, ""), counts, _where(line))
-    return {**line, "body": plain.struct(body)}
-
-
-class _Plain:
-    """Messages as plain JSON values, what is embedded in their bytes included."""
-
-    def __init__(self, protocol_type: str, counts: Counts, where: str) -> None:
-        self._protocol_type = protocol_type
-        self._counts = counts
-        self._where = where
-
-    def struct(self, struct: wire.Struct) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        for field in dataclasses.fields(struct):  # type: ignore[arg-type]
-            value = getattr(struct, field.name)
-            if field.name == "unknown_tags":
-                if value:
-                    out["unknown_tags"] = {str(tag): base64.b64encode(raw).decode() for tag, raw in value}
-                continue
-            out[field.name] = self.value(value, type(struct).__name__, field.name)
-            if field.name == "error_code":
-                out["error"] = wire.error_name(value)
-        return out
-
-    def value(self, value: Any, struct: str, field: str) -> Any:
-        if isinstance(value, wire.Struct):
-            return self.struct(value)
-        if isinstance(value, tuple):
-            return [self.value(item, struct, field) for item in value]
-        return self.embedded(value, struct, field) if isinstance(value, bytes) else value
-
-    def embedded(self, raw: bytes, struct: str, field: str) -> Any:
-        text = base64.b64encode(raw).decode()
-        if not raw or field not in ("metadata", "assignment"):
-            return text
-        read = wire.decode_metadata if struct in _METADATA else wire.decode_member_assignment
-        try:
-            found = read(self._protocol_type, raw)
-        except wire.DecodeError as error:
-            of = f"{field} of protocol type {self._protocol_type!r} in {struct}"
-            self._counts.unreadable("embedded unreadable", f"{of}: {error}", self._where)
-            return {"unreadable": str(error), "bytes": text}
-        if isinstance(found, bytes):
-            self._counts["embedded of another type"] += 1
-            return text
-        return self.struct(found)
-
-
-def _where(line: dict[str, Any]) -> str:
-    groups = f" of group {', '.join(line['groups'])}" if line["groups"] else ""
-    return f"in {line['api']} v{line['version']} {line['kind']} {line['correlation_id']}{groups} at {line['at']}"
 
 
 def _has_error(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""``rebalance-monitor demo``: options in, a show, an exit status that can be relied on."""
+"""``rebalance-monitor demo``: runs the demo, and returns its result as exit status."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
+from streaming.commands.output import EXIT_INTERRUPTED, fail
 from streaming.spark.jvm import JvmError
-
-EXIT_FOUND: Final = 0
-EXIT_MISSED: Final = 1
-EXIT_CANNOT_START: Final = 2
-EXIT_INTERRUPTED: Final = 130
 
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "": 1.0}
 
 
 def seconds(text: str) -> float:
-    """``90s``, ``2m`` or ``90`` in seconds.
+    """Return ``90s``, ``2m`` or ``90`` in seconds.
 
-    :raises typer.BadParameter: when it is something else.
+    :raises typer.BadParameter: when the text is not a duration.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([sm]?)\s*", text)
     if found is None:
@@ -37,21 +32,22 @@ def seconds(text: str) -> float:
 
 def demo(
     duration: Annotated[
-        str, typer.Option(metavar="TIME", help="How long to make trouble, in seconds or minutes (90s, 2m); at least 45s.")
+        str, typer.Option(metavar="TIME", help="Duration of the faults, in seconds or minutes (90s, 2m); at least 45s.")
     ] = "90s",
     *,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep broker data, mirror topic, checkpoint and logs, and say where.")
+        bool,
+        typer.Option("--keep", help="Let everything run at the end, until Ctrl-C, and keep all data and logs in a folder."),
     ] = False,
-    plain: Annotated[bool, typer.Option("--plain", help="Print a line for each event instead of live tables.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print one line per event instead of live tables.")] = False,
 ) -> None:
-    """Watch the monitor at work: a real Kafka broker, real consumers, and six troubles made on purpose.
+    """Run the monitor on a real Kafka broker with real consumers, and inject six faults.
 
-    A consumer process is stopped, a zombie ignores that it was fenced, two processes share an instance id, a member never rejoins, a
-    leader never hands out the assignment, and a proxy lies for the broker. Each must be found and its culprit named, while one healthy
-    group must raise nothing.
+    A consumer process is stopped, a zombie ignores that it was fenced, and two processes share an instance id. A member never rejoins, a
+    leader never sends the assignment, and a proxy changes the broker's answers. The monitor must find each fault and name its culprit. It
+    must report nothing about a healthy group. The demo prints the address of the page that shows it in a browser.
 
-    Exit status: 0 if all were found and the healthy group had no finding, 1 if not, 2 if something could not be started.
+    Exit status: 0 if all faults were found and the healthy group had no finding, 1 if not, 2 if something could not be started.
 
     Examples:
       rebalance-monitor demo
@@ -61,17 +57,18 @@ def demo(
       rebalance-monitor demo --plain | tee demo.log
 
     """
-    # Imported late: --help and a wrong option should not wait for Kafka's libraries.
+    # Imported late: --help and an invalid option need not load Kafka's libraries.
     from confluent_kafka import KafkaException  # noqa: PLC0415
 
     from streaming.demo.broker import BrokerError  # noqa: PLC0415
     from streaming.demo.processes import ChildError  # noqa: PLC0415
     from streaming.demo.show import LEAST_DURATION_S, Spectacle, run, working_folder  # noqa: PLC0415
+    from streaming.kafka.topics import SetupError  # noqa: PLC0415
 
     duration_s = seconds(duration)
     if duration_s < LEAST_DURATION_S:
         raise typer.BadParameter(
-            f"{duration} is too short for six troubles: at least {LEAST_DURATION_S:.0f}s", param_hint="--duration"
+            f"{duration} is too short for six faults: at least {LEAST_DURATION_S:.0f}s", param_hint="--duration"
         )
     console = Console(highlight=False)
     try:
@@ -85,18 +82,18 @@ def demo(
         console.print("everything is stopped")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except KafkaException as error:
-        _fail(f"the demo's Kafka broker: {error.args[0].str()}")
-    except (BrokerError, ChildError, JvmError, OSError) as error:
-        _fail(str(error))
+        fail(f"the demo's Kafka broker: {error.args[0].str()}")
+    except (BrokerError, ChildError, JvmError, SetupError, OSError) as error:
+        fail(str(error))
     raise typer.Exit(status)
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a closed terminal end the demo with all its children.
+    """Turn SIGINT, SIGTERM and SIGHUP into a KeyboardInterrupt, which ends the demo with all its children.
 
-    What comes while it ends is ignored, for a closed terminal sends several; only a second Ctrl-C gives up at once, and leaves
-    the rest to the guards of the children.
+    Later signals are ignored, because a closed terminal sends several. Only a second Ctrl-C exits at once; the children's guards then end
+    the children.
     """
     received: list[int] = []
 
@@ -113,8 +110,3 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _fail(sentence: str) -> NoReturn:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(Text("error: ", "bold red"), Text(sentence), sep="")
-    raise typer.Exit(EXIT_CANNOT_START)

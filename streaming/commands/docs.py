@@ -1,6 +1,6 @@
-"""``python -m streaming.commands.docs``: write the documents that are made from the code, or tell whether they are what it makes.
+"""``python -m streaming.commands.docs``: writes the documents that are generated from the code, or checks that they are up to date.
 
-The trap: run from an installed wheel there is no ``docs`` beside the code; then the folder has to be named.
+An installed wheel has no ``docs`` folder beside the code; there, ``--folder`` is required.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import Annotated, Final
 
 import typer
 
-from coordinator_model.rules.document import rules_document, states_document
+from coordinator_model.rules.document import protocol_document, rules_document, states_document
 from streaming.kafka.required_rights import rights_document, rights_script
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 DOCUMENTS: Final = {
     "rules.md": rules_document,
+    "protocol.md": protocol_document,
     "group-states.md": states_document,
     "rights.md": rights_document,
     "kafka-acls.sh": rights_script,
@@ -24,24 +25,24 @@ DOCUMENTS: Final = {
 
 def main(
     *,
-    folder: Annotated[Path, typer.Option(help="Where the documents are.", show_default=False)] = DOCS,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a document is not what the code makes.")] = False,
+    folder: Annotated[Path, typer.Option(help="Folder of the documents.", show_default=False)] = DOCS,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a document is out of date.")] = False,
 ) -> None:
-    """Write docs/rules.md, docs/group-states.md, docs/rights.md and docs/kafka-acls.sh from the code.
+    """Write docs/rules.md, docs/protocol.md, docs/group-states.md, docs/rights.md and docs/kafka-acls.sh from the code.
 
     python -m streaming.commands.docs
 
     python -m streaming.commands.docs --check
     """
     if not folder.is_dir():
-        typer.echo(f"error: there is no folder {folder}; name the one with the documents by --folder.", err=True)
+        typer.echo(f"error: there is no folder {folder}; set --folder to the folder of the documents.", err=True)
         raise typer.Exit(2)
     drifted = drift(folder)
     for name in drifted:
         if not check:
             (folder / name).write_text(DOCUMENTS[name](), encoding="utf-8")
         typer.echo(
-            f"{name} is not what the code makes of it; run 'python -m streaming.commands.docs'" if check else f"wrote {name}",
+            f"{name} is out of date; run 'python -m streaming.commands.docs'" if check else f"wrote {name}",
             err=check,
         )
     if check and drifted:
@@ -49,7 +50,7 @@ def main(
 
 
 def drift(folder: Path) -> list[str]:
-    """The documents in ``folder`` that are missing or differ from what the code makes."""
+    """Return the documents in ``folder`` that are missing or out of date."""
     return [
         name
         for name, make in DOCUMENTS.items()

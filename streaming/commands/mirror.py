@@ -1,8 +1,8 @@
-"""``rebalance-monitor mirror`` and ``record``: from a packet capture into the mirror topic, and from the topic into a file.
+"""``rebalance-monitor mirror`` and ``record``: write a packet capture to the mirror topic, and the topic to a file.
 
-The traps. A capture in a file is read faster than any cluster takes records, and unlike the tap this reader may wait: what does not fit
-into the producer's buffer is held back and not lost. A pipe may be silent for long; the topic must be ticked all the same, or the
-monitor takes the mirror for dead. A recorded capture that is piped in has a clock of its own, and is not ticked by ours.
+The traps. A capture file is read faster than a cluster accepts records. Unlike the tap, this reader can wait, so no record is dropped when
+the producer's buffer is full. A pipe may be idle for a long time. The topic needs ticks even then, or the monitor reports the mirror as
+silent. A recorded capture that is piped in has its own clock, so it gets no ticks from the local one.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coordinator_model.wire.record import HEADER_NAME
-from streaming.commands.replay import STDIN, ReplayError, fail, progress_of, source_of, told_of_capture
+from streaming.commands.output import fail, stderr
+from streaming.commands.replay import STDIN, ReplayError, progress_of, source_of, told_of_capture
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
 from streaming.kafka.watermarks import bounds_of
+from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
+from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, Source, opened, packets
-from streaming.mirror.pcap.reader import CaptureReader, in_order
-from streaming.mirror.producer import DEFAULT_TOPIC, KafkaSink
+from streaming.mirror.producer import KafkaSink
 from streaming.mirror.record_file import RecordFile
 
 if TYPE_CHECKING:
@@ -43,10 +45,10 @@ if TYPE_CHECKING:
     from coordinator_model.wire.record import MirrorRecord
 
 _FLUSH_TIMEOUT_S: Final = 30.0
-_HELD_AT_MOST: Final = 100_000  # records on their way to the topic
+_HELD_AT_MOST: Final = 100_000  # records in the producer's buffer
 
-_LIVE_US: Final = 10_000_000  # a capture whose newest packet is older than this is no live one
-_LATE_US: Final = 2_000_000  # so long packets may be on their way through the capturing program's buffers
+_LIVE_US: Final = 10_000_000  # a capture whose newest packet is older than this is not live
+_LATE_US: Final = 2_000_000  # how long a packet may stay in the capturing program's buffers
 _IDLE_S: Final = 1.0
 
 _POLL_S: Final = 0.5
@@ -83,13 +85,13 @@ def mirror(
 ) -> None:
     """Write the group coordination frames of a packet capture to the mirror topic, where the monitor reads them.
 
-    Use it where a tap cannot be placed between clients and brokers. Capture on the broker's host:
+    Use it where a tap cannot run between clients and brokers. Capture on the broker's host:
 
         tcpdump -i any -U -w - port 9092 | rebalance-monitor mirror --pcap - --port 9092 --bootstrap-server monitor:9092
 
         rebalance-monitor mirror --pcap incident.pcapng --bootstrap-server monitor:9092 --topic incident --create-topic
     """
-    console = Console(stderr=True, highlight=False)
+    console = stderr()
     try:
         config = {**read_producer_config(producer_config or []), "bootstrap.servers": bootstrap_server}
         sink = KafkaSink(
@@ -137,7 +139,7 @@ def _read(names: list[str], reader: CaptureReader, notes: list[str], console: Co
 def _packets(name: str, source: Source, notes: list[str]) -> Iterator[Any]:
     called = "standard input" if name == STDIN else name
     try:
-        return packets(source, lambda why: notes.append(f"{called} {why}: what came before was written"))
+        return packets(source, lambda why: notes.append(f"{called} {why}: everything before it was written"))
     except CaptureError as error:
         raise ReplayError(f"{called} {error}") from None
 
@@ -155,7 +157,7 @@ def _tick_if_live(reader: CaptureReader) -> None:
 
 
 class _Pipe:
-    """Standard input, with a call each second in which nothing comes."""
+    """Standard input that calls ``idle`` once per second without data."""
 
     def __init__(self, stream: BinaryIO, idle: Callable[[], None]) -> None:
         self._descriptor = stream.fileno()
@@ -171,7 +173,7 @@ class _Pipe:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends reading as Ctrl-C does: what was read is still delivered."""
+    """Turn SIGTERM into a KeyboardInterrupt, so that records that were read are still delivered."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -208,10 +210,10 @@ def record(
 
         rebalance-monitor record --bootstrap-server monitor:9092 --from-topic frames --last 30 incident.records
     """
-    console = Console(stderr=True, highlight=False)
+    console = stderr()
     try:
         config = {**read_producer_config(consumer_config or []), "bootstrap.servers": bootstrap_server}
-        topic_partitions(config, from_topic, operation="Read")  # says it better than a consumer
+        topic_partitions(config, from_topic, operation="Read")  # gives a clearer error than a consumer
     except MirrorError as error:
         fail(MirrorError(str(error).replace("--producer-config", "--consumer-config")))
     try:
@@ -234,7 +236,7 @@ def record(
 
 
 class _Recording:
-    """All partitions of the topic, from where they begin to where they end now."""
+    """Reads all partitions of the topic from their first offset to their current end."""
 
     def __init__(self, config: dict[str, Any], topic: str, last_minutes: float | None) -> None:
         self._topic = topic
@@ -299,7 +301,7 @@ class _Recording:
 
 
 def topic_partitions_of(consumer: Consumer, topic: str) -> int:
-    """How many partitions a topic has, as its consumer sees it."""
+    """Return the number of partitions in the consumer's metadata of the topic."""
     return len(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
 
 

@@ -1,7 +1,7 @@
-"""``rebalance-monitor notify``: tells people what the monitor finds, until it is told to stop.
+"""``rebalance-monitor notify``: sends notifications about the monitor's findings until it is stopped.
 
-The trap: standard output may be a receiver, and whoever reads JSON lines there does not want anything else between them. So all that is
-meant for the operator goes to standard error.
+The trap: standard output may be a receiver, and its reader expects only JSON lines. So all messages for the operator go to standard
+error.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules import Rule
+from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
 from streaming.commands.run import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.kafka.topics import SetupError, prepare_notifier
@@ -28,16 +28,11 @@ from streaming.notify.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
-    from streaming.notify.dispatcher import Dispatcher
     from streaming.notify.outbox import Outbox
 
-EXIT_OK: Final = 0
-EXIT_NOT_TOLD: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_INTERRUPTED: Final = 130
 
 _TEST: Final = Rule(
     id="X-00",
@@ -45,9 +40,9 @@ _TEST: Final = Rule(
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
     blame=Blame.OPERATOR,
-    meaning="Somebody wants to know whether alerts arrive.",
+    meaning="An operator checks that alerts arrive.",
     condition="rebalance-monitor notify test",
-    expected="That you read this.",
+    expected="The notification arrives at the receiver.",
     action="Nothing: this is a test.",
     false_alarms="None known.",
 )
@@ -116,28 +111,26 @@ def try_receivers(
 
 def _required(config: Path | None) -> Path:
     if config is None:
-        raise ConfigError("name the configuration file: --config FILE; deploy/rebalance-monitor.toml is one to begin with")
+        raise ConfigError("a configuration file is required: --config FILE; deploy/rebalance-monitor.toml is a template")
     return config
 
 
 def _said(work: Callable[[], int]) -> int:
-    """Its exit status; what went wrong is said in sentences."""
+    """Run ``work`` and return its exit status; errors are printed as sentences."""
     try:
         return work()
     except (ConfigError, SetupError) as error:
-        errors = Console(stderr=True, soft_wrap=True, highlight=False)
-        for line in str(error).splitlines():
-            errors.print(Text("error: ", "bold red"), Text(line), sep="")
-        return EXIT_USAGE
+        print_error(error)
+        return EXIT_UNUSABLE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
 
 
 class _Screen:
-    """What the operator sees."""
+    """Prints messages for the operator."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, soft_wrap=True, highlight=False)
+        self._console = stderr()
 
     def say(self, sentence: str) -> None:
         self._console.print(Text(time.strftime("%H:%M:%S "), "dim"), Text(sentence), sep="")
@@ -148,39 +141,41 @@ class _Screen:
 
 def _notify(file: Path, *, once: bool, dry_run: bool) -> int:
     config, screen = load(file), _Screen()
-    receivers(config, _no_pulse(config))  # templates and the like, before Kafka is asked for anything
+    receivers(config, _no_pulse(config))  # checks templates and settings before the first request to Kafka
     with stop_signals() as stop:
         prepare_notifier(config)
         if dry_run:
-            return _run(Notifier(config, NoLedger(), tell=screen.say, adapt=_DryChannel), config, screen, stop, once=once)
+            dry = Notifier(config, NoLedger(), tell=screen.say, adapt=_DryChannel, sends_traces=False)
+            return _run(dry, config, screen, stop, once=once)
         ledger = KafkaLedger(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
         try:
             return _run(Notifier(config, ledger, tell=screen.say), config, screen, stop, once=once)
         finally:
             if not ledger.close():
-                screen.say("Kafka did not take all that was told: it may be told again at the next start")
+                screen.say("Kafka did not accept the whole delivery log: some notifications may be sent again at the next start")
 
 
 def _run(notifier: Notifier, config: MonitorConfig, screen: _Screen, stop: threading.Event, *, once: bool) -> int:
     with notifier:
-        names = ", ".join(courier.name for courier in notifier.couriers)
-        screen.say(f"{len(notifier.open)} open findings in {config.topics.findings}; telling {names}")
+        names = ", ".join([*(courier.name for courier in notifier.couriers), *(["traces"] if notifier.traces else [])])
+        screen.say(f"{len(notifier.open)} open findings in {config.topics.findings}; sending to {names}")
         for window in windows_now(config, time.time()):
-            screen.say(f"planned maintenance {window} is on")
+            screen.say(f"planned maintenance {window} is active")
         if once:
-            return EXIT_OK if notifier.once(stop) else EXIT_NOT_TOLD
+            return EXIT_OK if notifier.once(stop) else EXIT_FOUND
         notifier.run(stop)
-        screen.say(f"stopped; {_summary(notifier.couriers)}")
+        screen.say(f"stopped; {_summary(notifier)}")
     return EXIT_OK
 
 
-def _summary(couriers: Sequence[Dispatcher]) -> str:
-    told = [
-        f"{courier.name} {courier.told}" + (f" (refused {courier.refused})" if courier.refused else "")
-        for courier in couriers
-        if not courier.name.startswith("heartbeat/")
+def _summary(notifier: Notifier) -> str:
+    counts = [
+        (courier.name, courier.told, courier.refused) for courier in notifier.couriers if not courier.name.startswith("heartbeat/")
     ]
-    return f"told {', '.join(told)}" if told else "nobody was to be told"
+    if notifier.traces is not None:
+        counts.append(("traces", notifier.traces.sent, notifier.traces.refused))
+    told = [f"{name} {sent}" + (f" (rejected {refused})" if refused else "") for name, sent, refused in counts]
+    return f"sent to {', '.join(told)}" if told else "no receiver gets findings"
 
 
 class _DryChannel:
@@ -221,7 +216,7 @@ def _test(file: Path, wanted: list[str], severity: Severity, group: str) -> int:
     everybody = {receiver.channel.name: receiver.channel for receiver in receivers(config, _no_pulse(config))}
     unknown = [name for name in wanted if name not in everybody]
     if unknown:
-        raise ConfigError(f"there is no receiver {unknown[0]}; there are {', '.join(everybody)}")
+        raise ConfigError(f"there is no receiver {unknown[0]}; the receivers are {', '.join(everybody)}")
     finding = made_here(
         _TEST,
         subject=str(now_s),
@@ -229,24 +224,24 @@ def _test(file: Path, wanted: list[str], severity: Severity, group: str) -> int:
         group=group,
         severity=severity,
         at_us=int(now_s * 1e6),
-        summary=f"This is a test by rebalance-monitor, as a finding of severity {severity} about group {group} would be told.",
-        observed="That somebody called 'rebalance-monitor notify test'.",
+        summary=f"This is a test by rebalance-monitor, sent like a finding of severity {severity} about group {group}.",
+        observed="An operator ran 'rebalance-monitor notify test'.",
     )
     notice = Notification(Event.OPEN, finding)
     taken = [_try(channel, notice, now_s) for name, channel in everybody.items() if not wanted or name in wanted]
-    return EXIT_OK if all(taken) else EXIT_NOT_TOLD
+    return EXIT_OK if all(taken) else EXIT_FOUND
 
 
 def _try(channel: Channel, notice: Notification, now_s: float) -> bool:
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = stderr()
     match channel.send(channel.only(notice, now_s)):
         case Accepted():
-            console.print(Text("taken     ", "green"), Text(channel.name), sep="")
+            console.print(Text("accepted    ", "green"), Text(channel.name), sep="")
             return True
         case Rejected(reason, _):
-            console.print(Text("refused   ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
+            console.print(Text("rejected    ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
         case Unreachable(reason, _):
-            console.print(Text("not taken ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
+            console.print(Text("unreachable ", "bold red"), Text(f"{channel.name}: {reason}"), sep="")
     return False
 
 

@@ -1,7 +1,7 @@
-"""``rebalance-monitor replay``: packet captures or a file of mirror records in, timelines and findings out.
+"""``rebalance-monitor replay``: replays packet captures or recordings through the model, and prints timelines and findings.
 
-The trap: a file is what it is and not what it is called, and seldom whole. What it holds is told by its first bytes; what can be read
-of it is replayed, and why that was not all of it is said in the end.
+The trap: a file's name may not match its format, and captures are often truncated. So the first bytes decide the format. The readable
+part is replayed, and the reason why the rest was not is printed at the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 from rich.console import Console
@@ -22,9 +22,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
+from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
 from streaming.gc_tuning import collected_seldom
+from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.pcap.capture_reader import CaptureReader, CaptureStats, in_order
 from streaming.mirror.pcap.files import CaptureError, Source, is_capture, opened, packets
-from streaming.mirror.pcap.reader import CaptureReader, CaptureStats, in_order
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.replay.engine import ReplayEngine
 from streaming.replay.report import GroupHistory, ReplayReport, print_finding, print_line
@@ -32,6 +34,7 @@ from streaming.replay.report import GroupHistory, ReplayReport, print_finding, p
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from coordinator_model.group_event import GroupEvent
     from streaming.mirror.pcap.files import Packet
 
 STDIN: Final = "-"
@@ -39,14 +42,14 @@ _FIRST_BYTES: Final = len(MAGIC)
 
 
 class Format(StrEnum):
-    """What is printed."""
+    """The output format."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class ReplayError(Exception):
-    """Nothing can be replayed; the message is one sentence that names the file and what to do."""
+    """Nothing can be replayed; the message is one sentence that names the file and the remedy."""
 
 
 def replay(
@@ -72,6 +75,9 @@ def replay(
     output: Annotated[
         Format, typer.Option("--format", "-f", help="Print a report as text, or one finding event per line as JSON.")
     ] = Format.TEXT,
+    events: Annotated[
+        bool, typer.Option("--events", help="With --format json: print what happens in the groups, too, one event per line.")
+    ] = False,
     group: Annotated[
         list[str] | None, typer.Option("--group", "-g", help="Report only this group. Can be repeated.", show_default=False)
     ] = None,
@@ -94,36 +100,40 @@ def replay(
         tcpdump -i any -U -w - port 9092 | rebalance-monitor replay -
 
         rebalance-monitor replay --format json traffic.records | jq .summary
+
+        rebalance-monitor replay --format json --events traffic.records | jq 'select(.kind == "rebalance_finished")'
     """
-    complain = Console(stderr=True, highlight=False)
-    shown = _Json(group or ()) if output is Format.JSON else _Text(group or (), live=files == [STDIN])
+    complain = stderr()
+    if events and output is not Format.JSON:
+        fail("--events needs --format json: the text shows what happens in the groups anyway")
+    shown = _Json(group or (), events=events) if output is Format.JSON else _Text(group or (), live=files == [STDIN])
     try:
         session = _Session(shown, settings_of(config), complain)
         try:
             session.read(files, port or (), cluster)
         except KeyboardInterrupt:
             if not session.has_begun:
-                raise typer.Exit(130) from None
-            session.notes.append("interrupted: what follows was not read")
+                raise typer.Exit(EXIT_INTERRUPTED) from None
+            session.notes.append("interrupted: the rest was not read")
         worst = session.finish()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
-        raise typer.Exit(0) from None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is still buffered
+        raise typer.Exit(EXIT_OK) from None
     except ReplayError as error:
         fail(error)
     if session.is_damaged:
-        raise typer.Exit(2)
-    raise typer.Exit(1 if worst is not None and worst.rank >= Severity.ERROR.rank else 0)
+        raise typer.Exit(EXIT_UNUSABLE)
+    raise typer.Exit(EXIT_FOUND if worst is not None and worst.rank >= Severity.ERROR.rank else EXIT_OK)
 
 
 def settings_of(config: Path | None) -> Settings:
-    """The model's settings of a configuration file.
+    """Return the model settings of a configuration file.
 
-    :raises ReplayError: when it cannot be read.
+    :raises ReplayError: when the file cannot be read.
     """
     if config is None:
         return Settings()
-    from streaming.config.settings import ConfigError, load  # noqa: PLC0415 - it takes as long as all the rest together
+    from streaming.config.settings import ConfigError, load  # noqa: PLC0415 - slow: takes as long as all other imports together
 
     try:
         return load(config).model
@@ -131,22 +141,12 @@ def settings_of(config: Path | None) -> Settings:
         raise ReplayError(str(error)) from None
 
 
-def fail(error: Exception) -> NoReturn:
-    """End with one sentence and exit status 2."""
-    Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
-    raise typer.Exit(2)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")
-
-
 class _Session:
-    """One run: reads, replays, and says in the end what was read."""
+    """One run: reads and replays the files, and prints a summary at the end."""
 
     def __init__(self, shown: _Text | _Json, settings: Settings, complain: Console) -> None:
         self.notes: list[str] = []
-        self.is_damaged = False  #: a file ends too early, or cannot be read from some point on
+        self.is_damaged = False  #: True if a file is truncated or cannot be read to its end
         self._shown = shown
         self._settings = settings
         self._complain = complain
@@ -168,11 +168,11 @@ class _Session:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is something to replay."""
+        """True once the input is recognised and replay has started."""
         return self._offline is not None
 
     def finish(self) -> Severity | None:
-        """Print what there is to say; gives the worst severity found."""
+        """Print the report and the summary; return the highest severity found."""
         assert self._offline is not None
         summary: list[str] = []
         if self._reader is not None:
@@ -187,7 +187,7 @@ class _Session:
         self._offline.finish()
         worst = self._shown.finish()
         for note in [*_told_of_all(self._offline), *summary, *self.notes]:
-            self._complain.print(_escaped(note), style="dim", soft_wrap=True)
+            self._complain.print(note, style="dim", markup=False)
         return worst
 
     def _read_captures(self, captures: Sequence[Iterator[list[Packet]]], cluster: str) -> None:
@@ -196,21 +196,21 @@ class _Session:
         try:
             reader.read(in_order(captures))
         except KeyboardInterrupt:
-            reader.next_offset = offline.next_offset  # the record in hand may not have been taken in
+            reader.next_offset = offline.next_offset  # the current record may not be processed
             raise
 
     def _model(self, topic: str) -> ReplayEngine:
-        return ReplayEngine(topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group)
+        return ReplayEngine(
+            topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group, happened=self._shown.event
+        )
 
     def _read_records(self, sources: Sequence[Source]) -> None:
-        from streaming.mirror.producer import DEFAULT_TOPIC  # noqa: PLC0415 - it brings the Kafka client with it
-
-        offline = self._offline = self._model(DEFAULT_TOPIC)  # a file does not say; findings about the topic itself name it
+        offline = self._offline = self._model(DEFAULT_TOPIC)  # a file has no topic name; findings about the topic contain it
         for name, source in zip(self._names, sources, strict=True):
             for record in records(source, self._damage(name)):
                 if isinstance(record, Unreadable):
                     offline.unreadable(record)
-                elif record.offset < 0:  # written without a topic between
+                elif record.offset < 0:  # a record that was never in a topic
                     offline.captured(record)
                 else:
                     offline.recorded(record)
@@ -230,7 +230,7 @@ class _Session:
             raise ReplayError(f"{_called(name)} {error}") from None
 
     def _damage(self, name: str) -> Callable[[str], None]:
-        return lambda why: self._note_damage(f"{_called(name)} {why}: what came before was replayed")
+        return lambda why: self._note_damage(f"{_called(name)} {why}: everything before it was replayed")
 
     def _note_damage(self, note: str) -> None:
         self.is_damaged = True
@@ -241,7 +241,9 @@ class _Session:
 
 
 class _Text:
-    """For a person: group by group at the end, or line by line when the capture is being made."""
+    """Prints text: group by group at the end, or line by line for a live capture."""
+
+    event = None  #: the text is made of the groups' changes
 
     def __init__(self, groups: Sequence[str], *, live: bool) -> None:
         self._console = Console(highlight=False)
@@ -273,12 +275,13 @@ class _Text:
 
 
 class _Json:
-    """For programs: each finding event as it comes."""
+    """Prints each finding event as JSON when it occurs, and each event of a group if wanted."""
 
-    group = None  #: nobody reads of a group's course
+    group = None  #: the groups' views are not printed
 
-    def __init__(self, groups: Sequence[str]) -> None:
+    def __init__(self, groups: Sequence[str], *, events: bool) -> None:
         self._groups = frozenset(groups)
+        self.event = self._event if events else None
         self._worst: Severity | None = None
 
     def finding(self, finding: Finding) -> None:
@@ -286,10 +289,18 @@ class _Json:
             return
         if self._worst is None or finding.severity.rank > self._worst.rank:
             self._worst = finding.severity
-        print(json.dumps(finding.as_json(), ensure_ascii=False, separators=(",", ":")), flush=True)
+        _print_json(finding.as_json())
+
+    def _event(self, event: GroupEvent) -> None:
+        if not self._groups or event.group in self._groups:
+            _print_json(event.as_json())
 
     def finish(self) -> Severity | None:
         return self._worst
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, ensure_ascii=False, separators=(",", ":")), flush=True)
 
 
 def _told_of_all(offline: ReplayEngine) -> Iterator[str]:
@@ -314,19 +325,19 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
         yield "none of these connections coordinates a group"
     if stats.foreign:
         tls = f", {stats.encrypted} of them TLS" if stats.encrypted else ""
-        yield f"{stats.foreign:,} other connections do not speak Kafka{tls}"
+        yield f"{stats.foreign:,} other connections do not carry Kafka{tls}"
     for reason, count in stats.opaque.most_common():
-        yield f"{count:,} connections with a broker could not be followed: {reason}"
+        yield f"{count:,} connections to a broker could not be decoded: {reason}"
     if echoes:
-        yield f"{echoes:,} connections repeat others, as behind a proxy, and were counted once"
+        yield f"{echoes:,} connections repeat others, for instance behind a proxy, and were ignored"
     if stats.losses:
-        holes = f"{stats.losses:,} hole{'s' if stats.losses > 1 else ''}"
-        yield f"{stats.lost_bytes:,} bytes of connections that speak for groups were not captured ({holes}): the groups are told"
+        gaps = f"{stats.losses:,} gap{'s' if stats.losses > 1 else ''}"
+        yield f"{stats.lost_bytes:,} bytes of connections with group requests were not captured ({gaps}); their groups get a gap"
     if stats.lost_elsewhere:
-        yield f"{stats.lost_elsewhere:,} bytes were not captured of connections to brokers that had named no group"
+        yield f"{stats.lost_elsewhere:,} bytes of other broker connections were not captured; these had named no group"
     if stats.fragments:
         plural = "s" if stats.fragments > 1 else ""
-        yield f"{stats.fragments:,} IP fragment{plural} of TCP packets cannot be put together, and count as not captured"
+        yield f"{stats.fragments:,} IP fragment{plural} of TCP packets cannot be reassembled, and count as not captured"
     for link, count in stats.links.most_common():
         yield f"{count:,} packets of link type {link} cannot be read"
 
@@ -335,7 +346,7 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
 
 
 class _Counted:
-    """A file that tells how far it has been read."""
+    """A file that reports how many bytes were read."""
 
     def __init__(self, raw: BinaryIO, name: str, advance: Callable[[int], None]) -> None:
         self._raw = raw
@@ -355,10 +366,10 @@ class _Counted:
 
 @contextmanager
 def source_of(name: str, advance: Callable[[int], None] = lambda _: None) -> Iterator[Source]:
-    """A file, decompressed if need be, or standard input.
+    """Open a file, which may be compressed, or standard input.
 
-    :param advance: told of the bytes read, before decompression.
-    :raises ReplayError: when it cannot be opened or read.
+    :param advance: called with the number of bytes read, before decompression.
+    :raises ReplayError: when the input cannot be opened or read.
     """
     try:
         raw = _open(name)
@@ -389,7 +400,7 @@ def _unreadable(name: str, error: OSError) -> ReplayError:
 
 @contextmanager
 def progress_of(files: Sequence[str], console: Console) -> Iterator[Callable[[int], None]]:
-    """A bar over all files, on a terminal; standard input has no length to show."""
+    """Show a progress bar over all files on a terminal; standard input has no known length."""
     if not console.is_terminal or STDIN in files:
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""``rebalance-monitor rules``: the catalogue, a part of it, or all that there is to say of one rule."""
+"""``rebalance-monitor rules``: prints the catalogue, a part of it, or the full description of one rule."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rich.text import Text
 from coordinator_model.finding import Severity
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.document import FAMILIES, covered_by, families, family
+from coordinator_model.rules.protocol_rows import ROWS_OF
+from streaming.commands.output import fail
 from streaming.replay.report import COLOURS
 
 
@@ -25,7 +27,7 @@ def rules(
         Severity | None, typer.Option(help="List only rules of this severity and above.", show_default=False)
     ] = None,
 ) -> None:
-    """List the rules, or explain one: what it means, when it fires, what to do.
+    """List the rules, or explain one: its meaning, its condition, and what to do.
 
     rebalance-monitor rules
 
@@ -40,23 +42,18 @@ def rules(
     console = Console(highlight=False)
     chosen = _chosen(rule)
     if not chosen:
-        _fail(f"there is no rule, no family and no name with {rule!r}; 'rebalance-monitor rules' lists them all.")
+        fail(f"no rule id, family or rule name matches {rule!r}; 'rebalance-monitor rules' lists all rules.")
     if rule is not None and len(chosen) == 1:
         console.print(_in_full(chosen[0]))
         return
     shown = [one for one in chosen if severity is None or one.severity.rank >= severity.rank]
     if not shown:
-        _fail(f"none of these rules has severity {severity} or above.")
+        fail(f"none of these rules has severity {severity} or above.")
     console.print(_catalogue(shown))
 
 
-def _fail(sentence: str) -> None:
-    Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {sentence}", soft_wrap=True)
-    raise typer.Exit(2)
-
-
 def _chosen(words: str | None) -> list[Rule]:
-    """The rules that an argument means, in the order of the catalogue."""
+    """Return the rules that match the argument, in the order of the catalogue."""
     every = [rule for letter in families() for rule in family(letter)]
     if words is None:
         return every
@@ -92,13 +89,17 @@ def _in_full(rule: Rule) -> Table:
     table.add_row("certainty", rule.certainty.value)
     table.add_row("blame", rule.blame.value)
     table.add_row("meaning", rule.meaning)
-    table.add_row("speaks when", rule.condition)
+    table.add_row("fires when", rule.condition)
     table.add_row("expected", rule.expected)
     table.add_row("false alarms", rule.false_alarms)
     table.add_row("what to do", rule.action)
     table.add_row(
-        "over when", "it is due no longer" if isinstance(rule, TimerRule) else "it has not recurred for a while, or sooner"
+        "resolved when",
+        "its condition no longer holds" if isinstance(rule, TimerRule) else "it has not recurred for a while, or earlier",
     )
+    if rule.id in ROWS_OF:
+        rows = ROWS_OF[rule.id]
+        table.add_row("protocol", f"rows {', '.join(rows)}; 'rebalance-monitor protocol {rows[0]}' prints one")
     for label, ids in (("an effect of", rule.suppressed_by), ("covers", covered_by(rule))):
         if ids:
             table.add_row(label, "\n".join(f"{id_} {CATALOGUE[id_].name}" if id_ in CATALOGUE else id_ for id_ in ids))

@@ -1,7 +1,7 @@
-"""``rebalance-monitor run``: the checks before the start, the loop, and what an operator sees of it.
+"""``rebalance-monitor run``: the checks before the start, the main loop, and its output for the operator.
 
-The trap: everything that starts a JVM takes seconds and fails in Java's words. So whatever can be known beforehand (configuration,
-Kafka, topics, checkpoint) is checked first and fails in ours.
+The trap: starting a JVM takes seconds, and its errors are Java stack traces. So configuration, Kafka, topics and checkpoint are checked
+first, with clear messages.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.finding import Severity
+from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error
 from streaming.config.settings import ConfigError, Job, MonitorConfig, load
 from streaming.kafka.retention import History
 from streaming.kafka.topics import Mirror, SetupError, prepare
@@ -29,16 +30,14 @@ from streaming.replay.report import COLOURS
 from streaming.sinks.findings import FindingsReader, News
 from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError, refused_options
+from streaming.spark.settings import is_submitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from streaming.spark.supervisor import Progress
+    from streaming.spark.supervisor import QueryProgress
 
-EXIT_OK: Final = 0
-EXIT_USAGE: Final = 2
-EXIT_INTERRUPTED: Final = 130
 
 _POLL_S: Final = 0.25
 _STATUS_EVERY_S: Final = 10.0
@@ -59,29 +58,27 @@ def run_command(
 
 
 def run(file: Path) -> int:
-    """Run the monitor with a configuration file until a signal ends it; gives the exit status."""
-    errors = Console(stderr=True, soft_wrap=True, highlight=False)
+    """Run the monitor with a configuration file until a signal ends it; return the exit status."""
     try:
         configuration = load(file)
         with stop_signals() as stop:
             mirror = prepare(configuration)
             _check_logs(configuration.job)
             _check_jvm_options(configuration.job)
-            folder = configuration.job.checkpoint.absolute()  # as messages name it: whoever reads them may be elsewhere
+            folder = configuration.job.checkpoint.absolute()  # absolute, because messages contain it
             with checkpoint.locked(folder) as lock:
                 notes = checkpoint.check(folder, mirror, lanes=configuration.job.lanes)
                 _watch(configuration, mirror, lock, stop, notes)
     except (ConfigError, SetupError, JvmError) as error:
-        for line in str(error).splitlines():
-            errors.print(Text("error: ", "bold red"), Text(line), sep="")
-        return EXIT_USAGE
+        print_error(error)
+        return EXIT_UNUSABLE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_OK
 
 
 def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: threading.Event, notes: list[str]) -> None:
-    # Imported late: Spark and pandas take most of a second, which a wrong configuration should not cost.
+    # Imported late: Spark and pandas take most of a second, and an invalid configuration is reported before.
     from streaming.metrics.endpoint import serving  # noqa: PLC0415
     from streaming.spark.monitor import Monitor  # noqa: PLC0415
 
@@ -96,7 +93,7 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
             screen.say(f"metrics at {metrics.url}")
         for sentence in notes:
             screen.say(sentence)
-        reader.catch_up(kafka.reach_timeout_s)
+        reader.catch_up()
         screen.say(f"{describe_open(list(reader.open.values()))}; starting Spark on topic {mirror.topic}")
         with (
             _until_asked_to_end(stop),
@@ -114,13 +111,13 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
                 if metrics is not None:
                     metrics.observe(monitor, reader)
                 screen.status(monitor.progress, monitor.not_reading, list(reader.open.values()))
-            screen.say("stopping after the batch in hand")
+            screen.say("stopping after the current batch")
         screen.say("stopped")
 
 
 @contextlib.contextmanager
 def _until_asked_to_end(stop: threading.Event) -> Iterator[None]:
-    """Once the end is asked for, a JVM that fails is part of it: a service manager may signal all processes, and it may go first."""
+    """Ignore JVM errors once ``stop`` is set: a service manager may signal all processes, and the JVM may end first."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - as above
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -133,19 +130,19 @@ def _until_asked_to_end(stop: threading.Event) -> Iterator[None]:
 
 
 def _check_jvm_options(job: Job) -> None:
-    """Spark has its JVM ignore what that does not know: a mistyped option would be without effect, and nobody would know.
+    """Check that Java accepts ``job.jvm_options``: Spark's JVM ignores unknown options, so a mistyped one would have no effect.
 
-    :raises SetupError: when Java does not start with them.
+    :raises SetupError: when Java does not start with the options.
     """
-    refused = refused_options(job.jvm_options)
+    refused = None if is_submitted() else refused_options(job.jvm_options)
     if refused is not None:
         raise SetupError(f"job.jvm_options: Java does not start with them: {refused}")
 
 
 def _check_logs(job: Job) -> None:
-    """See that the logs can be written, before something that starts later fails for it.
+    """Check that the logs can be written, before a process that starts later fails because of them.
 
-    :raises SetupError: when not.
+    :raises SetupError: when a log cannot be written.
     """
     folder = job.log_file.resolve().parent
     try:
@@ -161,7 +158,7 @@ def _check_logs(job: Job) -> None:
 
 
 class Screen:
-    """What the operator sees: a line for each thing that happens, and how it goes: at the foot of a terminal, or now and then a line."""
+    """The operator's output: one line per event, and a status at the foot of a terminal or as a periodic line."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -189,7 +186,7 @@ class Screen:
             sep="",
         )
 
-    def status(self, progress: Progress | None, not_reading: str | None, open_findings: list[dict[str, Any]]) -> None:
+    def status(self, progress: QueryProgress | None, not_reading: str | None, open_findings: list[dict[str, Any]]) -> None:
         line = f"{self._reading(progress, not_reading)} · {describe_open(open_findings)}"
         if self._foot is not None:
             self._foot.update(Text(line))
@@ -197,7 +194,7 @@ class Screen:
             self._said_at = time.monotonic()
             self.say(line)
 
-    def _reading(self, progress: Progress | None, not_reading: str | None) -> str:
+    def _reading(self, progress: QueryProgress | None, not_reading: str | None) -> str:
         if progress is None:
             return not_reading or "starting"
         pace = self._pace.of(progress)
@@ -206,12 +203,12 @@ class Screen:
 
 
 class Pace:
-    """Records of the mirror read per second, over the last few seconds: frames, and a tick per partition and second."""
+    """The rate at which mirror records (frames and ticks) are read, over the last few seconds."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, int]] = []
 
-    def of(self, progress: Progress) -> float:
+    def of(self, progress: QueryProgress) -> float:
         now, read = time.monotonic(), sum(progress.read.values())
         self._seen = [(at, count) for at, count in self._seen if now - at < _STATUS_EVERY_S] + [(now, read)]
         (began, first), (ended, last) = self._seen[0], self._seen[-1]
@@ -219,7 +216,7 @@ class Pace:
 
 
 def describe_open(findings: list[dict[str, Any]]) -> str:
-    """``open findings: 1 critical, 2 error``."""
+    """Return the counts by severity: ``open findings: 1 critical, 2 error``."""
     counts = Counter(finding["severity"] for finding in findings)
     named = [f"{counts[severity]} {severity}" for severity in reversed([each.value for each in Severity]) if counts[severity]]
     return f"open findings: {', '.join(named) or 'none'}"
@@ -234,7 +231,7 @@ def _behind(records: int, pace: float) -> str:
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """The first SIGTERM or SIGINT asks for an orderly end; the second interrupts whatever is going on."""
+    """Yield an event that the first SIGTERM or SIGINT sets; the second one raises KeyboardInterrupt."""
     stop = threading.Event()
 
     def ask(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""``rebalance-monitor tap``: options in, a running tap, a line of figures now and then, a clean end."""
+"""``rebalance-monitor tap``: runs a tap, prints a status line periodically, and delivers what is buffered at the end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from streaming.commands.output import fail
 from streaming.config.keys import is_secret_property
 from streaming.kafka.topics import SetupError
+from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
 from streaming.mirror.losses import LossFile
-from streaming.mirror.producer import DEFAULT_TOPIC
 from streaming.mirror.reconnecting_sink import ReconnectingSink
 from streaming.mirror.tap import Listener, Tap, TapError
 
@@ -80,13 +81,15 @@ def tap(
             help="librdkafka properties for the mirror's producer (security.protocol=SSL, …), or a file of them; passwords in a file only.",
         ),
     ] = None,
-    buffer_mib: Annotated[int, typer.Option(min=1, help="Size of the buffer for frames while the mirror's cluster is away.")] = 64,
+    buffer_mib: Annotated[
+        int, typer.Option(min=1, help="Size of the buffer for frames while the mirror's cluster is unreachable.")
+    ] = 64,
     loss_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where the count of what could not be delivered at the end is kept: the next tap writes it to the mirror as a gap. By "
-            "default checkpoints/tap-PORT.loss, PORT being that of the first listener.",
+            help="File for the number of records that could not be delivered at the end; the next tap writes it to the mirror as a gap. "
+            "The default is checkpoints/tap-PORT.loss, with the port of the first listener.",
             show_default=False,
         ),
     ] = None,
@@ -116,7 +119,7 @@ def tap(
         listeners = [Listener.parse(text) for text in listen]
         refuse_secrets(given)
     except (TapError, MirrorError) as error:
-        _fail(error)
+        fail(error)
     sink = ReconnectingSink(
         lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
         topic=topic,
@@ -131,11 +134,11 @@ def tap(
         asyncio.run(_run(listeners, sink, cluster, metrics, status_every))
     except TapError as error:
         sink.close(0)
-        _fail(error)
+        fail(error)
     unsent = sink.close(FLUSH_TIMEOUT_S)
     _say(f"stopped; {sink.written} records written, {sink.lost} lost")
     if unsent:
-        _fail(
+        fail(
             MirrorError(
                 f"{unsent} records could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and are lost; the next tap "
                 "records that in the topic"
@@ -166,8 +169,8 @@ async def _run(listeners: list[Listener], sink: KafkaSink, cluster: str, metrics
 
 @contextlib.contextmanager
 def _served(where: str, tap: Tap, sink: KafkaSink) -> Iterator[None]:
-    """Metrics stand in nobody's way either: an address that cannot be used is said, and the tap goes on without them."""
-    from streaming.metrics.tap import serving  # noqa: PLC0415 - what only some taps need
+    """Serve metrics; if the address cannot be used, print the reason and run the tap without metrics."""
+    from streaming.metrics.tap import serving  # noqa: PLC0415 - only some taps need it
 
     with contextlib.ExitStack() as stack:
         try:
@@ -188,7 +191,7 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
     for count, what in (
         (sink.buffered, "buffered"),
         (stats.opaque, "unreadable connections"),
-        (stats.unreachable.total(), "turned away from a broker that is not reached"),
+        (stats.unreachable.total(), "rejected because the broker is unreachable"),
     ):
         if count:
             parts.append(f"{count} {what}")
@@ -198,23 +201,23 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
 
 
 def refuse_secrets(given: list[str]) -> None:
-    """See that no word of a command line is a secret.
+    """Check that no argument contains a secret.
 
-    :raises MirrorError: naming the word that is.
+    :raises MirrorError: when one does; the message names it.
     """
     for word in given:
         key, equals, value = word.partition("=")
         if equals and is_secret_property(key.strip(), value):
             raise MirrorError(
                 f"--producer-config {key.strip()}=…: every user of this machine can see a command line; write the line to a file "
-                "that only you may read, and name that: --producer-config FILE"
+                "that only you can read, and pass --producer-config FILE"
             )
 
 
 def read_producer_config(given: list[str]) -> dict[str, Any]:
-    """Properties from ``key=value`` words and from files of such lines (``#`` begins a comment).
+    """Return the properties from ``key=value`` arguments and from files of such lines (``#`` begins a comment).
 
-    :raises MirrorError: naming the word, or the file and line, that is not one; or the word that is a secret.
+    :raises MirrorError: when an argument or a line is not a property, or an argument contains a secret; the message names it.
     """
     refuse_secrets(given)
     config: dict[str, Any] = {}
@@ -239,9 +242,3 @@ def read_producer_config(given: list[str]) -> dict[str, Any]:
 
 def _say(text: str) -> None:
     print(f"tap: {text}", file=sys.stderr, flush=True)
-
-
-def _fail(error: Exception) -> NoReturn:
-    typer.secho("error: ", err=True, nl=False, fg=typer.colors.RED, bold=True)
-    typer.echo(error, err=True)
-    raise typer.Exit(2)

@@ -1,6 +1,6 @@
-"""``rebalance-monitor verify``: hold what the monitor publishes of each group against what the brokers say.
+"""``rebalance-monitor verify``: compares the monitor's record of each group with the brokers' answers.
 
-The trap: both sides move, and the monitor is a moment behind. So a difference counts only if it is still there after a while.
+The trap: groups change during the comparison, and the monitor lags slightly. So a difference counts only if it persists.
 """
 
 from __future__ import annotations
@@ -9,34 +9,28 @@ import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.groups.classic.state import State
+from streaming.commands.output import EXIT_FOUND, EXIT_OK, fail
 from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
-from streaming.kafka.acls import REFUSED, grant_groups, user_of
-from streaming.kafka.clients import without_group
-from streaming.kafka.topics import SILENT_LOGGER
-from streaming.kafka.watermarks import bounds_of
-from streaming.mirror.destination import not_readable
+from streaming.kafka.acls import grant_groups, user_of
+from streaming.kafka.compacted import CompactedReader, TopicError
+from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
 from streaming.replay.verify import MOVING, Answers, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-EXIT_EQUAL: Final = 0
-EXIT_DIFFERENT: Final = 1
-EXIT_CANNOT: Final = 2
-
 _REACH_S: Final = 10.0
 _PAUSE_S: Final = 1.0
-_BATCH: Final = 1000
 _GONE: Final = frozenset({State.DEAD.value, State.EMPTY.value, State.UNKNOWN.value})
 
 Known = dict[str, dict[str, Any]]
@@ -44,17 +38,17 @@ Known = dict[str, dict[str, Any]]
 
 
 class VerifyError(RuntimeError):
-    """There is nothing to compare; the message says why, and what to do."""
+    """Nothing can be compared; the message gives the reason and the remedy."""
 
 
 @dataclass(slots=True)
 class Verification:
-    """What came of a comparison, by group."""
+    """The result of a comparison, by group."""
 
     equal: list[str] = field(default_factory=list)
     different: dict[str, list[str]] = field(default_factory=dict)
-    unknown: dict[str, str] = field(default_factory=dict)  #: why the monitor cannot be held to it
-    hidden: list[str] = field(default_factory=list)  #: what this user may not describe
+    unknown: dict[str, str] = field(default_factory=dict)  #: why the monitor does not know the group yet
+    hidden: list[str] = field(default_factory=list)  #: groups that this user may not describe
 
 
 def verify(
@@ -68,7 +62,7 @@ def verify(
             "--config",
             "-c",
             metavar="FILE",
-            help="The monitor's configuration: where its groups topic is. Without it: on the watched brokers, with its usual name.",
+            help="The monitor's configuration, for its Kafka and groups topic. By default: the watched brokers and the default name.",
         ),
     ] = None,
     group: Annotated[list[str] | None, typer.Option(help="Compare only this group. Can be repeated.")] = None,
@@ -97,105 +91,63 @@ def verify(
     try:
         watched = {**read_producer_config(command_config or []), "bootstrap.servers": bootstrap_server}
         monitor, topic, name = _monitor(config, watched)
-        with GroupsReader(monitor, topic) as reader:
+        with PublishedGroups(monitor, topic) as reader:
             outcome = _compare_until_equal(watched, reader, cluster if cluster is not None else name, group or [], wait)
-    except (ConfigError, MirrorError, VerifyError) as error:
-        _fail(str(error))
+    except (ConfigError, MirrorError, SetupError, VerifyError) as error:
+        fail(error)
     except KafkaException as error:
-        _fail(f"Kafka on {bootstrap_server} (the watched cluster) cannot be asked: {error.args[0].str()}")
+        fail(f"the watched cluster at {bootstrap_server} cannot be queried: {error.args[0].str()}")
     _show(outcome, Console(soft_wrap=True, highlight=False))
-    raise typer.Exit(EXIT_DIFFERENT if outcome.different else EXIT_EQUAL)
+    raise typer.Exit(EXIT_FOUND if outcome.different else EXIT_OK)
 
 
 def _monitor(config: Path | None, watched: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, str | None]:
-    """Where the groups topic is, its name, and the cluster that the monitor watches."""
+    """Return the client properties for the groups topic, the topic's name, and the name of the watched cluster."""
     if config is None:
         return watched, Topics().groups, None
     configuration = load(config)
     return configuration.kafka.for_librdkafka(), configuration.topics.groups, configuration.cluster or None
 
 
-class GroupsReader:
-    """Follows the groups topic; a context manager."""
+class PublishedGroups:
+    """Reads the newest record of each group from the groups topic; a context manager.
+
+    :raises SetupError: when the topic cannot be read.
+    """
 
     def __init__(self, client_config: Mapping[str, Any], topic: str) -> None:
-        self._topic = topic
-        self._config = dict(client_config)
-        self._servers = client_config["bootstrap.servers"]
         self._newest: dict[str, dict[str, Any]] = {}
-        self._consumer = Consumer(
-            {
-                **client_config,
-                "group.id": "rebalance-monitor-verify",  # required by the library; no offset is ever committed
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 100,
-            },
-            logger=SILENT_LOGGER,
-        )
+        self._reader = CompactedReader(lambda: client_config, (topic,), "verify", reach_timeout_s=_REACH_S)
 
     def __enter__(self) -> Self:
         try:
-            found = self._consumer.list_topics(self._topic, timeout=_REACH_S).topics[self._topic]
-        except KafkaException as error:
-            self._consumer.close()
-            raise self._unreadable(error) from None
-        if found.error is not None and found.error.code() in REFUSED:
-            self._consumer.close()
-            raise self._unreadable(KafkaException(found.error))
-        if found.error is not None or not found.partitions:
-            self._consumer.close()
+            self._reader.start(patience_s=0)
+        except TopicError as error:
+            self._reader.close()
             raise VerifyError(
-                f"there is no groups topic {self._topic} on {self._servers}: is the monitor running? Name its configuration with --config"
-            )
-        self._partitions = sorted(found.partitions)
-        self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in self._partitions])
+                f"{error}. This is the monitor's Kafka: is the monitor running? Set its configuration with --config"
+            ) from None
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._consumer.close()
-
-    def _unreadable(self, error: KafkaException) -> VerifyError:
-        why = not_readable(self._config, self._topic, error.args[0])
-        return VerifyError(f"the groups topic {self._topic} on {self._servers} (the monitor's Kafka) cannot be read: {why}")
+        self._reader.close()
 
     def read(self) -> list[dict[str, Any]]:
-        """The newest record of each group, read up to the end as it is now.
+        """Return the newest record of each group, up to the current end of the topic.
 
-        :raises VerifyError: when the end is not reached, or Kafka refuses.
+        :raises SetupError: when the end is not reached, or Kafka refuses the request.
         """
-        try:
-            return self._read()
-        except KafkaException as error:
-            raise self._unreadable(error) from None
-
-    def _read(self) -> list[dict[str, Any]]:
-        ends = {}
-        for partition in self._partitions:
-            first, end = bounds_of(self._consumer, TopicPartition(self._topic, partition), within_s=_REACH_S)
-            if first < end:
-                ends[partition] = end
-        deadline = time.monotonic() + _REACH_S
-        while not self._is_at(ends):
-            for message in without_group(self._consumer.consume(_BATCH, timeout=0.1)):
-                if message.error() is not None:
-                    raise KafkaException(message.error())
-                key, value = (message.key() or b"").decode(), message.value()
-                if value is None:
-                    self._newest.pop(key, None)
-                else:
-                    self._newest[key] = json.loads(value)
-                deadline = time.monotonic() + _REACH_S
-            if time.monotonic() > deadline:
-                raise VerifyError(f"the end of topic {self._topic} cannot be read from {self._servers}")
+        self._reader.look_at_ends()
+        for record in self._reader.history():
+            if record.value is None:
+                self._newest.pop(record.name, None)
+            else:
+                self._newest[record.name] = json.loads(record.value)
         return list(self._newest.values())
-
-    def _is_at(self, ends: Mapping[int, int]) -> bool:
-        places = self._consumer.position([TopicPartition(self._topic, partition) for partition in ends])
-        return all(place.offset >= ends[place.partition] for place in places)
 
 
 def _compare_until_equal(
-    watched: Mapping[str, Any], reader: GroupsReader, cluster: str | None, only: list[str], wait_s: float
+    watched: Mapping[str, Any], reader: PublishedGroups, cluster: str | None, only: list[str], wait_s: float
 ) -> Verification:
     deadline = time.monotonic() + wait_s
     while True:
@@ -224,14 +176,14 @@ def _of_one_cluster(records: Iterable[dict[str, Any]], cluster: str | None) -> K
 
 
 def _to_compare(known: Known) -> set[str]:
-    """The groups that the monitor says are there."""
+    """Return the groups that exist according to the monitor."""
     return {name for name, record in known.items() if record["state"] not in _GONE and not unknown_because(record)}
 
 
 def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Verification:
-    """Hold both sides against each other, group by group.
+    """Compare both sides group by group.
 
-    :param only: the groups that are asked for; all when empty.
+    :param only: the groups to compare; all when empty.
     """
     wanted = set(only)
     outcome = Verification()
@@ -281,10 +233,3 @@ def _show(outcome: Verification, console: Console) -> None:
         (len(outcome.hidden), "not allowed to see"),
     )
     console.print(", ".join(f"{count} {what}" for count, what in counts if count))
-
-
-def _fail(sentence: str) -> NoReturn:
-    for line in sentence.splitlines():
-        typer.secho("error: ", err=True, nl=False, fg=typer.colors.RED, bold=True)
-        typer.echo(line, err=True)
-    raise typer.Exit(EXIT_CANNOT)

@@ -1,7 +1,7 @@
-"""What the sections of the configuration share: they are immutable, refuse unknown keys, and take secrets from elsewhere.
+"""The base class and the value types of the configuration's sections, and the readers of secrets and private keys.
 
-The trap: a section that refused nothing would leave a mistyped key without effect, and nobody would know. And files are looked into
-here, for what a client says of an empty password or a key in the wrong form comes late and in its own words.
+A section is immutable and rejects unknown keys: otherwise a mistyped key would have no effect and cause no error. The content of files is
+checked here, because Kafka clients report an empty password or an unsupported key format late and unclearly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Section(BaseModel):
 
 def _not_empty(path: object) -> object:
     if path == "":
-        raise ValueError("it is empty; name a path, or leave the key out")
+        raise ValueError("it is empty; set a path, or remove the key")
     return path
 
 
@@ -66,7 +66,7 @@ def _text_of(path: Path) -> str:
 
 
 def _in_words(value: object) -> object:
-    """Client properties are text; in TOML and JSON one writes a number or a truth value as what it is."""
+    """Return a client property as text; TOML and JSON files may have a number or a boolean."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value
@@ -80,9 +80,11 @@ ClientProperty = Annotated[str, BeforeValidator(_in_words)]
 
 
 def plain_key(file: Path, password: str | None) -> str:
-    """A private key, opened, in PKCS#8: the one form that every Java reads. It knows no PBES2, which today's tools encrypt keys with.
+    """Return a private key decrypted, in PKCS#8: the only format that every Java release reads.
 
-    :raises ValueError: when it is no key, or the password does not open it.
+    Not every Java release supports PBES2, which current tools encrypt keys with.
+
+    :raises ValueError: when the file is not a private key, or the password does not decrypt it.
     """
     written = _text_of(file).encode()
     if b"PRIVATE KEY-----" not in written:
@@ -99,9 +101,9 @@ def plain_key(file: Path, password: str | None) -> str:
 
 
 def secret(value: SecretStr | None, file: Path | None) -> str | None:
-    """What an operator gave by value (from the environment) or by file; None when neither.
+    """Return a secret given by value (from the environment) or by file; None if neither is set.
 
-    A file's last line end does not belong to it; any other blank may.
+    Line ends at the end of the file are removed; other white space is kept, because it may be part of the secret.
     """
     if value is not None:
         return value.get_secret_value()

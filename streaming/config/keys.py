@@ -1,8 +1,8 @@
-"""Which keys a configuration has: found by walking the settings classes, so that no list of them can fall behind.
+"""The keys of the configuration, derived from the settings classes, so that there is no list to maintain.
 
-What pydantic-settings leaves in the dark is looked at here: variables that name no key, values that should be JSON and are not, secrets
-in a file that others read, and where each value came from. The trap: besides keys there are tables whose keys are the operator's own,
-of plain values (options, headers) and of sections (receivers); anything may be wrapped in ``Optional`` or ``Annotated``.
+This module checks what pydantic-settings does not: variables without a key, values that must be JSON, secrets in the configuration file.
+It also finds the source of each value. The trap: some tables have keys chosen by the operator, with plain values (options, headers) or
+sections (receivers). Any annotation may be wrapped in ``Optional`` or ``Annotated``.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ PREFIX: Final = "REBALANCE_MONITOR_"
 NESTING: Final = "__"
 
 NOT_CONFIGURATION: Final = frozenset(f"{PREFIX}{name}" for name in ("TRACEBACK", "JVM_CACHE", "IVY_SETTINGS"))
-"""Variables with our prefix that are read elsewhere: ``streaming.cli``, ``streaming.spark.jvm``."""
+"""Variables with the monitor's prefix that other modules read: ``streaming.cli``, ``streaming.spark.jvm``."""
 
 _LISTS: Final = (list, tuple, set, frozenset)
 _SECRET_OPTION: Final = re.compile(r"(password|secret|key\.pem|keystore\.key|api[._-]?key|authorization|cookie)$", re.IGNORECASE)
 _SECRET_IN_JAAS: Final = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 Path = tuple[str, ...]
-"""A key, part by part."""
+"""The parts of a key."""
 
 
 # --- what keys there are ----------------------------------------------------------------------------------------------
 
 
 def keys(of: type) -> dict[str, Any]:
-    """Names and annotations of a settings class."""
+    """Return the names and annotations of a settings class."""
     if issubclass(of, BaseModel):
         return {name: field.annotation for name, field in of.model_fields.items()}
     return get_type_hints(of)
 
 
 def section(annotation: Any) -> type | None:
-    """The settings class that a key holds; None for a list, a table or a plain value."""
+    """Return the settings class in an annotation; None for a list, a table or a plain value."""
     if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)):
         return annotation
     if get_origin(annotation) in (*_LISTS, dict):
@@ -54,7 +54,7 @@ def section(annotation: Any) -> type | None:
 
 
 def table(annotation: Any) -> Any:
-    """What a table with keys of the operator's own holds under each of them; None if it is no such table."""
+    """Return the value annotation of a table whose keys the operator chooses; None for anything else."""
     if get_origin(annotation) is dict:
         return get_args(annotation)[1]
     if get_origin(annotation) in _LISTS:
@@ -72,7 +72,7 @@ def is_secret(annotation: Any) -> bool:
 
 
 def inside(annotation: Any, part: str) -> Any:
-    """What is under a part of a key; None when there is nothing."""
+    """Return the annotation below one part of a key; None if there is none."""
     under = table(annotation)
     if under is not None:
         return under
@@ -81,7 +81,7 @@ def inside(annotation: Any, part: str) -> Any:
 
 
 def annotation_at(of: type, path: Path) -> Any:
-    """What the key holds; None when there is no such key."""
+    """Return the annotation of a key; None if the key does not exist."""
     annotation: Any = of
     for part in path:
         annotation = inside(annotation, part)
@@ -91,14 +91,14 @@ def annotation_at(of: type, path: Path) -> Any:
 
 
 def known_paths(of: type) -> Iterator[Path]:
-    """Every key that has a name of ours."""
+    """Yield every key, except those that the operator names."""
     for name, annotation in keys(of).items():
         here = section(annotation)
         yield from ((name,),) if here is None else ((name, *rest) for rest in known_paths(here))
 
 
 def suggestion(of: type, path: Path) -> str:
-    """What may have been meant by an unknown key, as the end of a sentence."""
+    """Return a suggestion for an unknown key as the end of a sentence, or an empty string."""
     here = section(annotation_at(of, path[:-1])) if path[:-1] else of
     near = difflib.get_close_matches(path[-1], keys(here) if here else (), n=1)
     return f"; did you mean {near[0]}?" if near else ""
@@ -108,15 +108,15 @@ def suggestion(of: type, path: Path) -> str:
 
 
 class Variable(NamedTuple):
-    """An environment variable with our prefix."""
+    """An environment variable with the monitor's prefix."""
 
-    name: str  #: as it is written
-    path: Path  #: the key that it names, in lower case
+    name: str  #: as set in the environment
+    path: Path  #: the key that it sets, in lower case
     value: str
 
 
 def variables() -> list[Variable]:
-    """The variables that are meant for the configuration; upper and lower case are alike."""
+    """Return the variables that set configuration keys; their names are case-insensitive."""
     return [
         Variable(name, tuple(name[len(PREFIX) :].lower().split(NESTING)), value)
         for name, value in sorted(os.environ.items())
@@ -125,12 +125,12 @@ def variables() -> list[Variable]:
 
 
 def variable_for(path: Path) -> str:
-    """The environment variable that sets a key."""
+    """Return the name of the environment variable that sets a key."""
     return PREFIX + NESTING.join(path).upper()
 
 
 def environment_problems(of: type) -> list[str]:
-    """A sentence for each variable that names no key, or does not hold what its key needs to be read at all."""
+    """Return a sentence for each variable that matches no key, or whose value cannot be parsed."""
     return [sentence for variable in variables() if (sentence := _problem(of, variable)) is not None]
 
 
@@ -157,9 +157,9 @@ def _problem(of: type, variable: Variable) -> str | None:
 
 
 def origin(path: Path, file: Mapping[str, Any]) -> str:
-    """Where a key has its value from: ``file``, ``default``, or the name of an environment variable.
+    """Return the source of a key's value: ``file``, ``default``, or the name of an environment variable.
 
-    :param file: what the configuration file holds.
+    :param file: the content of the configuration file.
     """
     for variable in variables():
         depth = len(variable.path)
@@ -179,7 +179,7 @@ def _reaches(values: Any, path: Path) -> bool:
 
 
 def with_lists(annotation: Any, values: Any) -> Any:
-    """The values of the environment, with lists that were written as ``a,b``."""
+    """Return the values of the environment, with lists written as ``a,b`` converted."""
     if is_list(annotation) and isinstance(values, str):
         if values.lstrip().startswith("["):
             return json.loads(values)
@@ -193,7 +193,7 @@ def with_lists(annotation: Any, values: Any) -> Any:
 
 
 def file_problems(of: type, file: Mapping[str, Any]) -> list[str]:
-    """A sentence for each secret that stands in the file in plain text, and for each number that is a truth value."""
+    """Return a sentence for each secret in the file, and for each boolean where a number is required."""
     problems = []
     for path, value in _values(of, file, ()):
         if may_be_secret(of, path, value):
@@ -204,9 +204,9 @@ def file_problems(of: type, file: Mapping[str, Any]) -> list[str]:
 
 
 def may_be_secret(of: type, path: Path, value: object = "password=") -> bool:
-    """Whether a key holds a password, or is one of a client's properties or headers that does.
+    """Return True if a key is a secret, or a client property or header that contains one.
 
-    :param value: what it holds; without it, what may hold a password counts.
+    :param value: the key's value. By default, a key that can contain a password counts.
     """
     if is_secret(annotation_at(of, path)):
         return True
@@ -217,7 +217,7 @@ def may_be_secret(of: type, path: Path, value: object = "password=") -> bool:
 
 
 def is_secret_property(name: str, value: object) -> bool:
-    """Whether a client's property or header is a password, or holds one."""
+    """Return True if a client property or header is a password or contains one."""
     if name == "sasl.jaas.config":
         return _SECRET_IN_JAAS.search(str(value)) is not None
     return _SECRET_OPTION.search(name) is not None

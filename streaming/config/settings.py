@@ -1,9 +1,9 @@
-"""What an operator may set: one TOML file, every key overridable by environment, everything checked before anything starts.
+"""The configuration: one TOML file, with each key overridable by environment, and everything checked before the start.
 
-``deploy/rebalance-monitor.toml`` is the commented reference; a test holds it against the defaults here. Precedence: environment,
-file, default. The trap: the monitor talks to Kafka through two clients, Spark's (Java) and librdkafka, which name the same setting
-differently. So security is set once, in neutral words, and translated here; what has no neutral word goes to one of the two
-pass-through tables.
+``deploy/rebalance-monitor.toml`` is the commented reference; a test compares it with the defaults here. Precedence: environment, file,
+default. The trap: the monitor uses two Kafka clients, Spark's (Java) and librdkafka, which have different names for the same setting. So
+security has one set of keys, which this module translates for each client. Settings without such a key go to one of the two pass-through
+tables.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ from streaming.config.base import (
 )
 from streaming.metrics.settings import Metrics
 from streaming.notify.settings import Notify
+from streaming.spark.settings import Spark
+from streaming.traces.settings import Traces
 
 MAX_PARTITIONS: Final = 1024
-"""Mirror partitions that a job can serve; a bound of the table that spreads them, see ``streaming.spark.job``."""
+"""Maximum number of mirror partitions of a job."""
 
 
 MIN_DRIVER_MIB: Final = 512
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be used; the message names the file or variable, the key and the remedy, a line for each."""
+    """The configuration is invalid; the message has a line for each problem, with file or variable, key and remedy."""
 
 
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -52,7 +54,7 @@ _SET_BY_SPARK: Final = frozenset(
     {"auto.offset.reset", "enable.auto.commit", "interceptor.classes"}
     | {f"{part}.{kind}" for part in ("key", "value") for kind in ("deserializer", "serializer")}
 )
-"""Properties of Kafka's clients with which Spark's source or sink does not start."""
+"""Kafka client properties that Spark's source or sink rejects."""
 
 
 def _taken_by_spark(options: dict[str, str]) -> dict[str, str]:
@@ -75,7 +77,7 @@ def _with_ports(servers: str) -> str:
 
 
 class Kafka(Section):
-    """The Kafka that holds the mirror topic and takes the results. It need not be the one that is watched."""
+    """The Kafka cluster of the mirror topic and the result topics. It may differ from the watched cluster."""
 
     bootstrap_servers: Annotated[str, AfterValidator(_with_ports)] = Field(min_length=1)
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
@@ -119,7 +121,7 @@ class Kafka(Section):
 
     @model_validator(mode="after")
     def _in_force(self) -> Self:
-        """What has no effect under the chosen protocol was meant to have one: nobody goes unencrypted by a forgotten key."""
+        """Reject keys without effect under the chosen protocol: a forgotten ``security_protocol`` must not disable encryption."""
         for prefix, part, remedy in (("sasl_", "SASL", "SASL_SSL"), ("ssl_", "SSL", "SSL or SASL_SSL")):
             set_keys = [name for name in type(self).model_fields if name.startswith(prefix) and getattr(self, name) is not None]
             if set_keys and part not in self.security_protocol.split("_"):
@@ -130,7 +132,7 @@ class Kafka(Section):
         return self
 
     def _handed_over(self, option: str) -> bool:
-        """A mechanism that we have no words for (Kerberos, OAuth) is set in both pass-through tables."""
+        """Return True if both pass-through tables set the option, as for a mechanism without keys (Kerberos, OAuth)."""
         return option in self.spark_options and option in self.librdkafka_options
 
     def password(self) -> str | None:
@@ -140,7 +142,7 @@ class Kafka(Section):
         return secret(self.ssl_key_password, self.ssl_key_password_file)
 
     def for_librdkafka(self) -> dict[str, str]:
-        """Client properties of confluent-kafka."""
+        """Return the client properties for confluent-kafka."""
         known = {
             "bootstrap.servers": self.bootstrap_servers,
             "security.protocol": self.security_protocol,
@@ -151,12 +153,12 @@ class Kafka(Section):
             "ssl.certificate.location": self.ssl_certificate_file,
             "ssl.key.location": self.ssl_key_file,
             "ssl.key.password": self.key_password(),
-            "allow.auto.create.topics": "false",  # a topic that somebody deleted does not come back by itself
+            "allow.auto.create.topics": "false",  # a deleted topic must not be created again by a client
         }
         return {name: str(value) for name, value in known.items() if value is not None} | self.librdkafka_options
 
     def for_spark(self) -> dict[str, str]:
-        """Options of Spark's Kafka source and sink, with their ``kafka.`` prefix."""
+        """Return the options for Spark's Kafka source and sink, with the prefix ``kafka.``."""
         known = {
             "bootstrap.servers": self.bootstrap_servers,
             "security.protocol": self.security_protocol,
@@ -175,7 +177,7 @@ class Kafka(Section):
         return f"org.apache.kafka.common.security.{module} required username={user} password={password};"
 
     def _pem(self) -> dict[str, str | None]:
-        """Java reads PEM too (KIP-651), so that one set of files serves both clients."""
+        """Return the TLS options; Java also reads PEM (KIP-651), so both clients use the same files."""
         options: dict[str, str | None] = {}
         if self.ssl_ca_file:
             options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.ssl_ca_file)}
@@ -189,11 +191,12 @@ class Kafka(Section):
 
 
 class Topics(Section):
-    """Names of the topics, all on the same Kafka."""
+    """Names and settings of the topics, all on the same Kafka cluster."""
 
     mirror: TopicName = "rebalance-mirror"
     findings: TopicName = "rebalance-findings"
     groups: TopicName = "rebalance-groups"
+    events: TopicName = "rebalance-events"
     status: TopicName = "rebalance-status"
     dead_letters: TopicName = "rebalance-dead-letters"
     quality: TopicName = "rebalance-quality"
@@ -207,7 +210,16 @@ class Topics(Section):
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        names = [self.mirror, self.findings, self.groups, self.status, self.dead_letters, self.quality, self.notifications]
+        names = [
+            self.mirror,
+            self.findings,
+            self.groups,
+            self.events,
+            self.status,
+            self.dead_letters,
+            self.quality,
+            self.notifications,
+        ]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two topics have the name {name!r}")
@@ -221,12 +233,14 @@ def _enough_for_spark(heap: str) -> str:
 
 
 class Job(Section):
-    """The Spark application."""
+    """Settings of the Spark application."""
 
     checkpoint: LocalPath = Path("checkpoints/monitor")
     log_file: LocalPath = Path("checkpoints/monitor.log")
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     trigger_ms: int = Field(default=250, ge=0, le=60_000)
+    wait_for_records: int = Field(default=1_000, ge=0)
+    wait_ms: int = Field(default=1_000, ge=0, le=60_000)
     max_records_per_batch: int = Field(default=100_000, ge=100)
     lanes: int = Field(default=2, ge=1, le=64)
     cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
@@ -238,22 +252,22 @@ class Job(Section):
 
     @property
     def jvm_log(self) -> Path:
-        """Beside Spark's log: what the JVM itself prints."""
+        """File for the JVM's own output, beside Spark's log."""
         return Path(f"{self.log_file}.jvm")
 
     @property
     def python_log(self) -> Path:
-        """Likewise: what Python's libraries log."""
+        """File for the log of Python's libraries, beside Spark's log."""
         return Path(f"{self.log_file}.python")
 
     @property
     def quality_log(self) -> Path:
-        """Likewise: what is logged and printed in the process of the quality checks."""
+        """File for the log and output of the quality process, beside Spark's log."""
         return Path(f"{self.log_file}.quality")
 
 
 class Quality(Section):
-    """The Great Expectations query."""
+    """Settings of the quality checks with Great Expectations."""
 
     enabled: bool = True
     suite: ExistingFile | None = None
@@ -265,7 +279,7 @@ class Quality(Section):
 
 
 SHORT_LIVED_JVM: Final = "-XX:TieredStopAtLevel=1"
-"""``job.jvm_options`` for who does not run long enough for more: a start takes less processor time, everything after it more."""
+"""``job.jvm_options`` for short runs: the start uses less CPU time, all later work uses more."""
 
 _AT_LEAST_ONE: Final = frozenset(
     {
@@ -282,7 +296,7 @@ _AT_LEAST_ONE: Final = frozenset(
 
 
 def _lawful(model: Settings) -> Settings:
-    """The bounds of what the model, which knows no configuration, takes as it comes."""
+    """Check the lower bounds of the model's settings, which the model itself does not check."""
     for name in keys.keys(Settings):
         value, least = getattr(model, name), int(name in _AT_LEAST_ONE)
         if isinstance(value, int) and value < least:
@@ -295,7 +309,7 @@ def _lawful(model: Settings) -> Settings:
 
 
 class _Environment(EnvSettingsSource):
-    """A list may be written as ``a,b`` too, also one in a dataclass, which pydantic-settings does not look into."""
+    """Accepts lists written as ``a,b``, also in dataclasses, which pydantic-settings does not inspect."""
 
     def decode_complex_value(self, field_name: str, field: Any, value: Any) -> Any:
         return super().decode_complex_value(field_name, field, value) if value.lstrip().startswith(("[", "{")) else value
@@ -306,7 +320,7 @@ class _Environment(EnvSettingsSource):
 
 
 class MonitorConfig(BaseSettings):
-    """Everything ``rebalance-monitor run`` and ``rebalance-monitor notify`` need."""
+    """The configuration of ``rebalance-monitor run`` and ``rebalance-monitor notify``."""
 
     model_config = SettingsConfigDict(env_prefix=keys.PREFIX, env_nested_delimiter=keys.NESTING, extra="forbid", frozen=True)
 
@@ -314,10 +328,12 @@ class MonitorConfig(BaseSettings):
     kafka: Kafka
     topics: Topics = Topics()
     job: Job = Field(default_factory=Job)
+    spark: Spark = Spark()
     quality: Quality = Quality()
     model: Annotated[Settings, AfterValidator(_lawful)] = Settings()
     notify: Notify = Notify()
     metrics: Metrics = Metrics()
+    traces: Traces = Traces()
 
     @classmethod
     def settings_customise_sources(
@@ -332,14 +348,14 @@ class MonitorConfig(BaseSettings):
 
 
 class Loaded(NamedTuple):
-    """A configuration, and what the file alone says."""
+    """A configuration, and the content of its file."""
 
     config: MonitorConfig
     file: dict[str, Any]
 
 
 def load(file: Path) -> MonitorConfig:
-    """Read and check a configuration file, with the environment over it.
+    """Read and check a configuration file; environment variables override its values.
 
     :raises ConfigError: when the file cannot be read, or a key or a variable is unknown, missing, out of range or a secret in the file.
     """
@@ -347,14 +363,14 @@ def load(file: Path) -> MonitorConfig:
 
 
 def read(file: Path) -> Loaded:
-    """As :func:`load`; gives what the file says beside.
+    """Read a configuration as :func:`load` does; return it with the file's content.
 
     :raises ConfigError: as :func:`load`.
     """
     try:
         values = tomllib.loads(file.read_text())
     except FileNotFoundError:
-        raise ConfigError(f"there is no configuration file {file}; copy deploy/rebalance-monitor.toml to begin with") from None
+        raise ConfigError(f"there is no configuration file {file}; deploy/rebalance-monitor.toml is a template") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {file}: {error}") from None
     except tomllib.TOMLDecodeError as error:
@@ -388,5 +404,5 @@ def _sentence(file: Path, problem: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of a JAAS configuration."""
+    """Return a quoted string for a JAAS configuration."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

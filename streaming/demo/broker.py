@@ -1,12 +1,11 @@
-"""A real Kafka broker, or a small cluster, on loopback: for the demo, the tests and the benches.
+"""A real Kafka broker, or a small cluster, on loopback: for the demo, the tests and the benchmarks.
 
-KRaft, broker and controller in one process. Each broker has a listener for clients (``PLAINTEXT``), which may advertise another
-address than it is bound to, so that a tap can stand before it; and a direct one (``INTERNAL``) for the mirror topic, for admin
-requests and for the other brokers.
+Broker and controller run in one KRaft process. Each broker has two listeners: ``PLAINTEXT`` for clients, and ``INTERNAL`` for the mirror
+topic, admin requests and the other brokers. ``PLAINTEXT`` can advertise an address other than its own, so that clients connect to a tap.
 
-The trap: a JVM outlives the Python process that started it. So each broker has a guard process that ends it when its parent is
-gone, however that came about; and the broker leads its own session, so that Ctrl-C on a terminal reaches only the parent, which
-then stops its children in the order it wants.
+The trap: a JVM outlives the Python process that started it. So each broker has a guard process that kills it when the parent is gone,
+for whatever reason. Each broker also has a session of its own, so that Ctrl-C on a terminal reaches only the parent. The parent then
+stops its children in the right order.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HOST: Final = "127.0.0.1"
-START_TIMEOUT_S: Final = 300.0  # a bound for a machine on which twenty others want the processor; usually it takes 5
+START_TIMEOUT_S: Final = 300.0  # for an overloaded machine; a start usually takes 5 s
 _LONGEST_ANSWER_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 30.0
 
-# Below the range that Linux and macOS give to outgoing connections: none of those takes a port between its choice and its use.
+# Below the ephemeral ports of Linux and macOS, so that no outgoing connection takes a port between its selection and its use.
 _PORTS: Final = range(20_000, 32_000)
 _given: Final[set[int]] = set()
 
@@ -64,19 +63,19 @@ _silent.propagate = False
 
 
 class BrokerError(RuntimeError):
-    """The broker does not start or has died; the message says why and ends with what the broker logged last."""
+    """The broker does not start or has ended; the message says why and ends with the broker's last log lines."""
 
 
 class Broker:
-    """One broker; a context manager that starts it and leaves nothing behind.
+    """One broker; a context manager that starts it, and at the end stops it and removes temporary data.
 
-    :param data: where it keeps its data and its log; a temporary directory that is removed at the end when not given.
-    :param advertised: ``host:port`` to advertise, by listener name, for the listeners that something else stands before.
+    :param data: folder for data and log; by default a temporary folder, which is removed at the end.
+    :param advertised: ``host:port`` to advertise, by listener name, for listeners behind a tap or proxy.
     :param listeners: further listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), configured by ``properties``.
-    :param properties: broker properties that override what is set here.
+    :param properties: broker properties that override the ones set here.
     :param offsets_partitions: partitions of ``__consumer_offsets``, that is, shards of the group coordinator.
     :param initial_rebalance_delay_ms: how long an empty group waits for more members before its first generation.
-    :param jars: those of another release than the one of ``deploy/ivy.xml``.
+    :param jars: jars of a release other than the one in ``deploy/ivy.xml``.
     """
 
     def __init__(
@@ -111,17 +110,17 @@ class Broker:
         self._guard: subprocess.Popen[bytes] | None = None
 
     def join(self, cluster_id: str, quorum: Sequence[Broker]) -> None:
-        """Make it one of several; to be called before the first start."""
+        """Make this broker a member of a cluster; to be called before the first start."""
         self._cluster_id = cluster_id
         self._quorum = quorum
 
     def address(self, listener: str = "PLAINTEXT") -> str:
-        """The ``host:port`` that a listener is bound to, known before the start."""
+        """Return the ``host:port`` that a listener binds to; known before the start."""
         return f"{HOST}:{self._ports[listener]}"
 
     @property
     def internal(self) -> str:
-        """The ``host:port`` of the direct listener, which nothing stands before."""
+        """The ``host:port`` of the internal listener, which no tap or proxy is in front of."""
         return self.address("INTERNAL")
 
     @property
@@ -129,12 +128,12 @@ class Broker:
         """The broker's process id while it runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    # --- life ----------------------------------------------------------------------------------------------------
+    # --- start and stop ------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start it and wait until it answers.
+        """Start the broker and wait until it answers.
 
-        :raises BrokerError: when it does not come up.
+        :raises BrokerError: when it does not start.
         :raises streaming.spark.jvm.JvmError: when Java or a jar is missing.
         """
         self.launch()
@@ -162,9 +161,11 @@ class Broker:
         self._guard = guard(self._process.pid, *([self.data] if self._temporary else []))
 
     def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until it answers requests on each listener and knows of all brokers of its cluster.
+        """Wait until the broker answers on each PLAINTEXT listener and knows all brokers of its cluster.
 
-        One listener may answer before another finds its port taken, so one alone tells nothing. Those with security are not asked.
+        Each listener is checked, because one may answer before another fails to bind its port. Secured listeners are not checked.
+
+        :raises BrokerError: when the broker ends, or does not answer in time.
         """
         deadline = time.monotonic() + timeout_s
         listeners = [listener for listener, protocol in self._protocols.items() if protocol == "PLAINTEXT"]
@@ -180,20 +181,19 @@ class Broker:
             time.sleep(0.05)
 
     def _answers(self, listener: str, timeout_s: float) -> bool:
-        """Whether it tells of all brokers there.
+        """Return whether the listener's metadata contains all brokers of the cluster.
 
-        Each question has a client of its own: one that was told where the broker advertises itself asks there the next time, and what is
-        to stand there may not be up yet.
+        Each call makes a new client. A client that has metadata connects to the advertised address, where the tap may not run yet.
         """
         admin = AdminClient({"bootstrap.servers": self.address(listener), "reconnect.backoff.max.ms": 200}, logger=_silent)
         with contextlib.suppress(KafkaException):
-            # Not describe_cluster(): librdkafka aborts the process when the broker goes away while that is under way.
+            # Not describe_cluster(): librdkafka aborts the process if the broker ends during that call.
             known = admin.list_topics(timeout=timeout_s).brokers
             return all(broker.node_id in known for broker in self._quorum)
         return False
 
     def stop(self) -> None:
-        """Shut it down in good order: it hands its groups over and flushes its logs."""
+        """Shut the broker down cleanly: it hands its groups over and flushes its logs. Kill it if that takes too long."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -201,7 +201,7 @@ class Broker:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """Kill the broker, as in a crash."""
         for process in (self._process, self._guard):
             if process is not None:
                 process.kill()
@@ -211,7 +211,7 @@ class Broker:
         self._process = self._guard = None
 
     def restart(self) -> None:
-        """Stop it in good order and start it again on the same data and ports."""
+        """Stop the broker cleanly and start it again with the same data and ports."""
         self.stop()
         self.start()
 
@@ -227,25 +227,26 @@ class Broker:
         self.close()
 
     def close(self) -> None:
-        """End it, and remove its data if they are temporary."""
+        """Kill the broker, and remove its data if they are temporary."""
         self.kill()
         if self._temporary:
             shutil.rmtree(self.data, ignore_errors=True)
 
     def check(self) -> None:
-        """See that a broker that was launched has not ended by itself.
+        """Check that a launched broker still runs.
 
-        :raises BrokerError: when it has.
+        :raises BrokerError: when it has ended.
         """
         if self._process is not None and self._process.poll() is not None:
             raise BrokerError(f"Kafka broker {self.node_id} ended while starting{self._last_words()}")
 
-    # --- use -----------------------------------------------------------------------------------------------------
+    # --- topics --------------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1, *, replicas: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until its partitions have leaders.
 
-        :raises confluent_kafka.KafkaException: when it exists already, or the broker refuses.
+        :raises confluent_kafka.KafkaException: when the topic exists already, or the broker refuses.
+        :raises BrokerError: when a partition has no leader after 30 s.
         """
         admin = AdminClient({"bootstrap.servers": self.internal}, logger=_silent)
         admin.create_topics([NewTopic(name, partitions, replicas, config=dict(config or {}))])[name].result(30)
@@ -258,7 +259,7 @@ class Broker:
                 raise BrokerError(f"topic {name!r} has no leaders after 30 s")
             time.sleep(0.05)
 
-    # --- inside --------------------------------------------------------------------------------------------------
+    # --- processes and configuration -----------------------------------------------------------------------------
 
     def _java(self) -> list[str]:
         return [
@@ -299,7 +300,7 @@ class Broker:
             ),
             "inter.broker.listener.name": "INTERNAL",
             "log.dirs": str(self.data / "kafka"),
-            "initial.broker.registration.timeout.ms": int(START_TIMEOUT_S * 1000),  # else it ends by itself on a busy machine
+            "initial.broker.registration.timeout.ms": int(START_TIMEOUT_S * 1000),  # else the broker gives up on a busy machine
             "auto.create.topics.enable": "false",
             "offsets.topic.num.partitions": self._offsets_partitions,
             "offsets.topic.replication.factor": replicas,
@@ -320,7 +321,7 @@ class Broker:
     def _last_words(self, lines: int = 12) -> str:
         try:
             logged = self.log.read_text(errors="replace").splitlines()
-            # Java 24 and newer warn of deprecated methods, at the very end and of nothing that ended the broker.
+            # Java 24 and newer log warnings about deprecated methods at the end; they are not the cause.
             last = [line for line in logged if not line.startswith("WARNING: ")][-lines:]
         except OSError:
             last = []
@@ -328,10 +329,9 @@ class Broker:
 
 
 class Cluster:
-    """Several brokers that replicate the internal topics among them, for failover of the coordinator.
+    """Several brokers with replicated internal topics, for failover of the coordinator; a context manager.
 
-    :param advertised: for each broker what :class:`Broker` takes.
-    :param options: as for :class:`Broker`.
+    :param advertised: one mapping per broker. This and the other parameters are those of :class:`Broker`.
     """
 
     def __init__(
@@ -365,12 +365,12 @@ class Cluster:
 
     @property
     def internal(self) -> str:
-        """Bootstrap servers of the direct listeners."""
+        """Bootstrap servers of the internal listeners."""
         return ",".join(broker.internal for broker in self.brokers)
 
     @property
     def bootstrap(self) -> str:
-        """Bootstrap servers of the clients' listeners, as they are bound."""
+        """Bootstrap servers of the client listeners: the addresses that they bind to, not the advertised ones."""
         return ",".join(broker.address() for broker in self.brokers)
 
     def __enter__(self) -> Self:
@@ -388,13 +388,18 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """End them all at once: a controlled shutdown of a whole cluster waits for a quorum that is going away too."""
+        """Kill all brokers. A controlled shutdown of a whole cluster would wait for a quorum that shuts down as well."""
         for broker in self.brokers:
             broker.close()
 
 
 def free_port() -> int:
-    """A loopback port that nothing is bound to, and that nobody was given who still lives: who has it may not have bound it yet."""
+    """Return a loopback port that is not bound, and that no running process of this user has got from this function.
+
+    The second condition is needed because a process may not have bound its port yet.
+
+    :raises BrokerError: when no free port is found.
+    """
     for port in random.sample([port for port in _PORTS if port not in _given], 200):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -406,7 +411,7 @@ def free_port() -> int:
 
 
 def _claimed(port: int) -> bool:
-    """Claim a port for this process until it ends, by a lock on one byte of a file that all processes of this user share."""
+    """Claim a port for the lifetime of this process: lock one byte of a file that all processes of this user share."""
     claims = _claims()
     if claims is None:
         return True
@@ -419,7 +424,10 @@ def _claimed(port: int) -> bool:
 
 @functools.cache
 def _claims() -> int | None:
-    """The file, never closed: with any of its descriptors go all locks of a process. None where there can be none: chance has to do."""
+    """Open the file of claimed ports; None if it cannot be opened, so that ports are not claimed.
+
+    It is never closed: closing any descriptor of a file releases all locks that the process holds on it.
+    """
     try:
         folder = jvm.cache_folder().parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -429,7 +437,7 @@ def _claims() -> int | None:
 
 
 def new_cluster_id() -> str:
-    """A random id in Kafka's own form: the URL-safe base64 of a UUID, which must not begin with a dash."""
+    """Return a random cluster id in Kafka's format: a UUID in URL-safe base64 that does not begin with a dash."""
     while (written := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return written
@@ -439,11 +447,11 @@ _GUARD: Final = 'read -r _; kill -9 "$1"; shift; for _ in 1 2 3 4 5 6 7 8 9; do 
 
 
 def guard(pid: int, *leftovers: Path) -> subprocess.Popen[bytes]:
-    """A process that kills ``pid`` and removes ``leftovers`` once this process is gone; end it first if ``pid`` ends by itself.
+    """Start a process that kills ``pid`` and removes ``leftovers`` when this process ends.
 
-    It waits for the end of a pipe that only this process holds open, so it needs no polling, works wherever there is a shell, and
-    unlike Linux's parent-death signal does not mistake the end of the starting *thread* for the end of the process. Who is killed may
-    still write for a moment, and what is written while it is removed stays: so removing is tried again.
+    The caller ends the guard once ``pid`` has ended, because the system may assign the number again. The guard waits for end-of-file on a
+    pipe that only this process holds open. So it does not poll and needs only a shell. Linux's parent-death signal would also fire when
+    only the starting *thread* ends. The removal is repeated, because a killed process may still write files for a moment.
     """
     return subprocess.Popen(
         ["/bin/sh", "-c", _GUARD, "guard", str(pid), *map(str, leftovers)],

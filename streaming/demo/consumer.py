@@ -1,8 +1,7 @@
-"""A child process of the demo: one ordinary consumer, confluent-kafka or kafka-python, that works until it is told to stop.
+"""A child process of the demo: one ordinary consumer, confluent-kafka or kafka-python, that runs until SIGTERM.
 
-Run as ``python -m streaming.demo.consumer JSON`` with the fields of :class:`Consumer`. It tells its parent what happens to it as JSON
-lines on standard output. The trap: a static member that is fenced must end, as a pod would, and leave its restart to whoever
-supervises it; a library that goes on after FENCED_INSTANCE_ID is another trouble than the one shown here.
+Run as ``python -m streaming.demo.consumer JSON`` with the fields of :class:`Consumer`. It reports events to its parent as JSON lines on
+standard output. A static member that is fenced exits, as a pod would, and its supervisor restarts it.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ FENCED_STATUS: Final = 3
 
 _POLL_S: Final = 0.25
 _COMMIT_INTERVAL_MS: Final = 2_000
-_ASSIGNOR: Final = "range"  # the one that both libraries have
+_ASSIGNOR: Final = "range"  # both libraries have it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """What a consumer is told; times in milliseconds."""
+    """The options of a consumer process."""
 
     kind: Kind
     bootstrap: str
@@ -38,11 +37,11 @@ class Consumer:
     client_id: str
     session_timeout_ms: int
     heartbeat_interval_ms: int
-    rebalance_timeout_ms: int  #: both libraries send their ``max.poll.interval.ms``
+    rebalance_timeout_ms: int  #: set as ``max.poll.interval.ms``, which both libraries send as rebalance timeout
     instance_id: str | None = None
 
     def command(self) -> list[str]:
-        """The command line of its process."""
+        """Return the command line of the process."""
         return [sys.executable, "-m", "streaming.demo.consumer", json.dumps(asdict(self))]
 
 
@@ -51,7 +50,7 @@ class FencedError(Exception):
 
 
 def tell(event: str, **details: Any) -> None:
-    """One JSON line to the parent."""
+    """Report an event to the parent as one JSON line."""
     print(json.dumps({"at_us": time.time_ns() // 1000, "event": event, **details}), flush=True)
 
 
@@ -73,7 +72,7 @@ def main() -> None:
 
 
 def _stop_on_sigterm() -> list[int]:
-    """A list that is empty until SIGTERM came."""
+    """Return a list that is empty until SIGTERM arrives."""
     received: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: received.append(number))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
@@ -81,7 +80,7 @@ def _stop_on_sigterm() -> list[int]:
 
 
 def _with_confluent_kafka(options: Consumer) -> Iterator[int]:
-    import confluent_kafka  # noqa: PLC0415 - each process loads the one library that it uses
+    import confluent_kafka  # noqa: PLC0415 - each process loads only the library that it uses
 
     silent = logging.getLogger("silent")
     silent.addHandler(logging.NullHandler())
@@ -101,7 +100,7 @@ def _with_confluent_kafka(options: Consumer) -> Iterator[int]:
         settings["group.instance.id"] = options.instance_id
     consumer = confluent_kafka.Consumer(settings, logger=silent)
     consumer.subscribe([options.topic], on_assign=lambda _, partitions: _tell_assigned(partitions))
-    fatal = confluent_kafka.KafkaError._FATAL  # noqa: SLF001 - its public name; for a consumer it means fenced
+    fatal = confluent_kafka.KafkaError._FATAL  # noqa: SLF001 - public in all but name; for a consumer it means fenced
     try:
         while True:
             messages = consumer.consume(100, timeout=_POLL_S)
@@ -142,8 +141,8 @@ def _with_kafka_python(options: Consumer) -> Iterator[int]:
     )
     consumer.subscribe([options.topic], listener=Listener())
     try:
-        # If kafka-python 3.0.12 joins before it knows the topic's partitions, it assigns none and joins once more; and when a poll() runs
-        # out of time during that, the next one forgets that the group was joined: no heartbeat, no records, for ever.
+        # topics() fetches the metadata first. If kafka-python 3.0.12 joins without it, it assigns no partitions and joins again. If
+        # poll() times out during that second join, the consumer stays without heartbeats and records forever.
         with contextlib.suppress(kafka.errors.KafkaError):
             consumer.topics()
         while True:

@@ -1,10 +1,10 @@
-"""A proxy before a broker that lies: it changes, delays or swallows chosen answers, and passes everything else on byte for byte.
+"""A faulty proxy in front of a broker: it changes, delays or drops selected answers, and forwards everything else byte for byte.
 
-What it does is a list of :class:`Tamper` rules; what it did is kept as the truth that findings are held against. It stands between
-the tap and the broker, so that the monitor sees what the clients see.
+A list of :class:`Tamper` rules defines what it does. It records what it did, so that findings can be compared with it. It runs between the
+tap and the broker, so that the monitor sees the same answers as the clients.
 
-The trap: an answer says neither what it answers nor in which version, so the proxy remembers the requests of each connection; and a
-client takes answers strictly in order, so a delayed one holds up all that follow on its connection, as a slow broker would.
+The trap: a response contains neither its API key nor its version, so the proxy remembers the requests of each connection. A client
+expects answers in order, so a delayed answer also delays all later ones on its connection, as a slow broker would.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class ProxiedExchange(NamedTuple):
 
 
 class Swallow(NamedTuple):
-    """The client never gets this answer."""
+    """Drop the answer; the client never gets it."""
 
 
 class Forge(NamedTuple):
-    """The client gets this body instead, or the broker's own when it is None, after a while."""
+    """Send this body instead of the broker's, or the broker's own if ``body`` is None, after ``delay_s``."""
 
     body: Response | None
     delay_s: float = 0.0
@@ -62,10 +62,10 @@ class Forge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tamper:
-    """One kind of lie.
+    """One rule for falsifying answers.
 
-    :param api_keys: only answers to these are decoded and shown to ``lie``.
-    :param lie: what to do with an answer; None leaves it as it is. It runs in the proxy's thread.
+    :param api_keys: only answers to these requests are decoded and passed to ``lie``.
+    :param lie: returns what to do with an answer; None forwards it unchanged. It runs in the proxy's thread.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Tamper:
 
 
 class Lie(NamedTuple):
-    """A lie that was told."""
+    """A record of one falsified answer."""
 
     at_us: int
     tamper: str
@@ -83,9 +83,10 @@ class Lie(NamedTuple):
 
 
 class HostileProxy:
-    """Listens on ``host:port`` before ``broker``; a context manager. It runs in a thread of its own.
+    """Forwards connections from ``listen`` to ``broker``; a context manager. It runs in a thread of its own.
 
-    :param on_lie: called in the proxy's thread before each lie reaches the client.
+    :param listen: ``host:port``, as is ``broker``.
+    :param on_lie: called in the proxy's thread before a falsified answer reaches the client.
     """
 
     def __init__(self, *, listen: str, broker: str, tampers: Sequence[Tamper], on_lie: Callable[[Lie], None] | None = None) -> None:
@@ -101,16 +102,16 @@ class HostileProxy:
         self._stop = asyncio.Event()
 
     def __enter__(self) -> Self:
-        """Start.
+        """Start to listen.
 
-        :raises OSError: when the address is taken.
+        :raises OSError: when the address is in use.
         """
         self._thread.start()
         self._started.result(_START_TIMEOUT_S)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with contextlib.suppress(RuntimeError):  # it has ended by itself
+        with contextlib.suppress(RuntimeError):  # the loop has already ended
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(_START_TIMEOUT_S)
 
@@ -127,7 +128,7 @@ class HostileProxy:
             return
         self._started.set_result(None)
         await self._stop.wait()
-        server.close()  # what is still open is cancelled with the loop
+        server.close()  # the runner cancels the tasks of open connections
 
     async def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         try:
@@ -174,7 +175,7 @@ class HostileProxy:
                 await to_client.drain()
 
     async def _tell(self, request: bytes, response: bytes) -> bytes | None:
-        """What the client is told: the frame as it came, another, or nothing."""
+        """Return the frame for the client: the broker's, a falsified one, or None to drop it."""
         exchange = _exchange(request, response)
         for tamper in self._tampers if exchange is not None else ():
             assert exchange is not None
@@ -195,7 +196,10 @@ class HostileProxy:
 
 
 def success_for(group: str, error: int) -> Tamper:
-    """Turns one error code into success, in answers to the group's heartbeats and commits: a coordinator that does not fence."""
+    """Return a rule that turns one error code into success in the group's Heartbeat and OffsetCommit answers.
+
+    The coordinator then seems not to fence.
+    """
 
     def lie(exchange: ProxiedExchange) -> Forge | None:
         if exchange.request.group_id != group:
@@ -223,7 +227,7 @@ def success_for(group: str, error: int) -> Tamper:
 
 
 def _exchange(request: bytes, response: bytes) -> ProxiedExchange | None:
-    """Both frames decoded; None when one cannot be, so that it is passed on as it is."""
+    """Return both frames decoded; None if one cannot be decoded, so that the answer is forwarded unchanged."""
     try:
         header = decode_request_header(request)
         key, version = header.api_key, header.api_version
@@ -244,7 +248,7 @@ async def _size(stream: asyncio.StreamReader) -> int:
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter, left: int) -> None:
-    """The rest of a frame that nobody looks at, piece by piece."""
+    """Forward the rest of a frame in pieces, without decoding it."""
     while left:
         piece = await source.read(min(left, _PIECE))
         if not piece:

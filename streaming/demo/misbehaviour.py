@@ -1,7 +1,7 @@
 """A child process of the demo: one group member on the raw client that breaks the protocol in one way.
 
-Run as ``python -m streaming.demo.misbehaviour JSON`` with the fields of :class:`Misbehaviour`. It first joins like anybody else, and
-misbehaves at the next rebalance, which somebody else brings about. What it did and was told goes to its parent as JSON lines.
+Run as ``python -m streaming.demo.misbehaviour JSON`` with the fields of :class:`Misbehaviour`. The member joins correctly, and misbehaves
+at the next rebalance, which another member triggers. It reports events to its parent as JSON lines on standard output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Manner = Literal["zombie", "never-rejoins", "never-syncs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misbehaviour:
-    """What a misbehaving member is told; times in milliseconds."""
+    """The options of a misbehaving member's process."""
 
     manner: Manner
     bootstrap: str
@@ -44,12 +44,12 @@ class Misbehaviour:
     rebalance_timeout_ms: int
 
     def command(self) -> list[str]:
-        """The command line of its process."""
+        """Return the command line of the process."""
         return [sys.executable, "-m", "streaming.demo.misbehaviour", json.dumps(asdict(self))]
 
 
 class _Run:
-    """One life: joins, waits for a rebalance, misbehaves until told to stop."""
+    """One member and the steps that the manners share."""
 
     def __init__(self, options: Misbehaviour, connection: Connection, stop: threading.Event) -> None:
         self.options = options
@@ -63,7 +63,7 @@ class _Run:
         self._stop = stop
 
     def join(self, *, sync: bool = True) -> None:
-        """A join phase as it should be, whether this member leads or follows; ``sync=False`` leaves its second half out."""
+        """Join correctly, as leader or as follower; ``sync=False`` omits the SyncGroup."""
         joined = self.member.enter()
         if sync:
             self.member.sync(share(self.options.topic, self.options.partitions, joined.members) if joined.members else None)
@@ -71,16 +71,20 @@ class _Run:
         tell("joined", member_id=self.member.member_id, generation=joined.generation, leads=leads, local_port=self._port())
 
     def until_told_to_rejoin(self) -> None:
+        """Heartbeat until the coordinator answers REBALANCE_IN_PROGRESS, or until the process must stop.
+
+        :raises RawClientError: when the coordinator answers with another error.
+        """
         while not self.pause():
             error = self.member.heartbeat()
             if error == REBALANCE_IN_PROGRESS:
                 tell("told-to-rejoin")
                 return
             if error != NONE:
-                raise RawClientError(f"heartbeat refused with error {error} before there was a rebalance")
+                raise RawClientError(f"heartbeat refused with error {error} before the first rebalance")
 
     def pause(self) -> bool:
-        """Wait for the next heartbeat's turn; True when it is time to end."""
+        """Wait for one heartbeat interval; return True if the process must stop."""
         return self._stop.wait(self.options.heartbeat_interval_ms / 1000)
 
     def _port(self) -> int:
@@ -88,7 +92,7 @@ class _Run:
 
 
 def _zombie(run: _Run) -> None:
-    """Rejoins, and yet goes on heartbeating and committing with its old generation whatever it is told."""
+    """Rejoin, but continue to heartbeat and commit with the old generation, whatever the answers are."""
     run.join()
     run.until_told_to_rejoin()
     old = run.member.generation
@@ -103,7 +107,7 @@ def _zombie(run: _Run) -> None:
 
 
 def _never_rejoins(run: _Run) -> None:
-    """Heartbeats on although told to rejoin, as a client does whose poll loop hangs, until the coordinator drops it."""
+    """Heartbeat instead of rejoining, like a client whose poll loop hangs, until the coordinator removes the member."""
     run.join()
     run.until_told_to_rejoin()
     while not run.pause():
@@ -114,7 +118,7 @@ def _never_rejoins(run: _Run) -> None:
 
 
 def _never_syncs(run: _Run) -> None:
-    """Leads the new generation, heartbeats, and never hands out the assignment, until the coordinator drops it."""
+    """Become leader, heartbeat, and never send the assignment, until the coordinator removes the member."""
     run.join()
     run.until_told_to_rejoin()
     run.join(sync=False)

@@ -1,8 +1,8 @@
-"""Child processes of the demo: started, listened to, signalled, and ended without exception.
+"""Child processes of the demo: start them, read their reports, signal them, and end all of them.
 
-The trap: a stopped process (SIGSTOP) neither notices that its parent died nor acts on SIGTERM, and the demo stops processes on purpose.
-So all children live in one process group, which a guard kills as a whole when the demo is gone, however it went. Ctrl-C on a terminal
-does not reach that group; the demo ends its children in the order it wants.
+The trap: a process that was stopped with SIGSTOP neither notices the end of its parent nor handles SIGTERM, and the demo uses SIGSTOP.
+So all children are in one process group, and a guard process kills that group when the demo is gone, for whatever reason. Ctrl-C on a
+terminal does not reach that group, so the demo ends its children in the right order.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any, Final, NamedTuple, Self
 
 from streaming.demo.broker import guard
 
-_STOP_TIMEOUT_S: Final = 25.0  # the monitor finishes its batch first
+_STOP_TIMEOUT_S: Final = 25.0  # long enough for the monitor to finish its batch
 
 
 class ChildError(RuntimeError):
-    """A child process ended or kept silent when it should not have; the message says which and its last words."""
+    """A child process ended, or did not report in time; the message names it and ends with the end of its log."""
 
 
-class Progress(NamedTuple):
-    """One line that a child wrote about itself."""
+class ChildReport(NamedTuple):
+    """One line that a child wrote to its standard output."""
 
     name: str
     pid: int
@@ -39,18 +39,19 @@ class Progress(NamedTuple):
 
 
 class Child:
-    """One process whose standard output is JSON lines; its standard error goes to a file.
+    """One process that reports events as JSON lines on standard output; its standard error goes to a file.
 
-    :param name: its ``client.id``, or what it is to the demo.
+    :param name: its ``client.id``, or its role in the demo.
+    :param on_report: called with each report, in the thread that reads the child's output.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, process_group: int, log: Path, on_report: Callable[[Progress], None]
+        self, name: str, command: Sequence[str], *, process_group: int, log: Path, on_report: Callable[[ChildReport], None]
     ) -> None:
         self.name = name
         self.log = log
         self._changed = threading.Condition()
-        self._reports: list[Progress] = []
+        self._reports: list[ChildReport] = []
         self._on_report = on_report
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
@@ -72,18 +73,18 @@ class Child:
 
     @property
     def status(self) -> int | None:
-        """Exit status, None while it runs."""
+        """Exit status; None while the process runs."""
         return self._process.poll()
 
-    def reports(self, event: str) -> list[Progress]:
-        """What it has told of this event so far."""
+    def reports(self, event: str) -> list[ChildReport]:
+        """Return the reports of this event so far."""
         with self._changed:
             return [report for report in self._reports if report.event == event]
 
-    def wait_for(self, event: str, *, timeout_s: float, count: int = 1) -> Progress:
-        """The ``count``-th report of an event.
+    def wait_for(self, event: str, *, timeout_s: float, count: int = 1) -> ChildReport:
+        """Wait for the ``count``-th report of an event and return it.
 
-        :raises ChildError: when it does not come.
+        :raises ChildError: when the process ends first, or does not report in time.
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -93,20 +94,22 @@ class Child:
                     return found[count - 1]
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise ChildError(f"{self.name} (pid {self.pid}) has not {event} after {timeout_s:.0f} s{self.last_words()}")
+                    raise ChildError(
+                        f"{self.name} (pid {self.pid}) did not report {event!r} within {timeout_s:.0f} s{self.last_words()}"
+                    )
                 if not self._reader.is_alive():
-                    raise ChildError(f"{self.name} (pid {self.pid}) ended before it has {event}{self.last_words()}")
+                    raise ChildError(f"{self.name} (pid {self.pid}) ended before it reported {event!r}{self.last_words()}")
                 self._changed.wait(min(left, 0.5))
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens when it has ended."""
+        """Send a signal; do nothing if the process has ended."""
         self._process.send_signal(number)
 
     def wait(self) -> int:
         return self._process.wait()
 
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
-        """End it in good order, or by force after a while."""
+        """Terminate the process, and kill it if it still runs after ``timeout_s``."""
         for number in (signal.SIGTERM, signal.SIGCONT):
             self.signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -116,7 +119,7 @@ class Child:
         self._reader.join(1)
 
     def last_words(self, lines: int = 8) -> str:
-        """The end of its log, to be appended to a sentence."""
+        """Return the end of the log, to be appended to a message."""
         with contextlib.suppress(OSError):
             if said := self.log.read_text(errors="replace").strip().splitlines()[-lines:]:
                 return ":\n" + "\n".join(said)
@@ -133,20 +136,20 @@ class Child:
         with self._changed:
             self._changed.notify_all()
 
-    def _parse(self, line: str) -> Progress:
+    def _parse(self, line: str) -> ChildReport:
         try:
             details = json.loads(line)
-            return Progress(self.name, self.pid, details.pop("at_us"), details.pop("event"), details)
-        except (ValueError, KeyError, AttributeError):  # a program that talks to people
+            return ChildReport(self.name, self.pid, details.pop("at_us"), details.pop("event"), details)
+        except (ValueError, KeyError, AttributeError):  # not a report but text
             with self.log.open("a") as log:
                 log.write(line)
-            return Progress(self.name, self.pid, time.time_ns() // 1000, "said", {"text": line.rstrip()})
+            return ChildReport(self.name, self.pid, time.time_ns() // 1000, "said", {"text": line.rstrip()})
 
 
 def check(children: Sequence[Child]) -> None:
-    """See that none has ended.
+    """Check that all children still run.
 
-    :raises ChildError: when one has.
+    :raises ChildError: when one has ended.
     """
     for child in children:
         if child.status is not None:
@@ -154,7 +157,7 @@ def check(children: Sequence[Child]) -> None:
 
 
 class ProcessSupervisor:
-    """Restarts a child whenever it ends, as a container platform does, until it is told to stop."""
+    """Restarts a child whenever it ends, as a container platform does, until :meth:`release` or :meth:`stop`."""
 
     def __init__(self, start: Callable[[], Child], *, pause_s: float) -> None:
         self._start = start
@@ -167,13 +170,13 @@ class ProcessSupervisor:
         self._thread.start()
 
     def release(self) -> None:
-        """Start it no more; what runs goes on."""
+        """Stop restarting; a running child continues to run."""
         self._ending.set()
         with self._lock:
-            pass  # a start that is under way has ended
+            pass  # wait for a start that has already begun
 
     def stop(self) -> None:
-        """End the child, for good."""
+        """End the child without a restart."""
         self._ending.set()
         with self._lock:
             self.child.stop()
@@ -192,13 +195,13 @@ class ProcessSupervisor:
 
 
 class Processes:
-    """All children of the demo; a context manager that leaves none behind.
+    """All children of the demo; a context manager that ends all of them.
 
     :param folder: for their logs.
-    :param leftovers: folders to remove if this process is killed and cannot do so itself.
+    :param leftovers: folders that the guard removes if this process is killed.
     """
 
-    def __init__(self, folder: Path, on_report: Callable[[Progress], None], *, leftovers: Sequence[Path] = ()) -> None:
+    def __init__(self, folder: Path, on_report: Callable[[ChildReport], None], *, leftovers: Sequence[Path] = ()) -> None:
         self._folder = folder
         self._on_report = on_report
         self._leftovers = leftovers
@@ -209,7 +212,7 @@ class Processes:
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
-        # The group needs a first member that stays: one that waits for the end of a pipe that only this process holds.
+        # The process group needs a leader that does not end: this one waits for end-of-file on a pipe that only this process holds.
         self._leader = subprocess.Popen(["/bin/sh", "-c", "read -r _"], stdin=subprocess.PIPE, process_group=0)
         self._guard = guard(-self._leader.pid, *self._leftovers)
         return self
@@ -221,7 +224,7 @@ class Processes:
             self._kill_group()
 
     def start(self, name: str, command: Sequence[str]) -> Child:
-        """Start a child; it belongs to this object from then on."""
+        """Start a child; this object ends it at the latest when the context ends."""
         assert self._leader is not None, "use as a context manager"
         log = self._folder / f"{name}.log"
         child = Child(name, command, process_group=self._leader.pid, log=log, on_report=self._on_report)
@@ -229,13 +232,13 @@ class Processes:
         return child
 
     def supervise(self, name: str, command: Sequence[str], *, pause_s: float) -> ProcessSupervisor:
-        """Start a child that is started again ``pause_s`` after each end."""
+        """Start a child that is restarted ``pause_s`` after each end."""
         supervisor = ProcessSupervisor(lambda: self.start(name, command), pause_s=pause_s)
         self._supervisors.append(supervisor)
         return supervisor
 
     def stop_all(self) -> None:
-        """End all children side by side, in good order where they can."""
+        """End all children in parallel; terminate each first, and kill it if it does not end."""
         for supervisor in self._supervisors:
             supervisor.release()
         stops = [child.stop for child in tuple(self._children) if child.status is None]

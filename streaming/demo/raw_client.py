@@ -1,10 +1,10 @@
-"""A Kafka client that does exactly what it is told, and nothing by itself: for making groups misbehave on purpose.
+"""A Kafka client without automatic behaviour, to make groups break the protocol on purpose.
 
-It speaks the classic group protocol on our own encoder. Each step is one call that sends one request; nothing heartbeats, rejoins,
-retries or gives up in the background, and an error code is handed back, never acted on.
+It implements the classic group protocol with this project's encoder. Each step is one call that sends one request. It has no background
+heartbeats, rejoins or retries, and it returns error codes without acting on them.
 
-The trap: a JoinGroup or SyncGroup is answered only when the whole group has moved, and a broker answers a connection strictly in order.
-Whoever wants to heartbeat meanwhile needs a second connection, or :meth:`Connection.send` now and :meth:`Connection.receive` later.
+The trap: a coordinator answers JoinGroup and SyncGroup only when the whole group is ready, and a broker answers a connection in order.
+To heartbeat meanwhile, use a second connection, or call :meth:`Connection.send` now and :meth:`Connection.receive` later.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ UNKNOWN_MEMBER_ID: Final = 25
 REBALANCE_IN_PROGRESS: Final = 27
 MEMBER_ID_REQUIRED: Final = 79
 
-#: The version that each request is sent in when none is asked for: flexible ones, which brokers since 2.4 to 3.2 know.
+#: The default version of each request: flexible ones, the newest of which needs Kafka 3.2.
 VERSIONS: Final[Mapping[int, int]] = {
     OffsetCommitRequest.API_KEY: 8,
     FindCoordinatorRequest.API_KEY: 3,
@@ -72,7 +72,7 @@ VERSIONS: Final[Mapping[int, int]] = {
     ApiVersionsRequest.API_KEY: 3,
 }
 
-#: A broker that has just created the offsets topic, or taken a partition of it over. Kafka has no way to wait for that.
+#: Errors of a broker that has just created the offsets topic, or become leader of one of its partitions. They require a retry.
 _NOT_YET: Final = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 _RETRY_S: Final = 0.1
 
@@ -82,14 +82,15 @@ Body = TypeVar("Body", bound=Response)
 
 
 class RawClientError(RuntimeError):
-    """The broker cannot be reached, closed the connection, kept silent, or answered what is no answer; the message names it."""
+    """The broker is unreachable, closed the connection, did not answer, or sent an invalid answer; the message names the broker."""
 
 
 class Connection:
     """One TCP connection to one broker.
 
     :param address: ``host:port``.
-    :param timeout_s: how long to wait for the connection, and for an answer unless a call says otherwise.
+    :param timeout_s: how long to wait for the connection, and by default for an answer.
+    :raises RawClientError: when the broker cannot be reached.
     """
 
     def __init__(self, address: str, *, client_id: str, timeout_s: float = 10.0, versions: Mapping[int, int] = VERSIONS) -> None:
@@ -109,15 +110,15 @@ class Connection:
 
     @property
     def local_port(self) -> int:
-        """The port that the broker, or a tap before it, sees this connection come from."""
+        """The local port of the connection, which the broker or the tap sees as the client's port."""
         port: int = self._socket.getsockname()[1]
         return port
 
     def send(self, body: Request, *, api_version: int | None = None) -> int:
-        """Send a request without waiting for its answer; gives its correlation id.
+        """Send a request without waiting for its answer; return its correlation id.
 
-        :raises RawClientError: when the connection is gone.
-        :raises ValueError: when the version cannot say what a field holds.
+        :raises RawClientError: when the connection is closed.
+        :raises ValueError: when the version cannot encode the value of a field.
         """
         version = self._versions[body.API_KEY] if api_version is None else api_version
         correlation_id = self._next_correlation_id
@@ -131,16 +132,16 @@ class Connection:
         return correlation_id
 
     def receive(self, correlation_id: int, expected: type[Body], *, timeout_s: float | None = None) -> Body:
-        """Wait for the answer to a request; answers come in the order of the requests.
+        """Wait for the answer to a request; answers must be received in the order of the requests.
 
-        A wait that ran out may be taken up again.
+        After a timeout it can be called again.
 
-        :raises RawClientError: when it does not come in time, or is not what was asked for.
+        :raises RawClientError: when the answer does not come in time, or is not the expected one.
         """
         frame = self._read_frame(time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s))
         found = int.from_bytes(frame[:4], "big", signed=True)
         if found != correlation_id:
-            raise RawClientError(f"{self.address} answered request {found} where the answer to {correlation_id} was due")
+            raise RawClientError(f"{self.address} answered request {found} instead of request {correlation_id}")
         api_key, version = self._asked.pop(correlation_id)
         try:
             body = decode(frame, request=False, api_key=api_key, api_version=version).body
@@ -151,11 +152,11 @@ class Connection:
         return body
 
     def ask(self, body: Request, expected: type[Body], *, api_version: int | None = None, timeout_s: float | None = None) -> Body:
-        """:meth:`send` and :meth:`receive`."""
+        """Send a request and return its answer; see :meth:`send` and :meth:`receive`."""
         return self.receive(self.send(body, api_version=api_version), expected, timeout_s=timeout_s)
 
     def introduce(self) -> ApiVersionsResponse:
-        """Say which software this is (KIP-511) and hear which versions the broker knows; the first request of any client."""
+        """Send ApiVersions, the first request of every client, with the client's software name (KIP-511)."""
         ours = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=installed_version("rebalance-monitor")
         )
@@ -173,13 +174,13 @@ class Connection:
     def _read_frame(self, deadline: float) -> bytes:
         size = int.from_bytes(self._read(4, deadline), "big", signed=True)
         if not 4 <= size <= _MAX_FRAME:
-            raise RawClientError(f"{self.address} announced a frame of {size} bytes: it does not speak Kafka")
+            raise RawClientError(f"{self.address} announced a frame of {size} bytes: this is not Kafka's protocol")
         frame = bytes(self._read(4 + size, deadline)[4:])
         del self._received[: 4 + size]
         return frame
 
     def _read(self, count: int, deadline: float) -> bytearray:
-        """The first ``count`` bytes received and not yet used, which stay so until a whole frame is there."""
+        """Return the first ``count`` buffered bytes, once there are that many. They stay in the buffer until the frame is complete."""
         while len(self._received) < count:
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             try:
@@ -197,9 +198,9 @@ class Connection:
 
 
 def find_coordinator(bootstrap: str, group: str, *, client_id: str, timeout_s: float = 30.0) -> str:
-    """``host:port`` of the group's coordinator, waiting until there is one.
+    """Wait for the group's coordinator and return its ``host:port``.
 
-    :raises RawClientError: when there is none in time.
+    :raises RawClientError: when there is no coordinator in time.
     """
     deadline = time.monotonic() + timeout_s
     with Connection(bootstrap, client_id=client_id, timeout_s=timeout_s) as connection:
@@ -214,16 +215,16 @@ def find_coordinator(bootstrap: str, group: str, *, client_id: str, timeout_s: f
 
 
 class Joined(NamedTuple):
-    """A JoinGroup answered with success."""
+    """The content of a successful JoinGroup answer."""
 
     generation: int
     leader: str
-    members: tuple[str, ...]  #: all member ids when this member leads, else none
+    members: tuple[str, ...]  #: all member ids if this member is the leader, else empty
 
 
 @dataclass
 class RawMember:
-    """One membership: the steps of the protocol, each with the identity that the member has, unless told to use another.
+    """One group member and the steps of the protocol.
 
     :param connection: to the coordinator.
     """
@@ -244,7 +245,7 @@ class RawMember:
             self.protocols = (JoinGroupRequestProtocol(name="range", metadata=subscription),)
 
     def join_request(self) -> JoinGroupRequest:
-        """The JoinGroup that this member would send now."""
+        """Return the JoinGroup request for the member's current state."""
         return JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=self.session_timeout_ms,
@@ -256,7 +257,7 @@ class RawMember:
         )
 
     def join(self, *, timeout_s: float = 60.0) -> JoinGroupResponse:
-        """One JoinGroup. A success changes generation and member id; MEMBER_ID_REQUIRED hands over the id to join with."""
+        """Send one JoinGroup. Success sets member id and generation; MEMBER_ID_REQUIRED sets the member id for the next join."""
         answer = self.connection.ask(self.join_request(), JoinGroupResponse, timeout_s=timeout_s)
         if answer.error_code == MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
@@ -265,9 +266,9 @@ class RawMember:
         return answer
 
     def enter(self, *, timeout_s: float = 60.0) -> Joined:
-        """Join as the protocol has it: first for an id (KIP-394), then with it, and again while the coordinator is still loading.
+        """Join completely: get a member id (KIP-394), join with it, and retry while the coordinator is loading.
 
-        :raises RawClientError: when it is refused.
+        :raises RawClientError: when the coordinator refuses the member.
         """
         deadline = time.monotonic() + timeout_s
         answer = self.join(timeout_s=timeout_s)
@@ -282,7 +283,7 @@ class RawMember:
         return Joined(answer.generation_id, answer.leader, tuple(member.member_id for member in answer.members))
 
     def sync(self, assignments: Mapping[str, bytes] | None = None, *, timeout_s: float = 60.0) -> SyncGroupResponse:
-        """One SyncGroup; the leader gives the assignment of each member id."""
+        """Send one SyncGroup; the leader passes the assignment of each member id."""
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self.generation,
@@ -298,7 +299,7 @@ class RawMember:
         return self.connection.ask(request, SyncGroupResponse, timeout_s=timeout_s)
 
     def heartbeat(self, *, generation: int | None = None) -> int:
-        """One Heartbeat, at this member's generation or another; gives the error code."""
+        """Send one Heartbeat, by default with the member's generation; return the error code."""
         request = HeartbeatRequest(
             group_id=self.group,
             generation_id=self.generation if generation is None else generation,
@@ -308,7 +309,7 @@ class RawMember:
         return self.connection.ask(request, HeartbeatResponse).error_code
 
     def commit(self, partition: int, offset: int, *, generation: int | None = None) -> int:
-        """One OffsetCommit for one partition; gives that partition's error code."""
+        """Send one OffsetCommit for one partition; return the partition's error code."""
         commit = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
         request = OffsetCommitRequest(
             group_id=self.group,
@@ -320,18 +321,18 @@ class RawMember:
         return self.connection.ask(request, OffsetCommitResponse).topics[0].partitions[0].error_code
 
     def leave(self) -> int:
-        """One LeaveGroup; gives the error code."""
+        """Send one LeaveGroup; return the error code."""
         member = LeaveGroupRequestMemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         answer = self.connection.ask(LeaveGroupRequest(group_id=self.group, members=(member,)), LeaveGroupResponse)
         return answer.error_code or answer.members[0].error_code
 
     def as_of(self, generation: int) -> RawMember:
-        """The same member as it was at an older generation, on the same connection."""
+        """Return a copy of this member with another generation, on the same connection."""
         return replace(self, generation=generation)
 
 
 def share(topic: str, partitions: int, members: Sequence[str]) -> dict[str, bytes]:
-    """An assignment by member id in which each partition goes to one member in turn."""
+    """Return an assignment by member id that gives the partitions to the members in turn."""
     shares: dict[str, list[int]] = {member: [] for member in members}
     for partition in range(partitions):
         shares[members[partition % len(members)]].append(partition)

@@ -1,10 +1,10 @@
-"""The troubles: what is done to a group, by whom, and which finding the catalogue gives it. The table at the end is all of it.
+"""The demo's faults: what is done to a group, by which process, and which finding is expected. ``TROUBLES`` is the table of them.
 
-Each trouble has a group of its own, so that effects do not mix, and culprits with telling client ids, so that a finding can be held
-against the process that did it.
+Each fault has a group of its own, so that effects do not mix. The client ids identify the culprits, so that a finding can be compared with
+the process that caused it.
 
-The trap: a rule waits on purpose before it speaks, and none may be hurried by the demo. How long the rule itself waits is said beside
-each trouble, so that the seconds in the summary can be read.
+Rules wait before they report, and the demo does not shorten that wait. So each scenario says how long its rule waits, to explain the
+seconds in the summary.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PARTITIONS: Final = 4
 SESSION_TIMEOUT_MS: Final = 6_000
 HEARTBEAT_INTERVAL_MS: Final = 1_000
 REBALANCE_TIMEOUT_MS: Final = 12_000
-PATIENT_SESSION_MS: Final = 30_000  # a zombie is refused for its generation only while its session lasts
+PATIENT_SESSION_MS: Final = 30_000  # the coordinator answers a zombie ILLEGAL_GENERATION only while its session lasts
 
 _STEP_TIMEOUT_S: Final = 30.0
 _RESTART_PAUSE_S: Final = 1.0
@@ -48,11 +48,11 @@ STANDING: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
 
 
 class Stage:
-    """What a trouble can use: it starts processes, waits, and says what it does. ``over`` ends all waiting.
+    """The means of a scenario: it starts processes, waits, and writes notes. ``over`` ends all waiting.
 
-    :param bootstrap: the broker as clients reach it.
-    :param lies: what the lying proxy has told so far.
-    :param vital: without these processes there is nothing to see.
+    :param bootstrap: the broker's address for clients.
+    :param lies: returns the answers that the faulty proxy has falsified so far.
+    :param vital: the processes that the demo cannot continue without.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Stage:
         return self._processes.start(client_id, self._consumer(kind, group, client_id, None).command())
 
     def pod(self, kind: Kind, group: str, client_id: str, instance_id: str) -> ProcessSupervisor:
-        """Start an ordinary consumer that is static and restarted whenever it ends."""
+        """Start an ordinary consumer with a group instance id that is restarted whenever it ends."""
         command = self._consumer(kind, group, client_id, instance_id).command()
         return self._processes.supervise(client_id, command, pause_s=_RESTART_PAUSE_S)
 
@@ -95,7 +95,7 @@ class Stage:
         return child
 
     def wait(self, seconds: float) -> None:
-        """Wait, unless the demo is over before."""
+        """Wait for some seconds, or until the demo is over."""
         self.over.wait(seconds)
 
     def _consumer(self, kind: Kind, group: str, client_id: str, instance_id: str | None) -> Consumer:
@@ -113,7 +113,7 @@ class Stage:
 
 
 class Scene(NamedTuple):
-    """A stage and the truth about one trouble on it."""
+    """A stage and the facts about one fault on it."""
 
     stage: Stage
     truth: Truth
@@ -149,15 +149,18 @@ def _lying_proxy(scene: Scene) -> None:
 
 
 def _goes_on(scene: Scene, zombie: Child, *, told: str) -> int:
-    """Wait until it uses its old generation; gives the instant at which it was told so for the first time."""
+    """Wait for the first answer to a request of the old generation; return when it arrived, in microseconds.
+
+    :param told: the event that the member reports for that answer.
+    """
     first = zombie.wait_for(told, timeout_s=_STEP_TIMEOUT_S)
     old, new = (report.details["generation"] for report in zombie.reports("joined")[:2])
-    scene.stage.say(f"{zombie.name} (pid {zombie.pid}) joined generation {new} and goes on at generation {old}: {told}")
+    scene.stage.say(f"{zombie.name} (pid {zombie.pid}) joined generation {new} but still uses generation {old}: {told}")
     return first.at_us
 
 
 def _with_company(scene: Scene, manner: Manner, group: str) -> Child:
-    """A misbehaving member that was alone in its group, and an ordinary consumer that brings about the rebalance."""
+    """Start a misbehaving member alone in its group, then an ordinary consumer that triggers the rebalance; return the first."""
     culprit = scene.stage.misbehaving(manner, group, f"{group}-worker-1")
     scene.truth.member_ids.add(culprit.reports("joined")[0].details["member_id"])
     scene.stage.consumer("confluent-kafka", group, f"{group}-worker-2")
@@ -182,7 +185,7 @@ def _same_instance(scene: Scene) -> None:
 def _never_rejoins(scene: Scene) -> None:
     culprit = _with_company(scene, "never-rejoins", "billing")
     scene.fact(culprit.wait_for("told-to-rejoin", timeout_s=_STEP_TIMEOUT_S).at_us)
-    scene.stage.say(f"{culprit.name} (pid {culprit.pid}) is told to rejoin billing and only heartbeats")
+    scene.stage.say(f"{culprit.name} (pid {culprit.pid}) has to rejoin billing but only heartbeats")
     _until_dropped(scene, culprit)
 
 
@@ -190,31 +193,31 @@ def _never_syncs(scene: Scene) -> None:
     culprit = _with_company(scene, "never-syncs", "search")
     joined = culprit.wait_for("joined", count=2, timeout_s=_STEP_TIMEOUT_S)
     if not joined.details["leads"]:
-        scene.truth.failure = "the broker made another member the leader"
+        scene.truth.failure = "the broker elected another member as leader"
     scene.fact(joined.at_us)
     generation = joined.details["generation"]
-    scene.stage.say(f"{culprit.name} (pid {culprit.pid}) leads generation {generation} of search and hands out no assignment")
+    scene.stage.say(f"{culprit.name} (pid {culprit.pid}) leads generation {generation} of search but sends no assignment")
     _until_dropped(scene, culprit)
 
 
 def _until_dropped(scene: Scene, culprit: Child) -> None:
-    """The coordinator drops a member that keeps the others waiting once the rebalance timeout is over."""
+    """Wait until the coordinator removes the member, which it does after the rebalance timeout; then stop the process."""
     deadline_us = now_us() + (REBALANCE_TIMEOUT_MS + 5_000) * 1000
     while not culprit.reports("dropped") and now_us() < deadline_us and not scene.stage.over.is_set():
         scene.stage.wait(0.2)
     if dropped := culprit.reports("dropped"):
-        scene.stage.say(f"the coordinator dropped {culprit.name} (error {dropped[0].details['error']})")
+        scene.stage.say(f"the coordinator removed {culprit.name} (error {dropped[0].details['error']})")
     culprit.stop()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One row of the table."""
+    """One fault and the finding that it must cause."""
 
     name: str  #: short, for tables
     means: str  #: what is done
-    fact: str  #: the instant from which seconds are counted
-    rule_waits: str  #: how long the rule itself waits from then on, with the demo's timeouts
+    fact: str  #: the event from which the seconds are counted
+    rule_waits: str  #: what the rule itself waits for after that event, with the demo's timeouts
     expected: ExpectedFinding
     act: Callable[[Scene], None]
 
@@ -222,7 +225,7 @@ class Scenario:
 TROUBLES: Final[tuple[Scenario, ...]] = (
     Scenario(
         name="stopped process",
-        means="a consumer process gets SIGSTOP, its session runs out, then SIGCONT",
+        means="a consumer process gets SIGSTOP, its session expires, then SIGCONT",
         fact="SIGSTOP",
         rule_waits="session timeout 6 s + 2.6 s",
         expected=ExpectedFinding(rule="T-04", group="payments", blame=Blame.CLIENT, culprits=("payments-worker-2",)),
@@ -230,7 +233,7 @@ TROUBLES: Final[tuple[Scenario, ...]] = (
     ),
     Scenario(
         name="zombie",
-        means="a member goes on heartbeating and committing with its old generation although refused",
+        means="a refused member continues to heartbeat and commit with its old generation",
         fact="the first refusal",
         rule_waits="refusals over 10 s",
         expected=ExpectedFinding(rule="G-01", group="shipping", blame=Blame.CLIENT, culprits=("shipping-worker-1",)),
@@ -240,7 +243,7 @@ TROUBLES: Final[tuple[Scenario, ...]] = (
         name="same instance id",
         means="two supervised consumer processes share one group.instance.id",
         fact="the start of the second",
-        rule_waits="a fenced one to come back",
+        rule_waits="the return of a fenced one",
         expected=ExpectedFinding(
             rule="S-01", group="inventory", blame=Blame.CONFIG, culprits=("inventory-pod-1", "inventory-pod-2")
         ),
@@ -249,7 +252,7 @@ TROUBLES: Final[tuple[Scenario, ...]] = (
     Scenario(
         name="never rejoins",
         means="a member heartbeats but sends no JoinGroup when told to rejoin",
-        fact="told to rejoin",
+        fact="the request to rejoin",
         rule_waits="half the rebalance timeout, 6 s",
         expected=ExpectedFinding(rule="R-08", group="billing", blame=Blame.CLIENT, culprits=("billing-worker-1",)),
         act=_never_rejoins,
@@ -257,15 +260,15 @@ TROUBLES: Final[tuple[Scenario, ...]] = (
     Scenario(
         name="leader never syncs",
         means="the leader gets the member list and sends no SyncGroup",
-        fact="made the leader",
+        fact="its election",
         rule_waits="half the rebalance timeout, 6 s",
         expected=ExpectedFinding(rule="R-02", group="search", blame=Blame.CLIENT, culprits=("search-worker-1",)),
         act=_never_syncs,
     ),
     Scenario(
-        name="lying proxy",
+        name="faulty proxy",
         means=f"a proxy before the broker turns ILLEGAL_GENERATION ({ILLEGAL_GENERATION}) into success",
-        fact="the first lie",
+        fact="the first false answer",
         rule_waits="half a second, for late frames",
         expected=ExpectedFinding(rule="G-02", group="refunds", blame=Blame.BROKER, culprits=("refunds-worker-1",)),
         act=_lying_proxy,

@@ -1,6 +1,6 @@
-"""What the demo knows at any moment: the monitor's groups and findings as published, and what the demo itself has done.
+"""The state behind the demo's screen: the published groups and findings, and the demo's own notes.
 
-The trap: it is written by several threads and read by the one that draws, so everything handed out is a copy.
+The trap: several threads write it while another one draws, so every method returns a copy.
 """
 
 from __future__ import annotations
@@ -12,24 +12,22 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
-
 from streaming.demo.verdicts import Sighting
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.compacted import CompactedReader
 
 
 class Note(NamedTuple):
-    """Something that the demo did or was told by a child."""
+    """One line about what the demo did, or what a child reported."""
 
     at_us: int
     text: str
 
 
 class ScreenState:
-    """The newest of everything, under one lock.
+    """The newest groups, findings, notes and process ids, under one lock.
 
-    :param on_note: called with each note as it is made.
-    :param on_sighting: called with each published state of a finding as it is read, and the state before it.
+    :param on_note: called with each new note.
+    :param on_sighting: called with each published state of a finding when it is read, and with the state before it.
     """
 
     def __init__(
@@ -70,22 +68,22 @@ class ScreenState:
         self._on_sighting(sighting, before)
 
     def group(self, name: str) -> Mapping[str, Any] | None:
-        """The newest snapshot of a group, None before there is one."""
+        """Return the newest published state of a group; None before the first."""
         with self._lock:
             return self._groups.get(name)
 
     def sightings(self) -> list[Sighting]:
-        """All published states of all findings, in the order read."""
+        """Return all published states of all findings, in the order read."""
         with self._lock:
             return list(self._sightings)
 
     def findings(self) -> list[Sighting]:
-        """The newest state of each finding, in the order opened."""
+        """Return the newest state of each finding, in the order opened."""
         with self._lock:
             return sorted(self._newest.values(), key=lambda sighting: str(sighting.finding["opened_at"]))
 
     def pids(self) -> dict[str, list[int]]:
-        """Process ids by name, in the order started."""
+        """Return the process ids by name, in the order started."""
         with self._lock:
             return {name: list(pids) for name, pids in self._pids.items()}
 
@@ -95,35 +93,21 @@ class ScreenState:
 
 
 class Watcher:
-    """Follows the findings and the groups topic into a board; a context manager, with a thread of its own."""
+    """Reads the findings and the groups topic into a screen state; a context manager with a thread of its own."""
 
     def __init__(self, board: ScreenState, bootstrap: str, *, findings: str, groups: str) -> None:
         self._board = board
         self._findings = findings
-        self._topics = (findings, groups)
         self._ending = threading.Event()
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "rebalance-monitor-demo",  # the library wants one; nothing is committed and no group is joined
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 50,
-            },
-            logger=SILENT_LOGGER,
-        )
+        self._reader = CompactedReader(lambda: {"bootstrap.servers": bootstrap}, (findings, groups), "the demo")
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin; the topics must exist.
+        """Start to read; the topics must exist.
 
-        :raises confluent_kafka.KafkaException: when they cannot be read.
+        :raises SetupError: when a topic cannot be read.
         """
-        partitions = [
-            TopicPartition(topic, partition, OFFSET_BEGINNING)
-            for topic in self._topics
-            for partition in self._consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        ]
-        self._consumer.assign(partitions)
+        self._reader.start()
         self._thread.start()
         return self
 
@@ -131,30 +115,26 @@ class Watcher:
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._consumer.close()
+        self._reader.close()
 
     def _run(self) -> None:
         while not self._ending.is_set():
-            try:
-                message = self._consumer.poll(0.1)
-            except KafkaException:
-                continue  # the broker is away; librdkafka tries again
-            if message is None or message.error() is not None or message.value() is None:
-                continue
-            value = json.loads(message.value())
-            if message.topic() == self._findings:
-                self._board.finding_read(value, now_us())
-            else:
-                self._board.group_read(value)
+            for record in self._reader.poll(0.1):
+                if record.value is None:
+                    continue
+                if record.topic == self._findings:
+                    self._board.finding_read(json.loads(record.value), now_us())
+                else:
+                    self._board.group_read(json.loads(record.value))
 
 
 def now_us() -> int:
-    """Microseconds since the epoch, by this machine's clock."""
+    """Return the current time in microseconds since the epoch."""
     return time.time_ns() // 1000
 
 
 def settled(snapshot: Mapping[str, Any] | None, members: int) -> bool:
-    """Whether the monitor knows a group to be stable with that many members."""
+    """Return whether a published group is stable, past its warm-up, and has that many members."""
     return (
         snapshot is not None
         and snapshot["state"] == "Stable"

@@ -1,9 +1,9 @@
-"""The demo from start to end: broker, lying proxy, tap, monitor and consumers are started, troubles made, findings held against them.
+"""Runs the demo: starts broker, faulty proxy, tap, monitor and consumers, injects the faults, and compares the findings with them.
 
-    consumers ⇄ tap ⇄ lying proxy ⇄ broker          tap ─► mirror topic ─► monitor ─► findings and groups topics ─► this process
+    consumers ⇄ tap ⇄ faulty proxy ⇄ broker          tap ─► mirror topic ─► monitor ─► result topics ─► this process, the page
 
-The trap: everything competes for the same few cores, and a consumer that gets none is a trouble nobody ordered. So what costs much
-(the JVMs, Spark's first batch) is over before the first trouble begins.
+The trap: all processes share a few cores, and a consumer without CPU time misses heartbeats, which is an unintended fault. So the expensive
+steps (the JVMs, Spark's first batch) are over before the first fault begins.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -29,7 +30,7 @@ from streaming.config.settings import SHORT_LIVED_JVM, Topics
 from streaming.demo import view
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.faulty_proxy import HostileProxy, success_for
-from streaming.demo.processes import Child, ChildError, Processes, Progress, check
+from streaming.demo.processes import Child, ChildError, ChildReport, Processes, check
 from streaming.demo.raw_client import ILLEGAL_GENERATION, Connection, RawClientError
 from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scenario, Scene, Stage
 from streaming.demo.screen_state import ScreenState, Watcher, now_us, settled
@@ -37,31 +38,31 @@ from streaming.demo.verdicts import Truth, exit_status
 from streaming.kafka.topics import SILENT_LOGGER
 
 LEAST_DURATION_S: Final = 45.0
-_LAST_TROUBLE_S: Final = 25.0  #: the last trouble begins so long before the end, that it can be found on a slow machine
+_LAST_TROUBLE_S: Final = 25.0  #: time from the start of the last fault to the end, enough to find it on a slow machine
 _INITIAL_REBALANCE_DELAY_MS: Final = 1_000
 _MIRROR_PARTITIONS: Final = 2
 _READY_TIMEOUT_S: Final = 120.0
 _POLL_S: Final = 0.1
 _END_S: Final = 2.0
-_QUIET_MS: Final = 15_000  # so that the audience sees findings resolve
+_QUIET_MS: Final = 15_000  # short, so that findings resolve during the demo
 
 Tell = Callable[[str], None]
 
 
 class Spectacle(NamedTuple):
-    """How the demo is to be run."""
+    """The options of a run."""
 
     duration_s: float
     folder: Path  #: for data, logs and checkpoint
-    keep: bool
+    keep: bool  #: let everything run at the end, until Ctrl-C
     plain: bool
     troubles: Sequence[Scenario] = TROUBLES
 
 
 def run(spectacle: Spectacle, console: Console) -> int:
-    """Run the demo and print its summary; gives the exit status.
+    """Run the demo and print its summary; return the exit status.
 
-    :raises BrokerError, JvmError, ChildError, KafkaException, OSError: when something cannot be started, or dies.
+    :raises BrokerError, JvmError, ChildError, KafkaException, OSError: when a part cannot be started, or ends.
     """
     began = time.monotonic()
     plain = spectacle.plain or not console.is_terminal
@@ -70,17 +71,22 @@ def run(spectacle: Spectacle, console: Console) -> int:
         board = ScreenState(on_note=log.note, on_sighting=log.sighting) if plain else ScreenState()
         try:
             with _progress(console, plain=plain) as tell:
-                stage = _set_up(spectacle, board, stack, tell)
+                stage, page = _set_up(spectacle, board, stack, tell)
+            console.print(f"the page: {page}", soft_wrap=True)
             play = _Play(stage, board, spectacle)
-            _perform(play, console, plain=plain)
+            _perform(play, page, console, plain=plain)
         except (KeyboardInterrupt, SystemError) as error:
-            # A librdkafka client lets a signal in even while it is taken down; whatever was about to return then fails like this.
+            # A signal can arrive while a librdkafka client is closed; the call that was about to return then raises a SystemError.
             if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
                 raise
-            console.print(Text("interrupted; stopping everything, another Ctrl-C gives up on good order", "dim"))
+            console.print(Text("interrupted; stopping everything; press Ctrl-C again to exit at once", "dim"))
             raise KeyboardInterrupt from None
         outcome = view.outcome(play.lines(), board, time.monotonic() - began)
         console.print(view.summary(outcome, console.width))
+        if spectacle.keep:
+            console.print(f"everything still runs, with the page at {page}; Ctrl-C ends it", soft_wrap=True)
+            with contextlib.suppress(KeyboardInterrupt):
+                _go_on(stage)
         with _progress(console, plain=plain) as tell:
             tell("stopping everything")
             stack.close()
@@ -90,8 +96,11 @@ def run(spectacle: Spectacle, console: Console) -> int:
 # --- setting up ----------------------------------------------------------------------------------------------
 
 
-def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Tell) -> Stage:
-    """Start everything, wait until the monitor knows the standing groups; ``stack`` ends it all."""
+def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Tell) -> tuple[Stage, str]:
+    """Start all parts and wait until the monitor knows the groups that run from the start; ``stack`` ends all parts.
+
+    :return: the stage, and the address of the page.
+    """
     folder, topics = spectacle.folder, Topics()
     tap_address = f"{HOST}:{free_port()}"
     proxy_address = f"{HOST}:{free_port()}"
@@ -114,13 +123,17 @@ def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Te
 
     tell("starting the tap and the monitor")
     tap = processes.start("tap", _tap_command(tap_address, proxy_address, broker.internal, topics.mirror))
-    _wait(lambda: _answers(tap_address), [tap], "the tap does not pass on connections")
+    _wait(lambda: _answers(tap_address), [tap], "the tap does not forward connections")
     config = folder / "monitor.toml"
     config.write_text(_monitor_config(folder, broker.internal))
     monitor = processes.start("monitor", [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)])
 
-    stage = Stage(processes, board, tap_address, lambda: proxy.lies, vital=(tap, monitor))
-    processes.start("producer", [sys.executable, "-m", "streaming.demo.producer", tap_address, TOPIC])
+    page_port = free_port()
+    command = [sys.executable, "-m", "streaming.cli", "web", "--config", str(config), "--listen", f"{HOST}:{page_port}"]
+    page = processes.start("page", command)
+
+    stage = Stage(processes, board, tap_address, lambda: proxy.lies, vital=(tap, monitor, page))
+    processes.start("producer", [sys.executable, "-m", "streaming.demo.load", tap_address, TOPIC])
     for group, clients in STANDING.items():
         for kind, client_id in clients:
             stage.standing[client_id] = stage.consumer(kind, group, client_id)
@@ -135,15 +148,16 @@ def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Te
         [monitor, tap, *stage.standing.values()],
         f"the monitor does not see the groups {' and '.join(STANDING)} become stable",
     )
-    return stage
+    _wait(lambda: _listens(page_port), [page, monitor, tap], "the page does not start")
+    return stage, f"http://{HOST}:{page_port}/"
 
 
-def _take_report(board: ScreenState, report: Progress) -> None:
-    """Ordinary life is not worth a note."""
+def _take_report(board: ScreenState, report: ChildReport) -> None:
+    """Store the process id of a started child, and note that a child was fenced; ignore all other reports."""
     if report.event == "started":
         board.process_started(report.name, report.pid)
     elif report.event == "fenced":
-        board.note(f"{report.name} (pid {report.pid}) was fenced, and ends")
+        board.note(f"{report.name} (pid {report.pid}) was fenced and exits")
 
 
 def _tap_command(listen: str, broker: str, mirror: str, topic: str) -> list[str]:
@@ -169,6 +183,7 @@ bootstrap_servers = {quoted(bootstrap)}
 checkpoint = {quoted(str(folder / "checkpoint"))}
 log_file = {quoted(str(folder / "logs" / "spark.log"))}
 jvm_options = {quoted(SHORT_LIVED_JVM)}
+wait_for_records = 0
 
 [quality]
 docs = {quoted(str(folder / "data-docs"))}
@@ -188,15 +203,21 @@ def _answers(address: str) -> bool:
     return True
 
 
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+        return True
+    return False
+
+
 def _topics_exist(bootstrap: str, *topics: str) -> bool:
     existing = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT_LOGGER).list_topics(timeout=10).topics
     return all(topic in existing for topic in topics)
 
 
 def _wait(condition: Callable[[], bool], children: Sequence[Child], otherwise: str) -> None:
-    """Wait for a condition while none of the children ends.
+    """Wait for a condition while all children run.
 
-    :raises ChildError: when one does, or after a long time.
+    :raises ChildError: when a child ends, or the condition is not met in time.
     """
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while not condition():
@@ -215,11 +236,11 @@ def _progress(console: Console, *, plain: bool) -> Iterator[Tell]:
         yield lambda text: status.update(f"{text} …")
 
 
-# --- the play ------------------------------------------------------------------------------------------------
+# --- the faults ----------------------------------------------------------------------------------------------
 
 
 class _Play:
-    """The troubles, each begun at its time in a thread of its own."""
+    """Runs the scenarios, each from its start time in a thread of its own."""
 
     def __init__(self, stage: Stage, board: ScreenState, spectacle: Spectacle) -> None:
         self.stage = stage
@@ -232,7 +253,7 @@ class _Play:
         self._threads: list[threading.Thread] = []
 
     def begin_due(self, passed_s: float) -> None:
-        """Begin what is due by now."""
+        """Start the scenarios that are due."""
         gap = (self.duration_s - _LAST_TROUBLE_S) / max(1, len(self.troubles) - 1)
         for number, trouble in enumerate(self.troubles):
             if number * gap <= passed_s and trouble.name not in self._began:
@@ -255,7 +276,7 @@ class _Play:
         ]
 
     def end(self) -> None:
-        """End all waiting, and the troubles with it. One that waits for a process ends when its process does."""
+        """End all waiting, and so the scenarios. One that waits for a child's report ends when the child ends."""
         self.stage.over.set()
         deadline = time.monotonic() + _END_S
         for thread in self._threads:
@@ -266,16 +287,16 @@ class _Play:
         self.board.note(f"{trouble.expected.group}: {trouble.means}")
         try:
             trouble.act(Scene(self.stage, truth))
-        except Exception as error:  # a trouble that cannot be made is told in the summary, whatever the reason
+        except Exception as error:  # the summary shows why a fault could not be injected
             truth.failure = str(error).partition("\n")[0] or type(error).__name__
         finally:
             self._ended.add(trouble.name)
 
 
-def _perform(play: _Play, console: Console, *, plain: bool) -> None:
+def _perform(play: _Play, page: str, console: Console, *, plain: bool) -> None:
     began_us = now_us()
     restart = _RollingRestart(play.stage, play.board)
-    screen = view.DemoScreen(console, play.board, play.lines, began_us=began_us, duration_s=play.duration_s)
+    screen = view.DemoScreen(console, play.board, play.lines, page=page, began_us=began_us, duration_s=play.duration_s)
     with contextlib.nullcontext() if plain else screen:
         try:
             while (passed_s := (now_us() - began_us) / 1e6) < play.duration_s:
@@ -288,8 +309,18 @@ def _perform(play: _Play, console: Console, *, plain: bool) -> None:
             play.end()
 
 
+def _go_on(stage: Stage) -> None:
+    """Let everything run until Ctrl-C.
+
+    :raises ChildError: when a part ends.
+    """
+    while True:
+        check(stage.vital)
+        time.sleep(_POLL_S)
+
+
 class _RollingRestart:
-    """What a deployment does to a healthy group: one worker leaves and comes back. Lawful, so nothing may be found."""
+    """Restarts one worker of the healthy group, as a deployment does. This is valid behaviour, so no finding is expected."""
 
     def __init__(self, stage: Stage, board: ScreenState) -> None:
         self._stage = stage
@@ -303,7 +334,7 @@ class _RollingRestart:
 
     def _restart(self) -> None:
         kind, client_id = STANDING[HEALTHY_GROUP][0]
-        self._board.note(f"{HEALTHY_GROUP}: restart of {client_id}, as a deployment would; nothing may be found")
+        self._board.note(f"{HEALTHY_GROUP}: restart of {client_id}, as in a deployment; no finding is expected")
         self._stage.standing[client_id].stop()
         if not self._stage.over.is_set():
             self._stage.standing[client_id] = self._stage.consumer(kind, HEALTHY_GROUP, client_id)
@@ -314,7 +345,7 @@ class _RollingRestart:
 
 @contextlib.contextmanager
 def working_folder(*, keep: bool) -> Iterator[Path]:
-    """A new folder for everything the demo writes, removed at the end unless it is to be kept."""
+    """Create a folder for everything that the demo writes; remove it at the end unless ``keep`` is set."""
     folder = Path(tempfile.mkdtemp(prefix="rebalance-monitor-demo-"))
     try:
         yield folder

@@ -1,7 +1,7 @@
-"""Whether the monitor found what was done, and named who did it: findings held against the truth that only the demo knows.
+"""Compares the monitor's findings with the faults that the demo injected.
 
-The trap: a finding of the right rule is not enough. It counts only if it is about the right group, opened after the fact, blames
-the right side, and names every culprit and nobody else.
+A finding of the right rule is not enough. It counts only if it is about the right group, opened after the fault, blames the right side, and
+names exactly the culprits.
 """
 
 from __future__ import annotations
@@ -16,50 +16,50 @@ from coordinator_model.finding import Blame
 
 FindingJson = Mapping[str, Any]
 
-_CLOCK_TOLERANCE_US: Final = 50_000  # the fact is noted by one process, the frame that tells it by another
+_CLOCK_TOLERANCE_US: Final = 50_000  # the fault and the frame that shows it get their times in different processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedFinding:
-    """What the catalogue says must be found."""
+    """The finding that a fault must cause, according to the catalogue."""
 
     rule: str
     group: str
     blame: Blame
-    culprits: tuple[str, ...]  #: client ids, all of which the finding has to name
+    culprits: tuple[str, ...]  #: client ids; the finding must name all of them
 
 
 @dataclass(slots=True)
 class Truth:
-    """What really happened, as far as it has: filled in while a trouble goes on."""
+    """What the demo did; filled in while a scenario runs."""
 
-    fact_us: int | None = None  #: the first instant at which something was wrong
+    fact_us: int | None = None  #: when the fault began
     member_ids: set[str] = field(default_factory=set)  #: of the culprits, where the demo knows them
-    failure: str | None = None  #: why the trouble could not be made
+    failure: str | None = None  #: why the fault could not be injected
 
 
 class Sighting(NamedTuple):
-    """One published state of a finding, and when the demo could read it."""
+    """One published state of a finding, and when the demo read it."""
 
     finding: FindingJson
     read_us: int
 
 
 class Verdict(NamedTuple):
-    """What became of one expectation."""
+    """The result of one expectation."""
 
     found: bool
-    sighting: Sighting | None  #: the finding that meets it, else the nearest miss
-    seconds_after: float | None  #: from the fact to the finding being readable
-    problem: str | None  #: why it is not met
+    sighting: Sighting | None  #: the finding that meets the expectation, else the first one that nearly does
+    seconds_after: float | None  #: from the fault to the demo's reading of the finding
+    problem: str | None  #: why the expectation is not met
 
 
 def judge(expected: ExpectedFinding, truth: Truth, sightings: Sequence[Sighting]) -> Verdict:
-    """Hold all published findings, oldest first, against one expectation."""
+    """Compare all published findings, oldest first, with one expectation."""
     if truth.failure is not None:
         return Verdict(False, None, None, truth.failure)
     if truth.fact_us is None:
-        return Verdict(False, None, None, "the trouble was not made")
+        return Verdict(False, None, None, "the fault was not injected")
     nearest: tuple[Sighting, str] | None = None
     for sighting in sightings:
         finding = sighting.finding
@@ -75,9 +75,9 @@ def judge(expected: ExpectedFinding, truth: Truth, sightings: Sequence[Sighting]
 
 
 def _mismatch(finding: FindingJson, expected: ExpectedFinding, truth: Truth, fact_us: int) -> str | None:
-    """Why a finding of the right rule and group is not the expected one."""
+    """Return why a finding of the right rule and group is not the expected one; None if it is."""
     if micros(finding["opened_at"]) < fact_us - _CLOCK_TOLERANCE_US:
-        return "opened before anything was wrong"
+        return "opened before the fault"
     if finding["blame"] != expected.blame:
         return f"blames {finding['blame']}, not {expected.blame}"
     if finding["client_id"] is not None and finding["client_id"] not in expected.culprits:
@@ -87,12 +87,12 @@ def _mismatch(finding: FindingJson, expected: ExpectedFinding, truth: Truth, fac
         return f"does not name {' and '.join(unnamed)}"
     member_id = finding["member_id"]
     if truth.member_ids and member_id is not None and member_id not in truth.member_ids:
-        return f"names member {member_id}, which is another"
+        return f"names member {member_id}, which is not the culprit"
     return None
 
 
 def names(finding: FindingJson, client_id: str) -> bool:
-    """Whether a reader of the finding learns this client id: from its own field or, as a whole word, from its text."""
+    """Return whether the finding names this client id, in its own field or as a whole word in its text."""
     if finding["client_id"] == client_id:
         return True
     word = re.compile(rf"(?<![\w.-]){re.escape(client_id)}(?![\w-]|\.\w)")
@@ -100,17 +100,17 @@ def names(finding: FindingJson, client_id: str) -> bool:
 
 
 def about_group(group: str, sightings: Iterable[Sighting]) -> list[FindingJson]:
-    """The newest state of each finding about a group."""
+    """Return the newest state of each finding about a group."""
     newest = {sighting.finding["id"]: sighting.finding for sighting in sightings if sighting.finding["group"] == group}
     return list(newest.values())
 
 
 def exit_status(verdicts: Iterable[Verdict], about_healthy: Sequence[FindingJson], *, healthy_seen: bool) -> int:
-    """0 only if every trouble was found and the healthy group, which the monitor must have seen, had no finding of any severity."""
+    """Return 0 if every fault was found, and the monitor saw the healthy group and has no finding about it; else 1."""
     return 0 if all(verdict.found for verdict in verdicts) and not about_healthy and healthy_seen else 1
 
 
 def micros(iso: str) -> int:
-    """Microseconds since the epoch of an ISO 8601 time."""
+    """Return the microseconds since the epoch of an ISO 8601 time."""
     moment = datetime.fromisoformat(iso)
     return int(moment.timestamp()) * 1_000_000 + moment.microsecond

@@ -1,6 +1,6 @@
-"""What the audience sees: live tables on a terminal, a line for each event elsewhere, and the summary at the end.
+"""The demo's output: live tables on a terminal, one line per event elsewhere, and the summary at the end.
 
-Rendering only: everything here turns what others know into text.
+This module only renders the state that other modules collect.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _STATE_STYLES: Final = {"Stable": "green", "Empty": "dim", "Dead": "dim", "Unkno
 _MOVING: Final = "yellow"
 _FRAMES_PER_S: Final = 4
 _TITLE: Final = "bold"
-_HEADINGS: Final = 6  #: lines of the live view that are neither above the findings, nor a finding, nor a note
-_WIDE: Final = 130  #: columns from which the summary has room for everything
+_HEADINGS: Final = 6  #: lines of the live view for the headings of findings and notes, and for spacing
+_WIDE: Final = 130  #: from this width in columns, the summary table has all its columns
 
 
 class ScreenLine(NamedTuple):
-    """How a trouble stands."""
+    """The current state of one scenario."""
 
     trouble: Scenario
     truth: Truth
@@ -39,7 +39,7 @@ class ScreenLine(NamedTuple):
 
 
 class ScenarioOutcome(NamedTuple):
-    """Everything that the summary says."""
+    """The content of the summary."""
 
     lines: Sequence[ScreenLine]
     about_healthy: Sequence[FindingJson]
@@ -53,11 +53,12 @@ class ScenarioOutcome(NamedTuple):
 
 
 class DemoScreen:
-    """Redraws itself from the board while it is open."""
+    """The live view; it redraws itself from the screen state while the context lasts."""
 
-    def __init__(self, console: Console, board: ScreenState, lines: Any, *, began_us: int, duration_s: float) -> None:
+    def __init__(self, console: Console, board: ScreenState, lines: Any, *, page: str, began_us: int, duration_s: float) -> None:
         self._board = board
         self._lines = lines
+        self._page = page
         self._began_us = began_us
         self._duration_s = duration_s
         self._live = Live(self, console=console, refresh_per_second=_FRAMES_PER_S, transient=True)
@@ -88,16 +89,17 @@ class DemoScreen:
         return Text.assemble(
             ("rebalance-monitor demo", _TITLE),
             f"   {_clock(passed_s)} of {_clock(self._duration_s)}   ",
-            ("real broker, real consumers, real trouble; Ctrl-C ends it", "dim"),
+            ("real broker, real consumers, real faults; Ctrl-C ends it", "dim"),
+            f"\nthe same in a browser: {self._page}",
             no_wrap=True,
             overflow="ellipsis",
         )
 
 
 def troubles_table(lines: Sequence[ScreenLine]) -> Table:
-    """One row per trouble: what is expected, and whether it was found."""
+    """Return a table with one row per fault: what is expected, and whether it was found."""
     table = _table(
-        "Troubles", ("trouble", {}), ("group", {}), ("by", {"ratio": 1}), ("expected", {}), ("found", {}), ("after", _RIGHT)
+        "Faults", ("fault", {}), ("group", {}), ("client", {"ratio": 1}), ("expected", {}), ("found", {}), ("after", _RIGHT)
     )
     for line in lines:
         expected, verdict = line.trouble.expected, line.verdict
@@ -116,19 +118,19 @@ def _standing(line: ScreenLine) -> Text:
     if line.verdict.found and line.verdict.sighting is not None:
         return Text(f"✔ {line.verdict.sighting.finding['severity']}", "green")
     if line.truth.failure is not None:
-        return Text("✘ not made", "red")
+        return Text("✘ not injected", "red")
     if not line.began:
-        return Text("to come", "dim")
+        return Text("pending", "dim")
     if line.truth.fact_us is None:
-        return Text("being made", "dim")
-    return Text("✘ not found", "red") if line.ended else Text("under way", "yellow")
+        return Text("starting", "dim")
+    return Text("✘ not found", "red") if line.ended else Text("active", "yellow")
 
 
 def groups_table(board: ScreenState, at_us: int) -> Table:
-    """One row per group, as the monitor publishes it."""
+    """Return a table with one row per group, as the monitor publishes it."""
     names = [HEALTHY_GROUP, *(trouble.expected.group for trouble in TROUBLES)]
     table = _table(
-        "Groups, as the monitor sees them",
+        "Groups, as published by the monitor",
         ("group", {}),
         ("state", {"min_width": 19}),
         ("for", {"justify": "right", "min_width": 6}),
@@ -164,14 +166,14 @@ def _group_row(name: str, snapshot: Mapping[str, Any], at_us: int) -> list[Rende
 
 
 def findings_table(findings: Sequence[Sighting], *, room: int, width: int) -> Table:
-    """The newest findings, as many as there is room for; the text of each in as many lines as it needs."""
+    """Return a table of the newest findings that fit into ``room`` lines; a summary may take several lines."""
     table = _table(
         f"Findings ({sum(sighting.finding['status'] != 'resolved' for sighting in findings)} open of {len(findings)})",
         ("time", {}),
         ("rule", {}),
         ("severity", {"min_width": 8}),
         ("status", {"min_width": 8}),
-        ("what and who", {"ratio": 1}),
+        ("summary", {"ratio": 1}),
     )
     shown: list[tuple[RenderableType, ...]] = []
     for sighting in reversed(findings):
@@ -195,7 +197,7 @@ def findings_table(findings: Sequence[Sighting], *, room: int, width: int) -> Ta
 
 
 def notes_lines(notes: Sequence[Note]) -> list[Text]:
-    """What the demo did last."""
+    """Return one line per note."""
     return [Text.assemble((f"{_local(note.at_us)}   ", "dim"), note.text, overflow="ellipsis", no_wrap=True) for note in notes]
 
 
@@ -203,7 +205,7 @@ def notes_lines(notes: Sequence[Note]) -> list[Text]:
 
 
 class Log:
-    """One line for each event, for a terminal that is none, or by ``--plain``."""
+    """Prints one line per event, with ``--plain`` or if the output is not a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -212,7 +214,7 @@ class Log:
         self._line(note.at_us, Text(f"demo      {note.text}"))
 
     def sighting(self, new: Sighting, before: Sighting | None) -> None:
-        """Says a finding when it opens, changes its severity or is resolved; updates that only count on are not repeated."""
+        """Print a finding when it opens, changes its severity or is resolved; other updates are not printed."""
         word = _word(new.finding)
         if before is not None and word == _word(before.finding):
             return
@@ -227,23 +229,21 @@ class Log:
 
 
 def summary(outcome: ScenarioOutcome, width: int) -> RenderableType:
-    """What was expected, what was found, who was named, and how many seconds after the fact."""
+    """Return the summary: what was expected, what was found, who was named, and how many seconds after the fault."""
     wide = width >= _WIDE
     table = _table(
         "Summary",
-        ("trouble", {"no_wrap": True}),
+        ("fault", {"no_wrap": True}),
         ("expected", {"no_wrap": True}),
         ("found", {"no_wrap": True}),
         ("named", {"ratio": 1}),
         ("seconds", _RIGHT),
-        *((("after", {"no_wrap": True}), ("of which the rule waits for", {"no_wrap": True})) if wide else ()),
+        *((("counted from", {"no_wrap": True}), ("the rule itself waits for", {"no_wrap": True})) if wide else ()),
     )
     for line in outcome.lines:
         row = _summary_row(line, outcome.pids)
         table.add_row(*(row if wide else row[:5]))
-    legend = (
-        [] if wide else [Text("Seconds count from, and of these the rule itself waits for:", "dim"), *map(_legend, outcome.lines)]
-    )
+    legend = [] if wide else [Text("The seconds count from; the rule itself waits for:", "dim"), *map(_legend, outcome.lines)]
     return Group(table, *legend, Text(), *_closing_lines(outcome))
 
 
@@ -271,14 +271,14 @@ def _legend(line: ScreenLine) -> Text:
 
 
 def _pids(pids: Sequence[int]) -> str:
-    """Of a process that was restarted, all of its lives."""
+    """Return the process ids as text; a restarted process has several."""
     return f" (pid {', '.join(map(str, pids))})" if pids else ""
 
 
 def _closing_lines(outcome: ScenarioOutcome) -> list[Text]:
     found = sum(line.verdict.found for line in outcome.lines)
     lines = [
-        _verdict_line(found == len(outcome.lines), f"{found} of {len(outcome.lines)} troubles found and their culprits named"),
+        _verdict_line(found == len(outcome.lines), f"{found} of {len(outcome.lines)} faults found and their culprits named"),
         _verdict_line(*_healthy_line(outcome)),
     ]
     expected = {(line.trouble.expected.rule, line.trouble.expected.group) for line in outcome.lines}
@@ -291,7 +291,7 @@ def _closing_lines(outcome: ScenarioOutcome) -> list[Text]:
             sorted({f"{finding['rule']} {finding['name']} ({finding['group'] or 'no group'})" for finding in others})
         )
         lines.append(Text(f"  also found: {listed}", "dim"))
-    lines.append(Text(f"  it took {_clock(outcome.took_s)}", "dim"))
+    lines.append(Text(f"  duration {_clock(outcome.took_s)}", "dim"))
     return lines
 
 
@@ -305,17 +305,17 @@ def _healthy_line(outcome: ScenarioOutcome) -> tuple[bool, str]:
     return False, f"{len(outcome.about_healthy)} findings about the healthy group {HEALTHY_GROUP}: {listed}"
 
 
-def _verdict_line(good: bool, text: str) -> Text:  # noqa: FBT001 - of two kinds of line, this is the kind
+def _verdict_line(good: bool, text: str) -> Text:  # noqa: FBT001 - the first element of a (good, text) pair
     return Text.assemble(("✔ ", "green") if good else ("✘ ", "bold red"), text)
 
 
 def standing(trouble: Scenario, truth: Truth, sightings: Sequence[Sighting], *, began: bool, ended: bool) -> ScreenLine:
-    """How a trouble stands, given what was published so far."""
+    """Return the state of a scenario, given what was published so far."""
     return ScreenLine(trouble, truth, judge(trouble.expected, truth, sightings), began, ended)
 
 
 def outcome(lines: Sequence[ScreenLine], board: ScreenState, took_s: float) -> ScenarioOutcome:
-    """What there is to say at the end."""
+    """Return the content of the summary."""
     about_healthy = about_group(HEALTHY_GROUP, board.sightings())
     return ScenarioOutcome(lines, about_healthy, board.group(HEALTHY_GROUP), board.findings(), board.pids(), took_s)
 

@@ -21,7 +21,7 @@ _TOPICS_REFUSED: Final = re.compile(r"Not authorized to access topics: \[([^\]]+
 
 
 def user_of(properties: Mapping[str, Any]) -> str:
-    """The name under which Kafka knows a client with these properties of librdkafka, as far as that can be told from here."""
+    """Return the user name of a client with these librdkafka properties, as far as the properties show it."""
     if "SASL" in str(properties.get("security.protocol", "")).upper():
         return str(properties.get("sasl.username", "(unknown)"))
     certificate = properties.get("ssl.certificate.location")

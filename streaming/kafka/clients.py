@@ -66,7 +66,7 @@ class Queued(NamedTuple):
     partition: int = -1
     timestamp_ms: int = 0
     headers: list[tuple[str, str | bytes | None]] = []  # noqa: RUF012 - librdkafka takes no other sequence; nobody changes it
-    about: Any = None  #: whatever whoever queued it wants to know of it later
+    about: Any = None  #: for the caller: handed back with the report
 
 
 def _is_gone(record: Queued, error: KafkaError) -> bool:
@@ -75,7 +75,7 @@ def _is_gone(record: Queued, error: KafkaError) -> bool:
 
 
 class _LossNotice:
-    """Tells of records that Kafka will never have, at most once a minute."""
+    """Report records that Kafka will never have, at most once a minute."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -100,7 +100,7 @@ class LastingProducer:
     A queue that is full gives up its oldest records. Records in flight when a client is replaced may reach their topic twice.
 
     :param settings: of the producer, unless its properties say otherwise.
-    :param reported: called for each record once Kafka has it, or with the error when it will never have it; by default that is told.
+    :param reported: called for each record once Kafka has it, or with the error if it will never have it; by default the loss is reported.
     :param most: how many records it keeps.
     """
 
@@ -370,16 +370,6 @@ class LastingConsumer:
             self._said_refused.discard(message.topic())
             self.credentials.accepted()
         return messages
-
-    def partitions_of(self, topic: str, timeout_s: float) -> list[int]:
-        """The topic's partitions; none while it does not exist or may not be seen, which is then told once.
-
-        :raises KafkaException: when Kafka does not answer.
-        """
-        found = self.client.list_topics(topic, timeout=timeout_s).topics[topic]
-        if found.error is not None:
-            self._say_refused(topic, found.error)
-        return sorted(found.partitions)
 
     def _say_refused(self, topic: str | None, error: KafkaError) -> None:
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._said_refused:

@@ -1,7 +1,7 @@
 """Reaching a Kafka for the first time, and saying why it cannot be reached.
 
 The trap: librdkafka tries for ever and then says "Broker transport failure", whatever the matter is. That a login was refused, or a
-certificate is not trusted, it tells to its error callback alone, once for each of many attempts, and only while it is polled.
+certificate is not trusted, it reports to its error callback alone, once for each of many attempts, and only while it is polled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SILENT_LOGGER.addHandler(logging.NullHandler())
 SILENT_LOGGER.propagate = False
 
 NO_TOPIC_BY_ITSELF: Final = {"allow.auto.create.topics": "false"}
-"""A topic that somebody deleted must not come back with the broker's default settings because a client of ours asked for it."""
+"""A deleted topic must not come back with the broker's default settings because one of our clients asked for it."""
 
 _FIRST_TRY_S: Final = 1.0
 _CERTAIN_AFTER_S: Final = 2.0
@@ -39,7 +39,7 @@ class ConnectionProblem(enum.Enum):
     SETTING = "setting"  #: the client does not take its properties
     LOGIN = "login"
     TRUST = "trust"  #: one side does not accept the other's certificate, or they do not both speak TLS
-    ABSENT = "absent"  #: nobody answers
+    ABSENT = "absent"  #: no answer
 
 
 class UnreachableError(Exception):

@@ -28,7 +28,7 @@ class Credentials:
     """The properties of one client, read again for each time that it is built, and whether Kafka accepts them.
 
     :param read: gives the properties; what it reads from files is what they hold now.
-    :param who: the client, as an operator is told of it.
+    :param who: the client, as messages to the operator name it.
     :param tell: called with one sentence when Kafka refuses the client, and when it was built again.
     """
 
@@ -73,7 +73,7 @@ class Credentials:
             self.tell(f"{self._who} stands still: Kafka at {servers} refuses it ({self._reason}); its credentials are read again")
 
     def tell_of(self, what: str, error: KafkaError, topic: str) -> None:
-        """Tell that Kafka refuses a topic to the client, which it accepts otherwise, with the right that is missing."""
+        """Report that Kafka accepts the client and refuses it a topic, with the missing right."""
         self.tell(f"{self._who}: {what}: {not_readable(self._properties, topic, error)}")
 
     def accepted(self) -> None:

@@ -1,8 +1,8 @@
-"""Looks now and then whether the mirror topic is still the one that the monitor began with.
+"""Checks now and then that the mirror topic is still the one that the monitor began with.
 
-The trap: Spark follows a topic by its name. One that is deleted and made anew is read on in silence, from offsets that mean something
-else now; one that gains partitions gains them in silence too, while the groups in it move. So the topic is asked who it is, from a
-thread of its own: a Kafka that is away answers late, and the monitor must go on meanwhile.
+The trap: Spark follows a topic by its name. If the topic is deleted and created again, Spark goes on without an error, from offsets that
+mean something else. If partitions are added, groups move between them, also without an error. So a thread asks Kafka for the topic's id:
+Kafka may answer late, and the monitor must go on meanwhile.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class MirrorWatch:
         self._stop.set()
 
     def partitions(self) -> int:
-        """How many partitions the topic has; what has changed is told once.
+        """Return how many partitions the topic has; a change is reported once.
 
         :raises SetupError: when it is another topic under the same name.
         """

@@ -13,7 +13,7 @@ from streaming.config.settings import Topics
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MONITOR, NOTIFY, TAP, RECORD, VERIFY = "monitor", "notify", "tap", "record", "verify"
+MONITOR, NOTIFY, TAP, RECORD, VERIFY, VIEW = "monitor", "notify", "tap", "record", "verify", "view"
 
 
 class Need(NamedTuple):
@@ -26,14 +26,16 @@ class Need(NamedTuple):
     only_if: str = ""
 
 
-_RESULTS: Final = ("findings", "groups", "status", "dead_letters", "quality")
+_RESULTS: Final = ("findings", "groups", "events", "status", "dead_letters", "quality")
 _TO_CREATE: Final = "the topics do not exist yet, and topics.create is true"
+_WITH_TRACES: Final = "traces.endpoint is set"
 
 NEEDS: Final = (
     Need(MONITOR, "Read", ("mirror", "findings", "groups", "status"), "reads the frames; findings of before; its metrics"),
     Need(MONITOR, "Write", _RESULTS, "publishes its results"),
     Need(MONITOR, "Create", _RESULTS, "creates the result topics", _TO_CREATE),
     Need(NOTIFY, "Read", ("findings", "status", "notifications"), "reads what it sends, and what it has sent"),
+    Need(NOTIFY, "Read", ("events",), "reads the rebalances that it sends as traces", _WITH_TRACES),
     Need(NOTIFY, "Write", ("notifications",), "keeps what it has sent"),
     Need(NOTIFY, "Create", ("findings", "status", "notifications"), "creates its topics", _TO_CREATE),
     Need(TAP, "Write", ("mirror",), "writes the frames; the command `mirror` does so, too"),
@@ -41,13 +43,21 @@ NEEDS: Final = (
     Need(RECORD, "Read", ("mirror",), "reads the frames"),
     Need(VERIFY, "Read", ("groups",), "reads what the monitor knows of each group"),
     Need(VERIFY, "Describe", (), "asks the watched brokers for their groups"),
+    Need(VIEW, "Read", ("groups", "findings", "status"), "shows them: the commands `groups`, `group`, `findings`, `top` and `web`"),
+    Need(VIEW, "Read", ("events",), "shows what happened: the commands `rebalances`, `top` and `web`", "this is to be shown"),
+    Need(
+        VIEW, "Read", ("mirror",), "frames of a finding, how far the monitor is behind: the command `web`", "these are to be shown"
+    ),
 )
 
 
-def topic_needs(process: str, topics: Topics) -> Iterator[tuple[str, str]]:
-    """Name of topic and operation, for all that a process needs on topics."""
+def topic_needs(process: str, topics: Topics, *, traces: bool = True) -> Iterator[tuple[str, str]]:
+    """Name of topic and operation, for all that a process needs on topics.
+
+    :param traces: whether traces are sent.
+    """
     for need in NEEDS:
-        if need.process == process:
+        if need.process == process and (traces or need.only_if != _WITH_TRACES):
             yield from ((getattr(topics, key), need.operation) for key in need.topics)
 
 

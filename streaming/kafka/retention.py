@@ -1,10 +1,10 @@
-"""Takes findings away that were resolved long ago: the one thing that would else grow for ever.
+"""Deletes findings that were resolved long ago, because nothing else limits the topic's growth.
 
-The findings topic is compacted, so a finding stays in it until a record without a value follows. Retention is no way out: it would
-take an open finding away, too, that has had no news for as long.
+The findings topic is compacted, so a finding stays in it until a record without a value follows. Retention by time would also delete an
+open finding that has had no update for as long.
 
-The trap: who was away for longer finds neither the finding nor its end. So whoever remembers an open finding takes one that the topic
-no longer holds for resolved, as ``streaming.notify.outbox`` does. An id does not come back, for the time of opening is part of it.
+The trap: a reader that was away for longer finds neither the finding nor its end. So a reader that remembers an open finding must treat one
+that the topic no longer holds as resolved (``streaming.notify.outbox``). An id is not used again, because it contains the time of opening.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the monitor finds of its topics on Kafka, and what it may do with them: asked before the start, so that nothing is met later.
 
-The trap: whether a topic exists is not told to a user who may not see it, and whether a user may create one only to who tries to.
+The trap: Kafka hides whether a topic exists from a user who may not describe it. Whether a user may create one shows only in the attempt.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Report(NamedTuple):
 def processes_of(config: MonitorConfig) -> tuple[str, ...]:
     """Who uses the configuration: the monitor, and the notifier where it has a receiver."""
     notify = config.notify
-    return (MONITOR, NOTIFY) if notify.alertmanager or notify.webhook or notify.heartbeat or notify.stdout else (MONITOR,)
+    has_receiver = notify.alertmanager or notify.webhook or notify.heartbeat or notify.stdout or config.traces.endpoint
+    return (MONITOR, NOTIFY) if has_receiver else (MONITOR,)
 
 
 def inspect(config: MonitorConfig, processes: Iterable[str]) -> list[Report]:
@@ -48,7 +49,7 @@ def inspect(config: MonitorConfig, processes: Iterable[str]) -> list[Report]:
     admin, existing = connect(config)
     needed: dict[str, dict[str, list[str]]] = {}  # topic → operation → processes
     for process in processes:
-        for topic, operation in topic_needs(process, config.topics):
+        for topic, operation in topic_needs(process, config.topics, traces=config.traces.endpoint is not None):
             needed.setdefault(topic, {}).setdefault(operation, []).append(process)
     return [_report(config, admin, topic, needs, existing.get(topic)) for topic, needs in needed.items()]
 
@@ -93,6 +94,8 @@ def _absent(config: MonitorConfig, admin: AdminClient, topic: str, needs: dict[s
         return Report(topic, found, _lacks(config, topic, use), None)
     if topic == config.topics.mirror:
         return Report(topic, found, "it does not exist; start the tap with --create-topic", None)
+    if _CREATE not in needs:
+        return Report(topic, "missing; the monitor creates it", None, None)
     if not config.topics.create:
         return Report(topic, found, "it does not exist, and topics.create is false", None)
     if not _may_create(config, admin, topic):

@@ -33,7 +33,7 @@ class SetupError(RuntimeError):
 
 
 class Mirror(NamedTuple):
-    """Which topic it is, beyond its name: a topic that was deleted and made anew has another id."""
+    """The topic id: a topic that was deleted and created again has another one."""
 
     topic: str
     topic_id: str
@@ -98,7 +98,7 @@ def result_topics(topics: Topics) -> dict[str, dict[str, str]]:
     compressed = {"compression.type": topics.compression}
     history = {"cleanup.policy": "delete", "retention.ms": str(int(topics.history_days * _DAY_MS))} | compressed
     return dict.fromkeys((topics.findings, topics.groups, topics.status), _COMPACTED | compressed) | dict.fromkeys(
-        (topics.dead_letters, topics.quality), history
+        (topics.events, topics.dead_letters, topics.quality), history
     )
 
 
@@ -166,7 +166,7 @@ def _cannot_create(config: MonitorConfig, topic: str, wanted: Mapping[str, str],
 
 
 def _raise_if_hidden(admin: AdminClient, config: MonitorConfig, topic: str, operation: str) -> None:
-    """Kafka answers that a topic is refused, whether it exists or not, to whoever may not see it.
+    """Kafka refuses a topic, whether it exists or not, to a user who may not describe it.
 
     :raises SetupError: if the user may not.
     """

@@ -76,7 +76,7 @@ def _of_broker(properties: Mapping[str, Any], host: str, port: int) -> str | Non
 
 
 def _shown(host: str, port: int) -> x509.Certificate | None:
-    """The certificate that a broker shows, whoever signed it."""
+    """Return the certificate that a broker presents, trusted or not."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with socket.create_connection((host, port), _DIAL_S) as dialled, context.wrap_socket(dialled, server_hostname=host) as secured:

@@ -1,7 +1,7 @@
 """Where a partition begins and ends.
 
 The trap: librdkafka asks the leader that it knows, and raises what the broker answers. A topic made a moment ago, or one whose leader has
-just moved, is refused by a broker that has not heard of it yet, and nothing is wrong.
+just moved, is refused by a broker whose metadata is behind, and nothing is wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AGAIN_S: Final = 0.2
 def bounds_of(consumer: Consumer, place: TopicPartition, within_s: float) -> tuple[int, int]:
     """The first offset of a partition, and the one behind its last; asked again while its leader is not known.
 
-    :raises KafkaException: when Kafka refuses, or nobody leads the partition in time.
+    :raises KafkaException: when Kafka refuses, or the partition has no leader in time.
     """
     deadline = time.monotonic() + within_s
     while True:

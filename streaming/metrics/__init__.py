@@ -1,6 +1,6 @@
-"""What the monitor knows, as Prometheus metrics; ``docs/metrics.md`` says what each one means.
+"""Prometheus metrics of the monitor and of the tap; ``docs/metrics.md`` explains each one.
 
-``table`` names every metric. ``board`` keeps what the result topics say, ``feed`` reads them, ``collector`` turns the board into samples
-when somebody scrapes, ``endpoint`` serves them. Everything comes from the topics that the job writes anyway: the models live in Spark's
-workers, and a scrape must never wait for one.
+``table`` defines every metric. ``feed`` reads the result topics into ``metrics_state``, ``collector`` makes samples of that state at each
+scrape, and ``endpoint`` serves them. The result topics are the only source for groups, because the models are in Spark's workers and a
+scrape must not wait for a worker.
 """

@@ -1,7 +1,7 @@
-"""From the board to samples, whenever somebody scrapes.
+"""Makes Prometheus samples of the metrics state at each scrape.
 
-The trap: a series that is left out looks as if there were nothing to see. So totals hold all groups whatever is left out, and how many
-groups have no series of their own is a metric itself.
+The trap: a missing series looks like a group without problems. So totals cover all groups, also those without series of their own, and a
+metric counts the groups that were left out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 
 from coordinator_model.counters import BUCKETS_S, EVICTIONS
-from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
+from coordinator_model.groups.consumer.view import RECONCILING
 from coordinator_model.rules import CATALOGUE
-from streaming.metrics.state import Histogram
+from streaming.metrics.metrics_state import Histogram
 from streaming.metrics.table import METRICS
 from streaming.notify.patterns import matches
 
@@ -28,19 +29,20 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric as Family
 
+    from streaming.metrics.metrics_state import Group, MetricsState, View
     from streaming.metrics.settings import Metrics
-    from streaming.metrics.state import Group, MetricsState, View
 
-STATE_NUMBERS: Final = {
-    State.UNKNOWN: 0,
-    State.PREPARING: 1,
-    State.COMPLETING: 2,
-    State.STABLE: 3,
-    State.EMPTY: 5,
+STATE_NUMBERS: Final[dict[str, int]] = {
+    State.UNKNOWN.value: 0,
+    State.PREPARING.value: 1,
+    State.COMPLETING.value: 2,
+    State.STABLE.value: 3,
+    State.EMPTY.value: 5,
+    RECONCILING: 7,
 }
-"""As other exporters of consumer groups number them; 4 is Dead, and a group that was deleted has no series."""
+"""The numbers that Kafka and other exporters of consumer groups use. 4 is Dead: a deleted group has no series."""
 
-# What the model counts under a sentence → label.
+# Counter of the model → label.
 _RECORD_KINDS: Final = {
     "tick": "tick",
     "open": "open",
@@ -49,6 +51,8 @@ _RECORD_KINDS: Final = {
     "repeated records": "repeated",
 }
 _LOST: Final = {"records lost by the capture": "capture", "missing records": "mirror"}
+
+_COSTS: Final = ("rebalance_finished_total", "rebalance_cost_member_seconds_total", "rebalance_unheld_partition_seconds_total")
 
 _FAMILIES: Final[dict[str, Callable[..., Family]]] = {
     "gauge": GaugeMetricFamily,
@@ -88,7 +92,7 @@ def _families() -> dict[str, Any]:
 
 
 class _Scrape:
-    """One answer in the making."""
+    """Builds the metric families of one scrape."""
 
     def __init__(self, view: View, settings: Metrics, now_s: float) -> None:
         self.families = _families()
@@ -107,7 +111,7 @@ class _Scrape:
     # --- the monitor itself -----------------------------------------------------------------------------------------------
 
     def monitor(self) -> None:
-        """What the driver knows without reading anything."""
+        """Add what the driver itself observes, and the lag."""
         view = self._view
         self._add("rebalance_monitor_build_info", 1, version("rebalance-monitor"))
         self._add("rebalance_monitor_up", view.running)
@@ -135,7 +139,7 @@ class _Scrape:
             self._add("rebalance_monitor_lag_seconds", max(0.0, self._now_s - newest_ms / 1_000), str(partition))
 
     def partitions(self) -> None:
-        """What the models count: some by partition, most of it together."""
+        """Add the models' counters: some by partition, most as a sum over all partitions."""
         counters: Counter[str] = Counter()
         gaps: Counter[str] = Counter()
         frames: Counter[tuple[str, str, str, str]] = Counter()
@@ -167,10 +171,11 @@ class _Scrape:
     # --- clusters ---------------------------------------------------------------------------------------------------------
 
     def clusters(self) -> None:
-        """Totals, whatever groups are shown."""
+        """Add the totals per cluster; they cover all groups."""
         view = self._view
         errors: Counter[tuple[str, str, str]] = Counter()
         evictions: Counter[tuple[str, str]] = Counter()
+        costs: dict[tuple[str, str], list[float]] = {}
         phases: dict[tuple[str, str], Histogram] = {}
         for status in view.status.values():
             for cluster, cause, count in status.get("evictions", ()):
@@ -178,6 +183,9 @@ class _Scrape:
             for *labels, count in status.get("errors", ()):
                 cluster, api, error = labels
                 errors[cluster, api, error] += count
+            for cluster, cause, rebalances, member_ms, unheld_ms in status.get("costs", ()):
+                known = costs.setdefault((cluster, cause), [0.0, 0.0, 0.0])
+                costs[cluster, cause] = [known[0] + rebalances, known[1] + member_ms / 1_000, known[2] + unheld_ms / 1_000]
             for cluster, phase, total_ms, counts in status.get("phases", ()):
                 phases.setdefault((cluster, phase), Histogram()).add(counts, total_ms / 1_000)
         for answer, count in sorted(errors.items()):
@@ -185,16 +193,19 @@ class _Scrape:
         for where, histogram in sorted(phases.items()):
             self._add_histogram("rebalance_phase_duration_seconds", histogram, *where)
         states = Counter((group.cluster, group.state) for group in view.living_groups())
-        clusters = {cluster for cluster, _ in [*states, *phases, *evictions]}
+        clusters = {cluster for cluster, _ in [*states, *phases, *evictions, *costs]}
         for cluster in sorted(clusters):
-            for state in State:
-                self._add("rebalance_groups", states[cluster, state.value], cluster, state.value)
+            for state in (*(state.value for state in State), RECONCILING):
+                self._add("rebalance_groups", states[cluster, state], cluster, state)
             for cause in EVICTIONS:
                 self._add("rebalance_member_evictions_total", evictions[cluster, cause], cluster, cause)
+            for cause in sorted({*CAUSES, *(cause for where, cause in costs if where == cluster)}):
+                for name, value in zip(_COSTS, costs.get((cluster, cause), (0, 0, 0)), strict=True):
+                    self._add(name, value, cluster, _label(cause))
         self._findings(clusters)
 
     def _findings(self, clusters: set[str]) -> None:
-        """Each rule of the catalogue from the start on, with 0: a counter that begins at 1 has not increased for anybody."""
+        """Add each rule of the catalogue, also with 0: ``increase()`` does not see a counter whose first sample is 1."""
         open_ = Counter((finding.cluster, finding.rule, finding.severity) for finding in self._view.open.values())
         usual = {(cluster, rule.id, rule.severity.value) for cluster in clusters for rule in CATALOGUE.values()}
         for where in sorted(usual | set(open_)):
@@ -205,7 +216,7 @@ class _Scrape:
     # --- groups -----------------------------------------------------------------------------------------------------------
 
     def groups(self) -> None:
-        """The groups that the operator wants, as many as allowed, first by name: the same ones after a restart."""
+        """Add the groups that the patterns select, up to ``max_groups``, first by name: a restart selects the same ones."""
         settings = self._settings
         living = [group for group in self._view.living_groups() if group.state != State.DEAD]
         wanted = [
@@ -225,10 +236,9 @@ class _Scrape:
                 self._add("rebalance_group_open_findings", count, *finding)
 
     def _state(self, group: Group) -> None:
-        """State and members. A group whose type is not modelled has none that are known: no series, for 0 members would be a lie."""
         where = (group.cluster, group.name)
         for state, number in STATE_NUMBERS.items():
-            self._add("rebalance_group_state", group.state == state, *where, state.value)
+            self._add("rebalance_group_state", group.state == state, *where, state)
             if group.state == state:
                 self._add("rebalance_group_state_number", number, *where)
         if group.state_since_us is not None:
@@ -237,16 +247,23 @@ class _Scrape:
 
     def _group(self, group: Group) -> None:
         where = (group.cluster, group.name)
-        if group.kind == CLASSIC:
-            self._state(group)
+        self._state(group)
         self._add("rebalance_group_info", 1, *where, group.kind, group.protocol_type, group.protocol, group.coordinator)
         self._add("rebalance_group_learning", group.learning, *where)
         if group.generation is not None:
             self._add("rebalance_group_generation", group.generation, *where)
         for cause, count in group.causes:
-            self._add("rebalance_group_rebalances_total", count, *where, cause.replace(" ", "_"))
+            self._add("rebalance_group_rebalances_total", count, *where, _label(cause))
+        for cause, member_s, unheld_s in group.costs:
+            self._add("rebalance_group_cost_member_seconds_total", member_s, *where, _label(cause))
+            self._add("rebalance_group_unheld_partition_seconds_total", unheld_s, *where, _label(cause))
         for name, (count, sum_s) in (("join", group.joins), ("sync", group.syncs)):
             self.families[f"rebalance_group_{name}_duration_seconds"].add_metric(where, count_value=count, sum_value=sum_s)
         for api, error, count in group.errors:
             self._add("rebalance_group_errors_total", count, *where, api, error)
         self._add("rebalance_group_coordinator_changes_total", group.incarnation - 1, *where)
+
+
+def _label(cause: str) -> str:
+    """Return a cause as the value of a label."""
+    return cause.replace(" ", "_")

@@ -1,7 +1,6 @@
-"""The HTTP endpoint of ``rebalance-monitor run``: opened before anything else, fed by the result topics and by the running monitor.
+"""The metrics endpoint of ``rebalance-monitor run``.
 
-The trap: a port that is taken must be said before Spark is started, not after. And whatever goes wrong with metrics later must not end
-the monitor: they are the mirror in which it is seen, not what it does.
+It is opened before Spark starts, so that a port in use is reported at once. A later failure of the metrics does not end the monitor.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from streaming.metrics.collector import Collector
 from streaming.metrics.feed import MetricsFeed
+from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.server import opened
-from streaming.metrics.state import MetricsState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Endpoint:
-    """What the driver's loop sees of the metrics."""
+    """The driver loop's handle on the metrics: the URL, and :meth:`observe` for the monitor's own figures."""
 
     def __init__(self, board: MetricsState, url: str, feed: MetricsFeed) -> None:
         self.url = url
@@ -36,7 +35,7 @@ class Endpoint:
         self._seen: str | None = None
 
     def observe(self, monitor: Monitor, reader: FindingsReader) -> None:
-        """Take note of how the monitor is; to be called several times a second."""
+        """Record the monitor's status and progress; to be called several times a second."""
         board, progress = self._board, monitor.progress
         clients = {
             "findings_writer": monitor.writer.refused,
@@ -55,9 +54,9 @@ class Endpoint:
 def serving(
     config: MonitorConfig, mirror: Mirror, *, tell: Callable[[str], None] = lambda _sentence: None
 ) -> Iterator[Endpoint | None]:
-    """Serve metrics as long as the context lasts; None if they are not wanted.
+    """Serve metrics as long as the context lasts; yield None if they are disabled.
 
-    :raises SetupError: when the address cannot be listened on.
+    :raises SetupError: when the endpoint cannot listen on the address.
     """
     settings = config.metrics
     if not settings.enabled:

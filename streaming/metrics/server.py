@@ -1,4 +1,4 @@
-"""Opens the HTTP port of a Prometheus endpoint, or says why it cannot be opened."""
+"""The HTTP server of a Prometheus endpoint."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(listen: str, registry: CollectorRegistry, *, option: str, remedy: str) -> Iterator[str]:
-    """Serve a registry, and the process's own figures, as long as the context lasts; gives the URL.
+    """Serve a registry and the process's own metrics as long as the context lasts; yield the URL.
 
-    :param option: what the operator wrote the address behind.
+    :param option: the option that holds the address, for the error message.
     :param remedy: what to do when the address is in use.
-    :raises SetupError: when the address cannot be listened on.
+    :raises SetupError: when the server cannot listen on the address.
     """
     address = parse_address(listen)
     ProcessCollector(registry=registry)
@@ -31,7 +31,7 @@ def opened(listen: str, registry: CollectorRegistry, *, option: str, remedy: str
         server, _thread = start_http_server(address.port, address.host, registry)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise SetupError(f"{option}: {listen} is in use, by another one perhaps; {remedy}") from None
+            raise SetupError(f"{option}: {listen} is already in use; {remedy}") from None
         raise SetupError(f"{option}: cannot listen on {listen}: {error.strerror or error}") from None
     host, port = server.server_address[:2]
     shown = f"[{host!s}]" if ":" in str(host) else str(host)

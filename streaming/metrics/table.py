@@ -1,8 +1,10 @@
-"""Every metric that the endpoint serves: name, type, labels, meaning. ``docs/metrics.md`` shows it; a test holds the two together.
+"""Every metric that the endpoints serve: name, type, labels, meaning. A test compares this table with ``docs/metrics.md``.
 
-Names follow the field: one prefix, base units, ``_total`` on counters, ``_info`` on what is 1 for its labels' sake, states as a set of
-series of which one is 1. The trap is cardinality: a label is a dimension that multiplies, so no member, client, connection or offset is
-ever one, and what a group has is kept to what an operator asks of a group.
+Names follow the Prometheus conventions: one prefix, base units, ``_total`` for counters, ``_info`` for a constant 1 with labels. A state
+is a set of series of which one is 1.
+
+The trap: each label multiplies the number of series. So members, clients, connections and offsets are never labels, and a group has few
+metrics.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ Kind = Literal["gauge", "counter", "histogram", "summary"]
 class Metric(NamedTuple):
     """One metric family."""
 
-    name: str  #: as it is queried; histograms and summaries without their suffixes
+    name: str  #: as in a query; without the suffixes of histograms and summaries
     kind: Kind
     labels: tuple[str, ...]
     help: str
@@ -25,13 +27,13 @@ _GROUP: Final = ("cluster", "group")
 _PARTITION: Final = ("partition",)
 
 METRICS: Final[tuple[Metric, ...]] = (
-    # --- each group, until it is deleted or forgotten ----------------------------------------------------------------------
+    # --- each group, until it is deleted or dropped ------------------------------------------------------------------------
     Metric("rebalance_group_state", "gauge", (*_GROUP, "state"), "1 for the state that the group is in, 0 for each other state."),
     Metric(
         "rebalance_group_state_number",
         "gauge",
         _GROUP,
-        "State of the group as a number: 0 Unknown, 1 PreparingRebalance, 2 CompletingRebalance, 3 Stable, 5 Empty.",
+        "State of the group as a number: 0 Unknown, 1 PreparingRebalance, 2 CompletingRebalance, 3 Stable, 5 Empty, 7 Reconciling.",
     ),
     Metric("rebalance_group_state_since_timestamp_seconds", "gauge", _GROUP, "When the group entered its state, by capture time."),
     Metric(
@@ -45,7 +47,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "rebalance_group_members",
         "gauge",
         _GROUP,
-        "Members, as far as known; absent, as is the state, where the group's type is not modelled.",
+        "Members, as far as known.",
     ),
     Metric("rebalance_group_generation", "gauge", _GROUP, "Newest generation; absent while it is not known."),
     Metric(
@@ -53,6 +55,18 @@ METRICS: Final[tuple[Metric, ...]] = (
         "counter",
         (*_GROUP, "cause"),
         "Completed rebalances (generations handed out) by cause.",
+    ),
+    Metric(
+        "rebalance_group_cost_member_seconds_total",
+        "counter",
+        (*_GROUP, "cause"),
+        "How long members consumed nothing because of rebalances, added up, by cause.",
+    ),
+    Metric(
+        "rebalance_group_unheld_partition_seconds_total",
+        "counter",
+        (*_GROUP, "cause"),
+        "How long nobody held partitions because of rebalances, added up, by cause.",
     ),
     Metric(
         "rebalance_group_join_duration_seconds",
@@ -89,6 +103,24 @@ METRICS: Final[tuple[Metric, ...]] = (
         ("cluster", "phase"),
         "How long the join and sync phases of rebalances took, all groups together.",
     ),
+    Metric(
+        "rebalance_finished_total",
+        "counter",
+        ("cluster", "cause"),
+        "Rebalances that are over, those without a new generation included, by cause, all groups together.",
+    ),
+    Metric(
+        "rebalance_cost_member_seconds_total",
+        "counter",
+        ("cluster", "cause"),
+        "How long members consumed nothing because of rebalances, added up, by cause, all groups together.",
+    ),
+    Metric(
+        "rebalance_unheld_partition_seconds_total",
+        "counter",
+        ("cluster", "cause"),
+        "How long nobody held partitions because of rebalances, added up, by cause, all groups together.",
+    ),
     Metric("rebalance_errors_total", "counter", ("cluster", "api", "error"), "Answers that held an error, all groups together."),
     Metric(
         "rebalance_member_evictions_total",
@@ -108,7 +140,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         ("cluster", "rule", "severity"),
         "Findings opened since the monitor started, by the severity at their opening.",
     ),
-    # --- the monitor itself: is it alive, does it keep up --------------------------------------------------------------------
+    # --- the monitor itself: status and lag ----------------------------------------------------------------------------------
     Metric("rebalance_monitor_build_info", "gauge", ("version",), "1, with the release of the monitor as label."),
     Metric(
         "rebalance_monitor_up",
@@ -162,7 +194,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric("rebalance_monitor_state_bytes", "gauge", _PARTITION, "Size of the model's snapshot."),
     Metric("rebalance_monitor_state_groups", "gauge", _PARTITION, "Groups that the model holds."),
-    # --- the monitor itself: what it could not see ---------------------------------------------------------------------------
+    # --- the monitor itself: gaps in what it observes ------------------------------------------------------------------------
     Metric(
         "rebalance_monitor_frames_total",
         "counter",
@@ -233,7 +265,7 @@ TAP_METRICS: Final[tuple[Metric, ...]] = (
 
 
 def as_markdown(metrics: tuple[Metric, ...] = METRICS) -> str:
-    """A table of ``docs/metrics.md``: ``python -m streaming.metrics.table`` prints both."""
+    """Return a table of ``docs/metrics.md``; ``python -m streaming.metrics.table`` prints both."""
     rows = [
         f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |" for name, kind, labels, text in metrics
     ]

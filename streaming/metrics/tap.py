@@ -1,4 +1,4 @@
-"""The metrics of a tap: what it passes on, what waits, and what is lost."""
+"""The metrics of a tap: connections, captured frames, buffered and lost records."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class TapCollector:
 
 @contextlib.contextmanager
 def serving(listen: str, tap: Tap, sink: KafkaSink) -> Iterator[str]:
-    """Serve a tap's metrics as long as the context lasts; gives the URL.
+    """Serve a tap's metrics as long as the context lasts; yield the URL.
 
-    :raises ValueError: when the address is not one.
-    :raises streaming.kafka.topics.SetupError: when it cannot be listened on.
+    :raises ValueError: when the address is invalid.
+    :raises streaming.kafka.topics.SetupError: when the server cannot listen on it.
     """
     registry = CollectorRegistry()
     registry.register(TapCollector(tap, sink))

@@ -1,12 +1,12 @@
-"""What a capturer makes of one connection: bytes of both directions in, mirror records out. No I/O and no clock.
+"""Turns the bytes of one connection, both directions, into mirror records. No I/O and no clock.
 
-Responses name neither their API nor their group, so requests wait here for theirs; a broker answers each connection strictly in
-order. Frames that name no group (ApiVersions, ListGroups) are written to the groups that the connection is known to speak for; what
-comes before the first of these, the opening and the ApiVersions exchange, is held until a group is named, and keeps its time.
+A response names neither its API nor its group, so requests wait here for theirs; a broker answers each connection strictly in order.
+Frames that name no group (ApiVersions, ListGroups) are written to the groups seen on the connection. What comes before the first of
+these, the opening and the ApiVersions exchange, is held until a group is named, and keeps its time.
 
-The traps: a Produce request with acks=0 is never answered. After SaslHandshake v0 (before KIP-152) come tokens without any header,
-and not each of them is answered; they are recognised by not looking like a request, and are never kept. A connection that cannot be
-followed any more must be *said* to be so: whatever its client does from then on, a model would blame on somebody else.
+The traps: a Produce request with acks=0 is never answered. After SaslHandshake v0 (before KIP-152) come tokens without any header, and
+not each of them is answered; they are recognised by not looking like a request, and are never kept. When a connection can no longer be
+followed, a record must *say* so: a model would blame others for whatever its client does from then on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The mirror topic: whether it is there and may be used, how it is created, and how it differs from what was asked for.
 
-The trap: a broker does not tell apart a topic that is missing from one that a user may not see, and refuses to create a topic that exists
-to a user who may not create topics. So what exists is looked at before a refusal is believed.
+The trap: a broker gives the same answer for a topic that is missing and for one that the user may not describe. It also refuses to create
+a topic that exists, if the right to create is missing. So the topic is looked at first, and only then a refusal is believed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class MirrorTopic(NamedTuple):
 
 
 def _settings(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, str]:
-    """The topic's configuration; empty where the right to see it is missing, which nobody needs otherwise."""
+    """The topic's configuration; empty without the right to describe it, which nothing else needs."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     try:
         found = admin.describe_configs([resource], request_timeout=timeout_s)[resource].result(2 * timeout_s)

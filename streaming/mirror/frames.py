@@ -1,6 +1,6 @@
 """Cuts a byte stream into Kafka's size-prefixed frames without holding them back.
 
-A capturer needs the first 8 to 12 bytes of most frames and the whole of a few. So the reader is told, frame by frame, how many
+A capturer needs the first 8 to 12 bytes of most frames and the whole of a few. So the caller decides, frame by frame, how many
 first bytes to keep, and only counts the rest: a 50 MB fetch response costs an addition per chunk.
 
 The trap: not every size prefix is followed by a Kafka header (SASL tokens before KIP-152 are not), and not every stream is Kafka
@@ -99,7 +99,7 @@ def client_id(request: bytes) -> str | None:
 
 
 def bytes_up_to_acks(version: int, head: bytes) -> int:
-    """How many first bytes of a Produce request reach up to and including its acks, as far as ``head`` tells.
+    """Return how many first bytes of a Produce request hold everything up to its acks, as far as ``head`` shows.
 
     When that is no more than ``head`` has, acks are its last two. Schema: header v1, from version 9 on v2; then the transactional
     id from version 3 on, compact from 9 on; then acks.

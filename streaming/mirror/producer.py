@@ -1,12 +1,12 @@
-"""Writes mirror records to their topic, and says so when it could not.
+"""Writes mirror records to their topic, and reports when it could not.
 
 The capturer must never wait for the mirror's cluster: it stands in the path of the clients. So records go into a bounded buffer, from
-which they leave once Kafka has confirmed them: a cluster that is away, refuses the login or has taken a right away costs nothing until
-the buffer is full. Then records are counted instead, and once there is room again a ``gap`` record to every partition says how many are
+which they leave once Kafka has confirmed them. A cluster that is away, refuses the login or has taken a right away costs nothing until
+the buffer is full. Then records are counted instead. Once there is room again, a ``gap`` record to every partition says how many are
 missing, before any later record.
 
-The traps: a gap told while the buffer is still nearly full would be followed at once by the next loss, hence the wait for half of
-it; and librdkafka reports a record's fate on the thread that polls, hence the lock.
+The traps: a gap written while the buffer is still nearly full would be followed at once by the next loss, so it waits for half of the
+room. librdkafka reports a record's fate on the thread that polls, so there is a lock.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from confluent_kafka import KafkaError, KafkaException
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, gap, pack_envelope
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
+from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.destination import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
 from streaming.mirror.losses import added
 
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
 
     from streaming.mirror.losses import LossFile
 
-DEFAULT_TOPIC: Final = "rebalance-mirror"
-
-__all__ = ["DEFAULT_TOPIC", "KafkaSink", "MirrorAwayError", "MirrorError", "MirrorSink", "create_topic", "topic_partitions"]
+__all__ = ["KafkaSink", "MirrorAwayError", "MirrorError", "MirrorSink", "create_topic", "topic_partitions"]
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +170,7 @@ class KafkaSink:
                 room = self._has_room(copies, copies * len(record.frame), 1.0)
             if room:
                 self._queue(record, _loss_of(record))
-            elif record.kind is not Kind.TICK:  # the next one tells the same
+            elif record.kind is not Kind.TICK:  # the next one says the same
                 self._lose(_loss_of(record), "its buffer is full")
 
     def close(self, timeout_s: float = 10.0) -> int:
@@ -242,7 +241,7 @@ class KafkaSink:
         self._gaps -= tells_loss
         if error is not None:
             if tells_loss:
-                self._pending_loss = added(self._pending_loss, record.about)  # counted already, and to be told again
+                self._pending_loss = added(self._pending_loss, record.about)  # counted already, and to be written again
             else:
                 self._lose(loss, error.str())
             return

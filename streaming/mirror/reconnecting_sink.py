@@ -1,9 +1,9 @@
 """A mirror sink that begins before its topic can be written.
 
-The tap stands in the clients' way: they must get through whether anybody can read along or not. So nothing about the mirror stops it at
-its start. What is captured until the topic is there is buffered, and why it is not written is said at once and each minute.
+The tap stands in the clients' path: they must get through whether the mirror works or not. So nothing about the mirror stops the tap at its
+start. Records are buffered until the topic is there, and the reason is logged at once and each minute.
 
-The trap: a wrong address, a missing right or a missing topic looks like a tap that works. So the sentence says what is the case.
+The trap: a wrong address, a missing right or a missing topic looks like a tap that works. So the sentence names the reason.
 """
 
 from __future__ import annotations

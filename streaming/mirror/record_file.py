@@ -1,7 +1,7 @@
 """A file of mirror records, written from their topic and read again: the format of :mod:`coordinator_model.wire.recording`.
 
 That module's reader ends at the first record that cannot be read. Here such a record is handed on as what it is: the Spark job goes on
-behind it and tells a finding, and a replay of the same records has to tell the same.
+behind it and reports a finding, and a replay of the same records must report the same.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def is_record_file(beginning: bytes) -> bool:
 def records(source: Source, damage: Callable[[str], None]) -> Iterator[MirrorRecord | Unreadable]:
     """The records of a file, one by one.
 
-    :param damage: told, in a half sentence, why reading ended before the file did.
+    :param damage: called with half a sentence that says why reading ended before the file did.
     """
     source.read(len(MAGIC))
     unpacker = msgpack.Unpacker(max_buffer_size=_LARGEST_RECORD)

@@ -1,17 +1,17 @@
 """Findings as alerts of Alertmanager's API v2.
 
-Labels are the identity of an alert: alertname, cluster, group, rule, severity. What changes goes into annotations. Several findings of
-one rule in one group (two zombies, say) therefore are one alert, whose annotations name them all: one notification, however many
-members are concerned. It begins with the first and ends with the last. With ``per_finding`` the id is a label too.
+Labels are the identity of an alert: alertname, cluster, group, rule, severity. Values that change are annotations. Several findings of
+one rule in one group, for instance two zombies, are therefore one alert, and its annotations name them all. The alert starts with the
+first finding and ends with the last. With ``per_finding`` the finding's id is also a label.
 
-Alertmanager forgets what it is not told again, and says "resolved" of it. So everything that is open is sent again and again, each
-time with an end in the future, as Prometheus does: if the notifier dies, its alerts end by themselves. The traps:
+Alertmanager resolves an alert that is not sent again. So all open alerts are sent periodically with an end time in the future, as
+Prometheus does. If the notifier dies, its alerts expire. The traps:
 
-* An end in the future is a promise that a later message cannot shorten, except by an end that has passed. So a finding that is over
-  is sent as open until its alert may end, and then with an end in the past.
-* The clocks may differ: what has passed here may be future there. So an end is the time at which the capture saw it, if that is
-  earlier, and is sent again for as long as an open alert would have lasted.
-* Alertmanager tells nobody of an alert that was active for less than its ``group_wait``: see ``keep_firing_s``.
+* A later message cannot shorten an end time in the future, unless its own end time has passed. So a resolved finding is sent as open
+  until its alert may end, and then with an end time in the past.
+* The clocks may differ: a time that has passed here may be in the future there. So the end time is the capture time of the resolution
+  if that is earlier. It is sent again for as long as an open alert would have lasted.
+* Alertmanager does not notify of an alert that was active for less than its ``group_wait``: see ``keep_firing_s``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streaming.notify.delivery import Delivery, DeliveryPlan
 from streaming.notify.http import Outcome, post
-from streaming.notify.notification import Event, Notification, ObservedFinding, alert_name, iso, link, on_one_line, who
+from streaming.notify.notification import Event, Notification, ObservedFinding, alert_name, iso, on_one_line, who
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from streaming.notify.notification import Links
     from streaming.notify.outbox import Outbox
     from streaming.notify.settings import Alertmanager
     from streaming.notify.watchdog import Watchdog
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
 PATH: Final = "/api/v2/alerts"
 HEARTBEAT: Final = "RebalanceMonitorHeartbeat"
 
-_LASTS: Final = 4  # times the interval between two sendings, as Prometheus has it
+_LASTS: Final = 4  # end time of an alert, in multiples of resend_s; Prometheus uses the same factor
 _BATCH: Final = 100
 _NAMED: Final = 10
 _ANNOTATION: Final = 2000
 
 Labels = tuple[tuple[str, str], ...]
-"""Names and values, sorted."""
+"""Label names and values, sorted."""
 
 
 class _Member(NamedTuple):
-    """A finding that is, or was, part of an alert."""
+    """A finding that is or was part of an alert."""
 
     finding: Mapping[str, Any]
     began_s: float
@@ -58,23 +59,23 @@ class _Ended:
 
 
 class AlertmanagerChannel:
-    """One Alertmanager."""
+    """Delivers findings to one Alertmanager."""
 
-    def __init__(self, name: str, settings: Alertmanager, *, rule_url: str, cluster: str, pulse: Watchdog) -> None:
+    def __init__(self, name: str, settings: Alertmanager, *, links: Links, cluster: str, pulse: Watchdog) -> None:
         self.name = f"alertmanager/{name}"
         self._settings = settings
-        self._rule_url = rule_url
+        self._links = links
         self._cluster = cluster
         self._pulse = pulse
         self._ended: dict[Labels, _Ended] = {}
         self._all_sent_s: float | None = None
 
     def plan(self, outbox: Outbox, now_s: float) -> DeliveryPlan:
-        """What is ripe; and everything that is open, when it is time to say it again."""
+        """Return the due notifications, and all open alerts when ``resend_s`` has passed."""
         waiting = outbox.due(now_s)
         ripe = [due.notice for due in waiting if due.due_s <= now_s]
         again_s = now_s if self._all_sent_s is None else self._all_sent_s + self._settings.resend_s
-        everything = again_s <= now_s or again_s > now_s + self._settings.resend_s  # the second: the clock was set back
+        everything = again_s <= now_s or again_s > now_s + self._settings.resend_s  # second condition: the clock was set back
         wake_s = min([now_s + self._settings.resend_s, *(due.due_s for due in waiting if due.due_s > now_s)])
         if everything:
             self._all_sent_s = now_s
@@ -83,7 +84,7 @@ class AlertmanagerChannel:
         return DeliveryPlan(self._deliveries(ripe, outbox.open(), now_s, everything=everything), wake_s)
 
     def missed(self) -> None:
-        """Something was not delivered: everything is due again."""
+        """Make all open alerts due again after a failed delivery."""
         self._all_sent_s = None
 
     def send(self, delivery: Delivery) -> Outcome:
@@ -91,7 +92,7 @@ class AlertmanagerChannel:
         return post(self._settings.url.rstrip("/") + PATH, delivery.body, headers, self._settings)
 
     def split(self, delivery: Delivery) -> list[Delivery]:
-        """Its alerts one by one, so that one that is refused does not take others with it; nothing when there is only one."""
+        """Return one delivery per alert, so that one invalid alert does not reject the others; empty if there is only one alert."""
         alerts = {tuple(sorted(alert["labels"].items())): alert for alert in json.loads(delivery.body)}
         if len(alerts) == 1:
             return []
@@ -102,7 +103,7 @@ class AlertmanagerChannel:
         return [_delivery([alert], notices.get(labels, ())) for labels, alert in alerts.items()]
 
     def only(self, notice: Notification, now_s: float) -> Delivery:
-        """An alert that is never sent again, and so ends by itself after a while."""
+        """Return a delivery with one alert that is not sent again and therefore expires."""
         return _delivery([self._alert(self._labels(notice.finding), [_Member(notice.finding, now_s, None)], now_s)], [notice])
 
     # --- findings into alerts ------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class AlertmanagerChannel:
     def _members(
         self, ripe: Iterable[Notification], told: Iterable[Mapping[str, Any]]
     ) -> tuple[dict[Labels, list[_Member]], set[Labels]]:
-        """Findings by alert, as they will be once the ripe notices are told; and the alerts that change by that."""
+        """Return the findings of each alert after delivery of the due notifications, and the alerts that these change."""
         members: dict[Labels, dict[str, _Member]] = {}
         touched: set[Labels] = set()
         for finding in told:
@@ -160,7 +161,7 @@ class AlertmanagerChannel:
         }
         if self._settings.per_finding:
             labels["finding"] = str(finding["id"])
-        return tuple(sorted((name, value) for name, value in labels.items() if value))  # an empty label is none
+        return tuple(sorted((name, value) for name, value in labels.items() if value))  # Alertmanager drops empty labels
 
     def _alert(self, labels: Labels, members: Sequence[_Member], now_s: float) -> dict[str, Any]:
         still_open = [member for member in members if member.ended_s is None]
@@ -172,13 +173,13 @@ class AlertmanagerChannel:
             "annotations": self._annotations([member.finding for member in shown]),
             "startsAt": iso(began_s),
             "endsAt": iso(now_s + _LASTS * self._settings.resend_s if still_open else max(began_s, min(ended_s, now_s))),
-            **self._generator(),
+            **self._generator(self._links.to_page(shown[0].finding)),
         }
 
     def _annotations(self, findings: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         first, more = findings[0], len(findings) - 1
         people = [name for name in dict.fromkeys(who(finding) for finding in findings) if name]
-        runbook = link(self._rule_url, first)
+        runbook = self._links.to_rule(first)
         annotations = {
             "summary": f"{first['summary']} ({more} more like it)" if more else first["summary"],
             "expected": first["expected"],
@@ -198,17 +199,21 @@ class AlertmanagerChannel:
         labels = {**self._settings.labels, "alertname": HEARTBEAT, "severity": "none", "cluster": self._cluster}
         return {
             "labels": {name: value for name, value in labels.items() if value},
-            "annotations": {"summary": "The rebalance monitor and its notifier are at work. Raise the alarm when this ends."},
+            "annotations": {"summary": "The rebalance monitor and its notifier are running. Raise an alarm when this alert ends."},
             "startsAt": iso(now_s),
             "endsAt": iso(now_s + _LASTS * self._settings.resend_s),
-            **self._generator(),
+            **self._generator(self._links.page_url),
         }
 
-    def _generator(self) -> dict[str, str]:
-        return {} if self._settings.generator_url is None else {"generatorURL": self._settings.generator_url}
+    def _generator(self, on_page: str | None) -> dict[str, str]:
+        address = self._settings.generator_url or on_page
+        return {} if address is None else {"generatorURL": address}
 
     def _batches(self, alerts: Mapping[Labels, dict[str, Any]], ripe: Sequence[Notification]) -> list[Delivery]:
-        """A notice goes with the last of its alerts, so that it counts as told only when all of them are."""
+        """Split the alerts into deliveries.
+
+        A notification belongs to the last delivery that has one of its alerts: it counts as delivered only when all of them are.
+        """
         place = {labels: number // _BATCH for number, labels in enumerate(alerts)}
         notices: dict[int, list[Notification]] = {}
         for notice in ripe:

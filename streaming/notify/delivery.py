@@ -1,4 +1,4 @@
-"""What is handed to a receiver at once, and what a kind of receiver must be able to do."""
+"""The unit of delivery to a receiver, and the interface that each kind of receiver implements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Delivery(NamedTuple):
-    """One request, or one line; ``notices`` count as told when it is taken."""
+    """One request or one line of output; ``notices`` count as delivered when the receiver accepts it."""
 
     notices: tuple[Notification, ...]
     body: bytes
@@ -21,30 +21,30 @@ class Delivery(NamedTuple):
 
 
 class DeliveryPlan(NamedTuple):
-    """What to hand over now, in this order, and when to ask again if nothing happens until then (seconds since the epoch)."""
+    """The deliveries to send now, in this order, and the time of the next plan if nothing changes (seconds since the epoch)."""
 
     deliveries: Sequence[Delivery]
     wake_s: float
 
 
 class Channel(Protocol):
-    """A receiver of one kind."""
+    """A connection to one receiver."""
 
     @property
     def name(self) -> str:
-        """Kind and name, ``webhook/chat``: what it is remembered by."""
+        """Kind and name, ``webhook/chat``: the receiver's key in the delivery log."""
 
     def plan(self, outbox: Outbox, now_s: float) -> DeliveryPlan:
-        """What there is to hand over. Must not block."""
+        """Return what is to be sent. Must not block."""
 
     def send(self, delivery: Delivery) -> Outcome:
-        """Hand it over; may take as long as the receiver's timeout."""
+        """Send the delivery; may block for the receiver's timeout."""
 
     def split(self, delivery: Delivery) -> list[Delivery]:
-        """Parts to try when the whole was refused; none when it has no parts."""
+        """Return the parts to send one by one after the receiver rejected the whole; empty if it has no parts."""
 
     def missed(self) -> None:
-        """A delivery did not reach its receiver."""
+        """Handle a delivery that did not reach the receiver."""
 
     def only(self, notice: Notification, now_s: float) -> Delivery:
-        """A delivery of this notice alone, for a test."""
+        """Return a delivery of this notification alone, for a test."""

@@ -1,13 +1,13 @@
-"""What has been told whom: a compacted topic, ``rebalance-notifications``, read at the start.
+"""The delivery log: a compacted topic, ``rebalance-notifications``, that is read at the start.
 
-A topic and not a file, because then the notifier keeps nothing on its disk and may be started anywhere. There is a record for each
-receiver and finding that it knows to be open, and one for each receiver and partition of the findings topic with the position below
-which all is dealt with (``streaming.notify.outbox``). The findings topic is part of the key, so that notifiers of several clusters can
-share one ledger.
+It is a topic and not a file, so the notifier needs no disk and can run on any machine. It has one record for each receiver and
+finding that was sent to it as open. It also has one record for each receiver and partition of the findings topic: the position below
+which every finding is processed (``streaming.notify.outbox``). The findings topic is part of the key, so notifiers of several clusters
+can share one log.
 
-The trap: a delivery and its record are two things, and a kill may come between them. So the record is written, and waited for, right
-after the delivery; what is repeated after a kill is what was taken in those milliseconds. And the end of a finding may be forgotten only
-once the position has passed it, or else it would look like something that happened unseen.
+The trap: a delivery and its log record are not atomic, and a kill may come between them. So the record is written and flushed right
+after the delivery; only what was accepted in those milliseconds is repeated. The record of a resolved finding may be deleted only when
+the position has passed it. Otherwise the resolution would look like one that the notifier missed.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _POSITION: Final = "@"
 
 
 class Memory:
-    """What the ledger held at the start.
+    """The content of the delivery log at the start.
 
-    :param findings: the findings topic that it is about.
+    :param findings: the findings topic; records of other findings topics are ignored.
     """
 
     def __init__(self, findings: str) -> None:
-        self.unreadable = 0  #: records that are none of ours
+        self.unreadable = 0  #: number of records that cannot be parsed
         self._prefix = f"{findings}/"
         self._told: dict[str, dict[str, Delivered]] = {}
         self._positions: dict[str, dict[int, int]] = {}
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Take a record of the topic; the newest of a key counts."""
+        """Apply one record of the topic; a newer record replaces an older one with the same key."""
         try:
             name = (key or b"").decode()
             if not name.startswith(self._prefix):
@@ -70,17 +70,17 @@ class Memory:
 
 
 class DeliveryLog(Protocol):
-    """Where it is written down."""
+    """Stores deliveries and positions."""
 
     def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None:
-        """By finding id, what a receiver was told just now."""
+        """Store what was delivered to a receiver just now, by finding id."""
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:
-        """The positions of a receiver, and then the ids of which nothing need be known any more."""
+        """Store the positions of a receiver, then delete the records of the finding ids in ``forget``."""
 
 
 class NoLedger:
-    """For a dry run: nothing is written down."""
+    """A delivery log for dry runs that stores nothing."""
 
     def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None: ...
 
@@ -88,7 +88,7 @@ class NoLedger:
 
 
 class KafkaLedger:
-    """Writes the topic. May be used by several threads."""
+    """A delivery log that writes to the topic. Thread-safe."""
 
     def __init__(self, kafka: Kafka, topic: str, findings: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
         self._topic = topic
@@ -101,7 +101,7 @@ class KafkaLedger:
         for name, content in told.items():
             self._write(receiver, name, content.as_json())
         if told:
-            self._flush()  # while Kafka is away it stays queued; there are no new findings then either
+            self._flush()  # while Kafka is unreachable the records stay queued; no new findings arrive then either
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:
         for partition, position in positions.items():
@@ -111,7 +111,7 @@ class KafkaLedger:
                 self._write(receiver, name, None)
 
     def close(self) -> bool:
-        """Wait until everything is written; False when time ran out."""
+        """Wait until all records are written; return False on timeout."""
         return self._flush()
 
     def _write(self, receiver: str, what: str, content: dict[str, Any] | None) -> None:

@@ -1,10 +1,10 @@
-"""Brings one receiver what it is to be told: plan, send, write down, and, when it is away, come back later.
+"""Delivers notifications to one receiver: plan, send, log, and retry when the receiver is unreachable.
 
-Each receiver has a courier, and each courier a thread, so that one that hangs delays nobody else. What is retried is not a request but
-the task: after a wait, what there is to tell is asked anew, and it may be less, or newer.
+Each receiver has a dispatcher, and each dispatcher a thread, so a receiver that hangs does not delay the others. A failed request is not
+repeated. Instead, the dispatcher makes a new plan after a pause: it may have fewer or newer notifications.
 
-The trap: sending takes seconds, and findings go on changing meanwhile. The lock is held while planning and while noting the outcome,
-never while sending; what has changed in between is due again by itself.
+The trap: sending takes seconds, and findings change meanwhile. The lock is held while planning and while recording the outcome, never
+while sending. A finding that changed in between is due again.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from streaming.notify.outbox import Outbox
 
 _TIDY_S: Final = 5.0
-_LONGEST_NAP_S: Final = 5.0  # so that a clock that is set does not matter for long
+_LONGEST_NAP_S: Final = 5.0  # limits the effect of a clock that is set
 
 
 class Dispatcher:
-    """For one receiver.
+    """Runs the deliveries of one receiver.
 
-    :param tell: called with a sentence for whatever was told, or could not be.
-    :param retry_s: first and longest wait for a receiver that is away.
-    :param jitter: gives numbers from 0 to 1.
+    :param tell: called with a sentence for each notification that was delivered, rejected or delayed.
+    :param retry_s: first and longest pause before a retry when the receiver is unreachable.
+    :param jitter: returns random numbers from 0 to 1.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Dispatcher:
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.told = 0  #: notices
-        self.refused = 0
-        self.failures = 0  #: attempts in vain since the last success
+        self.told = 0  #: notifications that the receiver accepted
+        self.refused = 0  #: notifications that the receiver rejected
+        self.failures = 0  #: failed attempts since the last success
         self._channel = channel
         self._outbox = outbox
         self._ledger = ledger
@@ -71,24 +71,24 @@ class Dispatcher:
         return self._channel.name
 
     def hear(self, heard: ObservedFinding) -> None:
-        """Take the newest state of a finding."""
+        """Process the newest state of a finding."""
         with self._lock:
             self._outbox.hear(heard)
         self._news.set()
 
     def gone(self, name: str) -> None:
-        """A finding is in the topic no more."""
+        """Process a finding that was deleted from the topic."""
         with self._lock:
             self._outbox.gone(name)
         self._news.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Go on until told to stop; :meth:`wake` ends a nap."""
+        """Deliver until ``stop`` is set; :meth:`wake` ends a pause."""
         while not stop.is_set():
             self._news.clear()
             try:
                 pause_s = self.step() - self._clock()
-            except Exception as error:  # a secret's file that is gone, or a bug: neither may end the courier unsaid
+            except Exception as error:  # a missing secret file or a bug must not end the thread without a log line
                 self._away(f"{type(error).__name__}: {error}", None)
                 continue
             if pause_s > 0:
@@ -99,7 +99,7 @@ class Dispatcher:
         self._news.set()
 
     def step(self) -> float:
-        """Hand over what is ripe; gives when to come again (seconds since the epoch)."""
+        """Send what is due; return the time of the next step (seconds since the epoch)."""
         now_s = self._clock()
         if now_s < self._not_before_s <= now_s + self._longest_pause_s():
             return self._not_before_s
@@ -114,7 +114,7 @@ class Dispatcher:
         return plan.wake_s
 
     def tidy(self) -> None:
-        """Write down how far everything is dealt with, and forget what that allows."""
+        """Store the positions, and delete the log records that these make obsolete."""
         with self._lock:
             positions = self._outbox.positions()
             forget = self._outbox.settled(self._clock())
@@ -124,7 +124,7 @@ class Dispatcher:
             self._written = positions
 
     def _hand_over(self, delivery: Delivery) -> bool:
-        """Whether the receiver could be reached, whatever it said."""
+        """Send one delivery; return True if the receiver answered, with acceptance or rejection."""
         outcome = self._channel.send(delivery)
         match outcome:
             case Unreachable(reason, pause_s):
@@ -150,7 +150,7 @@ class Dispatcher:
         self._ledger.remember(self.name, remember)
         self.told += len(delivery.notices)
         for notice in delivery.notices:
-            self._tell(f"{self.name}: told {in_words(notice)}")
+            self._tell(f"{self.name}: sent {in_words(notice)}")
 
     def _refuse(self, delivery: Delivery, reason: str) -> None:
         with self._lock:
@@ -159,8 +159,9 @@ class Dispatcher:
         self.refused += len(delivery.notices)
         if reason != self._said_refusal:
             self._said_refusal = reason
-            what = f" {len(delivery.notices)} of" if delivery.notices else ""
-            self._tell(f"{self.name}: refused{what} what it was to be told, which is not tried again: {reason}")
+            count = len(delivery.notices)
+            what = f"{count} notification{'s' if count > 1 else ''}" if count else "the request"
+            self._tell(f"{self.name}: rejected {what} (no retry): {reason}")
 
     def _away(self, reason: str, pause_s: float | None) -> None:
         first_s, longest_s = self._retry_s
@@ -171,18 +172,18 @@ class Dispatcher:
             self._channel.missed()
         if self.failures == 0:
             self._away_since_s = now_s
-            self._tell(f"{self.name}: cannot be told anything: {reason}; trying again")
+            self._tell(f"{self.name}: delivery failed: {reason}; retrying")
         self.failures += 1
 
     def _back(self) -> None:
         if self.failures:
             self._tell(
-                f"{self.name}: can be reached again, after {self._clock() - self._away_since_s:.0f} s and {self.failures} attempts"
+                f"{self.name}: reachable again after {self._clock() - self._away_since_s:.0f} s and {self.failures} failed attempts"
             )
         self.failures = 0
 
     def has_ripe(self) -> bool:
-        """Whether something is waiting that could be told now, or as soon as others of its group have joined it."""
+        """Return True if a notification is due, or waits only for others to be grouped with it."""
         now_s = self._clock()
         with self._lock:
             return any(due.due_s <= now_s for due in self._outbox.due(now_s))
@@ -192,7 +193,7 @@ class Dispatcher:
 
 
 def in_words(notice: Notification) -> str:
-    """A line for the operator."""
+    """Return one log line about a notification."""
     finding = notice.finding
     what = {Event.OPEN: "open", Event.SEVERITY: "now", Event.RESOLVED: "resolved", Event.OVER: "over already"}[notice.event]
     if notice.event is Event.OPEN and finding.get("status") == "resolved":

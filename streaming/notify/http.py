@@ -1,10 +1,10 @@
-"""Speaks HTTP to receivers, and sorts what comes back into three kinds: taken, refused, not reached.
+"""Sends HTTP requests to receivers, and maps the result to one of three outcomes: accepted, rejected, unreachable.
 
-Refused is what would be refused again: most of 4xx, redirects. Everything else may pass: no connection, no answer in time, 5xx, and
-the three codes of 4xx that ask to come back (408, 425, 429).
+A rejection is permanent: most 4xx codes, and redirects. All other failures are retried: no connection, no response in time, 5xx, and
+the three 4xx codes that ask for a retry (408, 425, 429).
 
-The trap: the address of a webhook is a secret, and libraries put it into their exceptions. So no exception's text is ever shown; each
-kind is said in words of ours, with host and port alone.
+The trap: the URL of a webhook is a secret, and libraries put it into their exceptions. So an exception's text is never shown. Messages
+name the kind of failure, the host and the port.
 """
 
 from __future__ import annotations
@@ -31,28 +31,30 @@ _LONGEST_PAUSE_S: Final = 3600.0
 
 
 class Accepted(NamedTuple):
-    """The receiver has it."""
+    """The receiver accepted the request."""
+
+    body: bytes = b""  #: the beginning of its answer
 
 
 class Rejected(NamedTuple):
-    """The receiver will not have it, now or later."""
+    """The receiver rejected the request; a retry would be rejected too."""
 
     reason: str
-    for_its_content: bool = False  #: a part of it might be taken
+    for_its_content: bool = False  #: the receiver might accept a part of it
 
 
 class Unreachable(NamedTuple):
-    """It may work another time."""
+    """The request failed; a retry may succeed."""
 
     reason: str
-    pause_s: float | None = None  #: how long the receiver asks to be left alone
+    pause_s: float | None = None  #: the pause that the receiver asks for
 
 
 Outcome = Accepted | Rejected | Unreachable
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], web: Web) -> Outcome:
-    """POST a body once."""
+    """Send one POST request."""
     where = host_of(url)
     try:
         with requests.post(
@@ -69,18 +71,18 @@ def post(url: str, body: bytes, headers: Mapping[str, str], web: Web) -> Outcome
             return _outcome(answer, where)
     except requests.RequestException as error:
         return Unreachable(f"{where}: {_in_words(error, web.timeout_s)}")
-    except OSError as error:  # a certificate file that is gone
+    except OSError as error:  # a certificate file is missing
         return Unreachable(f"{where}: {error.strerror or type(error).__name__}")
 
 
 def host_of(url: str) -> str:
-    """Host and port: what may be shown of an address."""
+    """Return the host and port of a URL, the part that is not secret."""
     parts = urlsplit(url)
     return parts.netloc.rpartition("@")[2]
 
 
 class _Bearer(requests.auth.AuthBase):
-    """A token; as a plain header it would lose against a ~/.netrc that knows the host."""
+    """Bearer authentication. A plain header would not do: requests overwrites it if ~/.netrc has an entry for the host."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -106,26 +108,30 @@ def _certificate(web: Web) -> str | tuple[str, str] | None:
 def _outcome(answer: requests.Response, where: str) -> Outcome:
     status = answer.status_code
     if 200 <= status < 300:
-        return Accepted()
+        return Accepted(_beginning(answer))
     reason = f"{where} answered {status}{_first_line(answer)}"
     if status >= 500 or status in _COME_BACK:
         return Unreachable(reason, _pause_s(answer.headers.get("Retry-After")))
     if 300 <= status < 400:
-        return Rejected(f"{where} answered {status}, a redirection; set the address that it leads to")
+        return Rejected(f"{where} answered {status}, a redirection; configure the address that it leads to")
     return Rejected(reason, for_its_content=status in _CONTENT)
 
 
 def _first_line(answer: requests.Response) -> str:
-    try:
-        text = next(answer.iter_content(_READ_BYTES), b"").decode(errors="replace")
-    except requests.RequestException:
-        return ""
+    text = _beginning(answer).decode(errors="replace")
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return f": {on_one_line(line, 200)}" if line else ""
 
 
+def _beginning(answer: requests.Response) -> bytes:
+    try:
+        return next(answer.iter_content(_READ_BYTES), b"")
+    except requests.RequestException:
+        return b""
+
+
 def _pause_s(retry_after: str | None) -> float | None:
-    """Seconds; the form with a date, which depends on two clocks, is left to our own back-off."""
+    """Return the Retry-After header in seconds; None for a date, which would depend on two clocks."""
     return min(float(retry_after), _LONGEST_PAUSE_S) if retry_after is not None and retry_after.isdecimal() else None
 
 
@@ -133,9 +139,9 @@ def _in_words(error: requests.RequestException, timeout_s: float) -> str:
     if isinstance(error, requests.exceptions.SSLError):
         return "the TLS connection failed: check ca_file, and the certificates of both sides"
     if isinstance(error, requests.exceptions.ProxyError):
-        return "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY) does not let through"
+        return "the proxy set in the environment (HTTPS_PROXY, HTTP_PROXY) cannot be reached or refuses the connection"
     if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.MissingSchema | requests.exceptions.InvalidSchema):
-        return "this is no address"
+        return "the address is not a valid URL"
     if isinstance(error, requests.exceptions.Timeout):
         return f"no answer within {timeout_s:g} s"
     for cause in _causes(error):
@@ -147,7 +153,7 @@ def _in_words(error: requests.RequestException, timeout_s: float) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and what lies beneath it; libraries hide causes in arguments, too."""
+    """Yield an exception and its causes; libraries also keep causes in ``reason`` and ``args``."""
     seen: set[int] = set()
     below = [error]
     while below:

@@ -1,11 +1,11 @@
-"""Planned maintenance: spans of time in which nobody wants to be told of some groups.
+"""Planned maintenance: time windows in which findings about some groups are held back.
 
-A window is a range (``starts``, ``ends``), or recurs (``days``, ``at``, ``minutes``), or recurs within a range. What opens within one
-is held back, and told at its end if it is still open.
+A window is a range (``starts``, ``ends``), recurs (``days``, ``at``, ``minutes``), or recurs within a range. A finding that opens in a
+window is sent at the end of the window if it is still open.
 
-The trap: clocks change. ``at`` is the time on the wall in ``zone``, and ``minutes`` is how long it lasts, so that a window neither
-vanishes nor doubles in the night in which an hour is missing or comes twice: an hour that is missing begins when it would have, one
-that comes twice is meant when it comes first.
+The trap: daylight saving time. ``at`` is the local time in ``zone``, and ``minutes`` is the duration. So a window is neither skipped nor
+repeated when an hour is. If ``at`` is in a skipped hour, the window starts as if the clock had not changed. If ``at`` is in a repeated
+hour, the window starts in the first one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def _known_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (LookupError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {name!r}; write it like 'Europe/Berlin' or 'UTC'") from None
+        raise ValueError(f"there is no time zone {name!r}; use a name such as 'Europe/Berlin' or 'UTC'") from None
     return name
 
 
 class Maintenance(Section):
-    """One planned window. Moments are seconds since the epoch."""
+    """One planned window. Times are in seconds since the epoch."""
 
     groups: tuple[Pattern, ...] = ("*",)
     mirror: bool = False
@@ -51,23 +51,23 @@ class Maintenance(Section):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.at is None) != (self.minutes is None):
-            raise ValueError("at and minutes go together: when it begins, and how long it lasts")
+            raise ValueError("at and minutes go together: at is when the window begins, minutes is its duration")
         if self.at is None and (self.starts is None or self.ends is None):
             raise ValueError("a window needs starts and ends, or at and minutes")
         if self.at is not None and self.at.tzinfo is not None:
-            raise ValueError("at is the time on the wall in zone, without an offset")
+            raise ValueError("at is the local time in zone; it must not have an offset")
         if not self.days:
-            raise ValueError("days is empty; leave it out for every day")
+            raise ValueError("days is empty; omit it for every day")
         if self.starts is not None and self.ends is not None and self._moment(self.starts) >= self._moment(self.ends):
             raise ValueError("starts must be before ends")
         return self
 
     def concerns(self, group: str) -> bool:
-        """Whether it is for this group; an empty name stands for the mirror as a whole."""
+        """Return True if the window applies to this group; an empty name means the mirror as a whole."""
         return matches(group, self.groups) if group else self.mirror
 
     def end_of(self, at_s: float) -> float | None:
-        """When the window that is on at ``at_s`` ends; None when none is."""
+        """Return the end of the window if it is active at ``at_s``, else None."""
         first = self._moment(self.starts) if self.starts is not None else float("-inf")
         last = self._moment(self.ends) if self.ends is not None else float("inf")
         if not first <= at_s < last:
@@ -80,7 +80,7 @@ class Maintenance(Section):
         return min(last, max(ends)) if ends else None
 
     def _occurrence(self, day: dt.date, at_s: float) -> float | None:
-        """The end of the occurrence of a day, if it is on."""
+        """Return the end of the occurrence that starts on ``day`` if it is active at ``at_s``, else None."""
         assert self.at is not None
         assert self.minutes is not None
         if _DAYS[day.weekday()] not in self.days:
@@ -93,9 +93,9 @@ class Maintenance(Section):
 
 
 def held_until(windows: Iterable[Maintenance], group: str, at_s: float, now_s: float) -> float:
-    """When to tell what happened to ``group`` at ``at_s``; a time that is not after ``now_s`` means now.
+    """Return when an event of ``group`` at ``at_s`` may be sent; a time that is not after ``now_s`` means now.
 
-    Windows that follow each other without a pause are one.
+    Windows that follow each other without a pause count as one.
     """
     concerned = [window for window in windows if window.concerns(group)]
     until = at_s

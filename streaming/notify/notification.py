@@ -1,8 +1,8 @@
-"""What is heard of a finding, and what is told of it.
+"""Findings as read from the topic, and the notifications that are sent about them.
 
-The trap: what is heard was written by another process, perhaps of another release, and names in it come from clients that may mean
-harm. So only what is needed is demanded of a record, the rest is passed on as it is, and nothing of it ever becomes a path, a template
-or a format.
+The trap: another process wrote the records, perhaps of another release, and the names in them come from clients that may be malicious.
+So only the fields that are needed are validated, and the rest is passed on unchanged. No part of a record is used as a path, a template
+or a format string.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from urllib.parse import quote
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -24,17 +25,39 @@ if TYPE_CHECKING:
     from coordinator_model.rules.base import Rule
 
 OWN: Final = -1
-"""Stands for the partition of what the notifier found itself."""
+"""The partition number of findings that the notifier itself makes."""
+
+MADE_HERE: Final = frozenset({"V-05", "X-00"})
+"""Rules of findings that the notifier itself makes: that the monitor is stalled, and the test of the receivers."""
 
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+class Links(NamedTuple):
+    """Where people read more."""
+
+    rule_url: str = ""  #: ``{rule}`` becomes a rule's id, ``{anchor}`` its heading in docs/rules.md
+    page_url: str | None = None  #: address of the page
+
+    def to_rule(self, finding: Mapping[str, Any]) -> str | None:
+        """Return the URL of the rule's documentation."""
+        heading = re.sub(r"[^a-z0-9-]", "", f"{finding['rule']} {finding['name']}".lower().replace(" ", "-"))
+        return self.rule_url.replace("{rule}", str(finding["rule"])).replace("{anchor}", heading) if self.rule_url else None
+
+    def to_page(self, finding: Mapping[str, Any]) -> str | None:
+        """Return the address of a finding on the page. Of what the notifier itself found the page knows only what the monitor sees."""
+        if self.page_url is None:
+            return None
+        where = "sight" if finding["rule"] in MADE_HERE else f"findings/{quote(str(finding['id']), safe='')}"
+        return f"{self.page_url.rstrip('/')}/{where}"
+
+
 class UnreadableFindingError(ValueError):
-    """A record that is no finding; the message says why."""
+    """A record is not a finding; the message says why."""
 
 
 class _Published(BaseModel):
-    """The fields of a finding (docs/findings.md) that something here depends on."""
+    """The fields of a finding (docs/findings.md) that the notifier depends on."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -61,7 +84,7 @@ class _Published(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ObservedFinding:
-    """One state of one finding, as it stood in the topic. Times are seconds since the epoch."""
+    """One state of one finding, as read from the topic. Times are in seconds since the epoch."""
 
     finding: dict[str, Any]  #: as published
     severity: Severity
@@ -75,9 +98,9 @@ class ObservedFinding:
 
     @classmethod
     def parse(cls, value: bytes | None, *, heard_s: float, partition: int, offset: int) -> Self:
-        """Read a record of the findings topic.
+        """Parse a record of the findings topic.
 
-        :raises UnreadableFindingError: when it is none.
+        :raises UnreadableFindingError: when it is not a finding.
         """
         try:
             finding = json.loads(value or b"")
@@ -87,9 +110,9 @@ class ObservedFinding:
 
     @classmethod
     def of(cls, finding: Any, *, heard_s: float, partition: int = OWN, offset: int = 0) -> Self:
-        """Take a published object.
+        """Create one from a published finding.
 
-        :raises UnreadableFindingError: when a field that is needed is missing or not what it should be.
+        :raises UnreadableFindingError: when a required field is missing or invalid.
         """
         try:
             read = _Published.model_validate(finding)
@@ -118,27 +141,27 @@ class ObservedFinding:
 
     @property
     def lasted_s(self) -> float:
-        """How long it was open, in the time of the capture."""
+        """How long the finding was open, in capture time."""
         return (self.resolved_s if self.resolved_s is not None else self.updated_s) - self.opened_s
 
 
 class Event(StrEnum):
-    """What there is to tell."""
+    """The kind of a notification."""
 
     OPEN = "open"
-    SEVERITY = "severity"  #: it is open and has another severity than was told
+    SEVERITY = "severity"  #: the finding is open, and its severity differs from the one that was sent
     RESOLVED = "resolved"
-    OVER = "over"  #: it was resolved before it could be told as open
+    OVER = "over"  #: the finding was resolved before it could be sent as open
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One thing to tell of one finding."""
+    """One message about one finding."""
 
     event: Event
     finding: dict[str, Any]
-    told: Mapping[str, Any] | None = None  #: the finding as it was told last
-    reason: str | None = None  #: why it counts as resolved, where the finding itself does not say so
+    told: Mapping[str, Any] | None = None  #: the finding as last sent
+    reason: str | None = None  #: why it counts as resolved although the finding itself is not
 
     @property
     def severity(self) -> Severity:
@@ -150,11 +173,11 @@ class Notification:
 
     @property
     def key(self) -> str:
-        """The same for the same news, in every run: what a receiver may know repeats by."""
+        """The deduplication key: the same for the same event in every run."""
         return f"{self.finding['id']}:{self.event.value}:{self.finding['severity']}"
 
-    def as_json(self, rule_url: str = "") -> dict[str, Any]:
-        """What templates and readers of JSON get (docs/alerting.md)."""
+    def as_json(self, links: Links) -> dict[str, Any]:
+        """Return the JSON object for templates and receivers (docs/alerting.md)."""
         return {
             "event": self.event.value,
             "key": self.key,
@@ -162,21 +185,22 @@ class Notification:
             "previous_severity": self.told["severity"] if self.told is not None and self.event is Event.SEVERITY else None,
             "reason": self.reason,
             "who": who(self.finding),
-            "rule_url": link(rule_url, self.finding),
+            "rule_url": links.to_rule(self.finding),
+            "page_url": links.to_page(self.finding),
             "finding": self.finding,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What a receiver was told of a finding; kept until it has been told that it is over, and a while longer."""
+    """What a receiver was sent about a finding. It is kept for a while after the resolution was sent."""
 
-    finding: dict[str, Any]  #: without its evidence; only its id once it is over
-    first_s: float  #: when it was told first
-    last_s: float  #: when it was told last
+    finding: dict[str, Any]  #: without its evidence; only its id once it is resolved
+    first_s: float  #: when it was sent first
+    last_s: float  #: when it was sent last
     is_over: bool
     partition: int
-    offset: int  #: of the record that was told
+    offset: int  #: of the record that was sent
 
     @property
     def severity(self) -> Severity:
@@ -194,9 +218,9 @@ class Delivered:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Self:
-        """The reverse of :meth:`as_json`.
+        """Parse the result of :meth:`as_json`.
 
-        :raises ValueError, LookupError, TypeError: when it is not that.
+        :raises ValueError, LookupError, TypeError: when ``kept`` is anything else.
         """
         if not kept["over"]:
             ObservedFinding.of(kept["finding"], heard_s=0.0)
@@ -213,9 +237,10 @@ class Delivered:
 def made_here(
     rule: Rule, *, subject: str, cluster: str, group: str, severity: Severity, at_us: int, summary: str, observed: str
 ) -> dict[str, Any]:
-    """An open finding of the notifier itself, as it would be published.
+    """Return an open finding that the notifier itself makes, in the published form.
 
-    :param subject: with rule, cluster and group the identity of the finding; not its time, which hangs on when we looked.
+    :param subject: with rule, cluster and group the identity of the finding. The time is not part of it: it depends on when the
+        notifier checks.
     """
     return rule.finding(
         subject=subject,
@@ -230,12 +255,12 @@ def made_here(
 
 
 def without_evidence(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """A finding without the frames it rests on, which are most of it."""
+    """Return a finding without its evidence, which is the largest part of it."""
     return {name: value for name, value in finding.items() if name != "evidence"}
 
 
 def who(finding: Mapping[str, Any]) -> str:
-    """Member, instance and client of a finding in words; empty where it is nobody in particular."""
+    """Return member, instance and client of a finding as text; empty if the finding is not about a member or client."""
     parts = [
         f"{word} {finding[field]}"
         for field, word in (("instance_id", "instance"), ("member_id", "member"), ("client_id", "client"))
@@ -248,23 +273,17 @@ def who(finding: Mapping[str, Any]) -> str:
 
 
 def alert_name(finding: Mapping[str, Any]) -> str:
-    """``RebalanceZombieGeneration`` for the rule named "zombie generation"."""
+    """Return the alert name of a finding: ``RebalanceZombieGeneration`` for the rule "zombie generation"."""
     words: Iterable[str] = re.findall(r"[A-Za-z0-9]+", str(finding["name"]))
     return "Rebalance" + "".join(word[:1].upper() + word[1:] for word in words).removeprefix("Rebalance")
 
 
-def link(rule_url: str, finding: Mapping[str, Any]) -> str | None:
-    """Where people read about the rule: ``{rule}`` is its id, ``{anchor}`` its heading in docs/rules.md."""
-    heading = re.sub(r"[^a-z0-9-]", "", f"{finding['rule']} {finding['name']}".lower().replace(" ", "-"))
-    return rule_url.replace("{rule}", str(finding["rule"])).replace("{anchor}", heading) if rule_url else None
-
-
 def on_one_line(text: str, longest: int = 500) -> str:
-    """Text of others as it may be shown on a terminal: no control characters, and not without end."""
+    """Return untrusted text in a form safe for a terminal: without control characters, and cut at ``longest`` characters."""
     shown = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
 def iso(at_s: float) -> str:
-    """A moment in ISO 8601, UTC."""
+    """Return a time in ISO 8601, UTC."""
     return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

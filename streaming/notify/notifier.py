@@ -1,7 +1,7 @@
-"""The notifier: reads findings and the monitor's status, and has a courier for each receiver.
+"""The notifier: reads findings and the monitor's status, and runs a dispatcher for each receiver.
 
-One thread reads, one per receiver tells. The trap: until all that is in the topics has been read nothing may be told, for the newest
-state of a finding may be the last record of all.
+One thread reads the topics; each dispatcher sends in a thread of its own. The trap: nothing may be sent before the topics are read to
+their end, because the newest state of a finding may be the last record.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
 from streaming.notify.delivery_log import Memory
 from streaming.notify.dispatcher import Dispatcher
-from streaming.notify.feed import FindingsFeed
-from streaming.notify.notification import ObservedFinding, UnreadableFindingError, on_one_line
+from streaming.notify.notification import Links, ObservedFinding, UnreadableFindingError, on_one_line
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Wants
 from streaming.notify.watchdog import Watchdog
@@ -26,43 +26,52 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from streaming.config.settings import MonitorConfig
+    from streaming.kafka.compacted import Record
     from streaming.notify.delivery import Channel
     from streaming.notify.delivery_log import DeliveryLog
-    from streaming.notify.feed import Record
     from streaming.notify.settings import Alertmanager, Notify, Stdout, Webhook
+    from streaming.traces.sender import TraceSender
 
 _POLL_S: Final = 0.25
 _END_WITHIN_S: Final = 20.0
 _SAY_UNREADABLE: Final = 10
 
 
+def _reader(config: MonitorConfig, topics: Sequence[str], tell: Callable[[str], None]) -> CompactedReader:
+    kafka = config.kafka
+    return CompactedReader(
+        kafka.for_librdkafka, topics, "the reader of the topics", reach_timeout_s=kafka.reach_timeout_s, trouble=tell
+    )
+
+
 class Receiver(NamedTuple):
-    """A channel, and what holds for it; without a policy it wants no findings."""
+    """A channel and its policy; a channel without a policy gets no findings."""
 
     channel: Channel
     policy: Policy | None
 
 
 def receivers(config: MonitorConfig, pulse: Watchdog) -> list[Receiver]:
-    """Everybody who is to be told something.
+    """Return all configured receivers.
 
-    :raises SetupError: when there is nobody, or a template cannot be used.
+    :raises SetupError: when there is none, or a template is invalid.
     """
     notify, cluster = config.notify, config.cluster
+    links = Links(notify.rule_url, notify.page_url)
     found: list[Receiver] = []
     for name, manager in notify.alertmanager.items():
-        channel = AlertmanagerChannel(name, manager, rule_url=notify.rule_url, cluster=cluster, pulse=pulse)
+        channel = AlertmanagerChannel(name, manager, links=links, cluster=cluster, pulse=pulse)
         found.append(Receiver(channel, _policy(notify, manager)._replace(keep_s=manager.keep_firing_s)))
     for name, webhook in notify.webhook.items():
-        found.append(Receiver(WebhookChannel(name, webhook, rule_url=notify.rule_url), _messages(notify, webhook)))
+        found.append(Receiver(WebhookChannel(name, webhook, links=links), _messages(notify, webhook)))
     if notify.stdout is not None:
-        found.append(Receiver(StdoutChannel(notify.stdout, rule_url=notify.rule_url), _messages(notify, notify.stdout)))
+        found.append(Receiver(StdoutChannel(notify.stdout, links=links), _messages(notify, notify.stdout)))
     for name, heartbeat in notify.heartbeat.items():
         found.append(Receiver(HeartbeatChannel(name, heartbeat, cluster=cluster, pulse=pulse), None))
-    if not found:
+    if not found and config.traces.endpoint is None:
         raise SetupError(
-            "nobody is to be told: add a section [notify.alertmanager.NAME], [notify.webhook.NAME] or [notify.stdout] to the "
-            "configuration; deploy/rebalance-monitor.toml has all their keys"
+            "no receiver is configured: add a section [notify.alertmanager.NAME], [notify.webhook.NAME], [notify.stdout] or [traces] to "
+            "the configuration; deploy/rebalance-monitor.toml has all their keys"
         )
     return found
 
@@ -76,10 +85,10 @@ def _messages(notify: Notify, settings: Webhook | Stdout) -> Policy:
 
 
 class Notifier:
-    """A context manager: entering it reads what is there already.
+    """A context manager that reads the existing records on entry.
 
-    :param tell: called with a sentence for whatever an operator should know.
-    :param adapt: given each channel, gives the one to use: for a dry run.
+    :param tell: called with a sentence for each event that an operator should know of.
+    :param adapt: maps each channel to the one to use, for a dry run, which sends no traces either.
     """
 
     def __init__(
@@ -89,16 +98,18 @@ class Notifier:
         *,
         tell: Callable[[str], None],
         adapt: Callable[[Channel], Channel] = lambda channel: channel,
+        sends_traces: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.open: set[str] = set()  #: ids of open findings
-        self.unreadable = 0  #: records that are no finding
+        self.unreadable = 0  #: number of records that are not findings
         self._config = config
         self._ledger = ledger
         self._tell = tell
         self._adapt = adapt
+        self._sends_traces = sends_traces
         self._clock = clock
-        self._feed = FindingsFeed(config.kafka, (config.topics.findings, config.topics.status), trouble=tell)
+        self._feed = _reader(config, (config.topics.findings, config.topics.status), tell)
         self._pulse = Watchdog(
             cluster=config.cluster,
             topic=config.topics.mirror,
@@ -108,16 +119,17 @@ class Notifier:
         )
         self._receivers = receivers(config, self._pulse)
         self._everybody: list[Dispatcher] = []
-        self._readers: list[Dispatcher] = []  #: those who want findings
+        self._readers: list[Dispatcher] = []  #: the dispatchers that get findings
+        self.traces: TraceSender | None = None
 
     @property
     def couriers(self) -> Sequence[Dispatcher]:
         return self._everybody
 
     def __enter__(self) -> Self:
-        """Read the ledger, and then all there is to know.
+        """Read the delivery log, then the findings and the status.
 
-        :raises SetupError: when Kafka does not let us.
+        :raises SetupError: when a topic cannot be read.
         """
         try:
             self._start()
@@ -131,6 +143,8 @@ class Notifier:
 
     def _start(self) -> None:
         memory = self._remembered()
+        if self._sends_traces:
+            self.traces = trace_sender(self._config, self._ledger, memory, tell=self._tell)
         self._feed.start()
         findings = self._config.topics.findings
         ends = {partition: end for (topic, partition), end in self._feed.ends.items() if topic == findings}
@@ -155,10 +169,12 @@ class Notifier:
         self._look()
 
     def run(self, stop: threading.Event) -> None:
-        """Tell whatever happens until told to stop."""
+        """Send notifications until ``stop`` is set."""
         threads = [
             threading.Thread(target=courier.run, args=(stop,), name=courier.name, daemon=True) for courier in self._everybody
         ]
+        if self.traces is not None:
+            threads.append(threading.Thread(target=self.traces.run, args=(stop,), name="traces", daemon=True))
         for thread in threads:
             thread.start()
         try:
@@ -175,7 +191,7 @@ class Notifier:
                 thread.join(max(0.0, deadline - time.monotonic()))
 
     def once(self, stop: threading.Event) -> bool:
-        """Tell what there is to tell now; whether all of it was taken."""
+        """Send what is due now; return True if the receivers accepted all of it."""
         left = list(self._everybody)
         while left and not stop.is_set():
             wake_s = min(courier.step() for courier in left)
@@ -184,18 +200,19 @@ class Notifier:
                 stop.wait(min(1.0, max(0.0, wake_s - self._clock())))
         for courier in self._everybody:
             courier.tidy()
-        return not any(courier.failures or courier.refused for courier in self._everybody)
+        sent = self.traces is None or self.traces.once(stop)
+        return sent and not any(courier.failures or courier.refused for courier in self._everybody)
 
     def _remembered(self) -> Memory:
         topics = self._config.topics
         memory = Memory(topics.findings)
-        with FindingsFeed(self._config.kafka, (topics.notifications,), trouble=self._tell) as feed:
+        with _reader(self._config, (topics.notifications,), self._tell) as feed:
             feed.start()
             for record in feed.history():
                 memory.take(record.key, record.value)
         if memory.unreadable:
             self._tell(
-                f"{memory.unreadable} records of {topics.notifications} cannot be read: what they remember may be told again"
+                f"{memory.unreadable} records of {topics.notifications} cannot be parsed: their notifications may be sent again"
             )
         return memory
 
@@ -215,13 +232,13 @@ class Notifier:
             self.unreadable += 1
             if self.unreadable <= _SAY_UNREADABLE:
                 self._tell(
-                    f"{record.topic}, partition {record.partition}, offset {record.offset} is no finding: {on_one_line(str(error))}"
+                    f"{record.topic}, partition {record.partition}, offset {record.offset} is not a finding: {on_one_line(str(error))}"
                 )
             return
         self._hear(heard)
 
     def _gone(self, name: str) -> None:
-        """An operator has deleted a finding from the topic."""
+        """Process a finding that was deleted from the topic."""
         self.open.discard(name)
         for courier in self._readers:
             courier.gone(name)
@@ -238,6 +255,22 @@ class Notifier:
             courier.hear(heard)
 
 
+def trace_sender(config: MonitorConfig, ledger: DeliveryLog, memory: Memory, *, tell: Callable[[str], None]) -> TraceSender | None:
+    """Return what sends rebalances as traces; None if the configuration names no receiver of them.
+
+    :raises SetupError: when OpenTelemetry is not installed.
+    """
+    if config.traces.endpoint is None:
+        return None
+    try:
+        from streaming.traces import sender  # noqa: PLC0415 - its libraries are an extra
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            f"[traces] needs OpenTelemetry, and {error.name} is missing: pip install 'rebalance-monitor[traces]'"
+        ) from None
+    return sender.TraceSender(config, ledger, memory.positions(sender.NAME), tell=tell)
+
+
 def windows_now(config: MonitorConfig, now_s: float) -> list[str]:
-    """Names of the maintenance windows that are on."""
+    """Return the names of the active maintenance windows."""
     return [name for name, window in config.notify.maintenance.items() if window.end_of(now_s) is not None]

@@ -1,16 +1,16 @@
-"""What is to be told to one receiver, and when: a small machine without I/O or clock.
+"""Decides what is sent to one receiver, and when; a state machine without I/O or clock.
 
-It knows, for each finding, its newest state and what the receiver was told; the difference is what is to be told. So a receiver that
-is away costs no queue: whatever happened meanwhile, it is told how things stand. Four waits lie between a finding and its telling:
+It keeps, for each finding, the newest state and what the receiver was sent. The difference is what to send next. So an unreachable
+receiver needs no queue: it gets the current state when it is reachable again. A notification is delayed for one of four reasons:
 
-* blinks: a finding must have been open for ``wait_s`` of its severity. One that was over sooner is never told; one that lasted longer
-  but could not be told in time is told as over.
-* planned maintenance: what opens within a window waits for its end.
-* grouping and back-off are the business of whoever sends.
+* Flapping: a finding must have been open for ``wait_s`` of its severity. A finding that is resolved sooner is never sent. A finding that
+  lasted longer but could not be sent in time is sent as over.
+* Planned maintenance: a finding that opens in a window waits for the end of the window.
+* Grouping and back-off: the sender implements both.
 
-What was told is remembered outside (``streaming.notify.delivery_log``), and given back at a start. The trap: the topic keeps resolved
-findings for weeks, and "resolved, never told" is either old news or what happened while nobody was there to tell it. The difference is
-the position: the offset below which everything has been dealt with.
+The delivery log (``streaming.notify.delivery_log``) stores what was sent, and supplies it at the start. The trap: the topic keeps resolved
+findings for weeks. A resolved finding that was never sent is either old, or happened while the notifier was down. The position tells
+them apart: the offset below which every finding is processed.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ if TYPE_CHECKING:
 
 
 _REMEMBER_S: Final = 3600.0
-"""For so long the job may write again what it wrote before it was killed."""
+"""How long after a kill the job may rewrite records that it wrote before."""
 
 
 class Policy(NamedTuple):
-    """What holds for a receiver."""
+    """The delivery settings of one receiver."""
 
     wants: Wants
     patience: Patience
     windows: Sequence[Maintenance] = ()
     tells_resolved: bool = True
     keep_s: float = 0.0
-    """An open finding stays told as open for at least so long. With it, what is over before it was told is told as open first."""
+    """Minimum time between sending a finding as open and as resolved. If set, a finding that is resolved unsent is first sent as open."""
 
     def passes(self, heard: ObservedFinding) -> bool:
-        """Whether the receiver wants to hear of it at all."""
+        """Return True if the receiver's filters accept the finding."""
         wants = self.wants
         if heard.severity.rank < wants.minimum_severity.rank or matches(heard.finding["rule"], wants.deny_rules):
             return False
-        # What concerns no group is the monitor's own sight: nobody may lose that by choosing groups.
+        # A finding without a group is about the monitor itself: group filters must not drop it.
         return not heard.group or (matches(heard.group, wants.allow_groups) and not matches(heard.group, wants.deny_groups))
 
     def held_until(self, heard: ObservedFinding, at_s: float, now_s: float) -> float:
-        """When maintenance lets pass what happened at ``at_s``; the capture's clock may be ahead of ours."""
+        """Return when maintenance no longer delays an event at ``at_s``; the capture's clock may be ahead of the local clock."""
         return held_until(self.windows, heard.group, min(at_s, now_s), now_s)
 
 
 class DueNotification(NamedTuple):
-    """A notice, and since or from when it is due."""
+    """A notification, and the time from which it is due."""
 
     notice: Notification
     due_s: float
@@ -66,17 +66,17 @@ class DueNotification(NamedTuple):
 
 @dataclass(slots=True)
 class _Entry:
-    heard: ObservedFinding | None = None  #: the newest state; None: only the ledger knows of it
-    first_s: float = 0.0  #: when it was first heard of
+    heard: ObservedFinding | None = None  #: the newest state; None if the finding is only in the delivery log
+    first_s: float = 0.0  #: when the finding was first observed
     told: Delivered | None = None
-    refused: str | None = None  #: key of the notice that the receiver did not take
+    refused: str | None = None  #: key of the notification that the receiver rejected
 
 
 class Outbox:
-    """What one receiver is yet to be told.
+    """The pending notifications of one receiver.
 
-    :param told: what it was told earlier, by finding id.
-    :param positions: by partition of the findings topic, the offset below which everything is dealt with.
+    :param told: what the receiver was sent earlier, by finding id.
+    :param positions: by partition of the findings topic, the offset below which every finding is processed.
     """
 
     def __init__(self, policy: Policy, told: Mapping[str, Delivered], positions: Mapping[int, int]) -> None:
@@ -84,18 +84,18 @@ class Outbox:
         self._positions = dict(positions)
         self._heard_to: dict[int, int] = {}  #: next offset by partition
         self._entries = {name: _Entry(told=known) for name, known in told.items()}
-        self._open_questions = set(self._entries)  #: ids of which something may have to be told
+        self._open_questions = set(self._entries)  #: ids of findings that may need a notification
 
     def begin(self, ends: Mapping[int, int]) -> None:
-        """Before anything is heard: where the partitions of the topic end.
+        """Set the end offsets of the topic's partitions; call it before :meth:`hear`.
 
-        What was resolved before the first start is no news. A position behind the end is of a topic that was made anew.
+        Findings resolved before the first start are not sent. A position beyond the end means that the topic was created again.
         """
         for partition, end in ends.items():
             self._positions[partition] = min(self._positions.get(partition, end), end)
 
     def hear(self, heard: ObservedFinding) -> None:
-        """Take the newest state of a finding."""
+        """Process the newest state of a finding."""
         if heard.partition != OWN:
             self._heard_to[heard.partition] = heard.offset + 1
         entry = self._entries.get(heard.id)
@@ -104,7 +104,7 @@ class Outbox:
                 return
             entry = self._entries[heard.id] = _Entry()
         if entry.told is not None and entry.told.is_over:
-            return  # the job may write again what it wrote before it was killed
+            return  # the job may rewrite records that it wrote before it was killed
         if entry.heard is None:
             entry.first_s = heard.heard_s
         elif (heard.updated_s, heard.is_over) < (entry.heard.updated_s, entry.heard.is_over):
@@ -113,23 +113,23 @@ class Outbox:
         self._open_questions.add(heard.id)
 
     def gone(self, name: str) -> None:
-        """A finding is in the topic no more."""
+        """Process a finding that was deleted from the topic."""
         entry = self._entries.get(name)
         if entry is not None:
             entry.heard = None
             self._open_questions.add(name)
 
     def due(self, now_s: float) -> list[DueNotification]:
-        """What is to be told, ripe or not, the worst first; notices whose time has not come have it in ``due_s``.
+        """Return all pending notifications, the most severe first, with the time from which each is due.
 
-        To be asked only when all that is in the topic has been heard: what was told, and is not in it, has vanished.
+        Call it only after the topic is read to its end: a finding that was sent but not read counts as deleted.
         """
         found: list[DueNotification] = []
         for name in list(self._open_questions):
             entry = self._entries.get(name)
             due = self._judge(entry, now_s) if entry is not None else None
             if due is not None and due.notice.event is Event.RESOLVED and not self._policy.tells_resolved:
-                self.tell([due.notice], now_s)  # the ledger goes on without; a restart comes to the same conclusion
+                self.tell([due.notice], now_s)  # not logged; a restart reaches the same conclusion
             elif due is not None:
                 found.append(due)
             else:
@@ -139,7 +139,7 @@ class Outbox:
         return found
 
     def open(self) -> list[dict[str, Any]]:
-        """The findings that the receiver believes to be open, as they are now, but with the severity that it was told."""
+        """Return the findings that were sent as open, in their newest state if that has the severity that was sent."""
         return [
             told.finding if heard is None or heard.is_over or heard.severity is not told.severity else heard.finding
             for told, heard in ((entry.told, entry.heard) for entry in self._entries.values())
@@ -147,7 +147,7 @@ class Outbox:
         ]
 
     def tell(self, notices: Iterable[Notification], now_s: float) -> dict[str, Delivered]:
-        """The receiver has taken them; gives what is to be remembered of that."""
+        """Mark notifications as accepted; return what to store in the delivery log."""
         remember: dict[str, Delivered] = {}
         for notice in notices:
             name = str(notice.finding["id"])
@@ -169,9 +169,9 @@ class Outbox:
         return remember
 
     def refuse(self, notices: Iterable[Notification], now_s: float) -> dict[str, Delivered]:
-        """The receiver will not take them: they are not offered again until there is other news of the same finding.
+        """Mark notifications as rejected: they are not sent again unless the finding changes.
 
-        The end of a finding has no other news to come: it counts as told. Gives what is to be remembered of that.
+        A resolved finding does not change any more, so its notification counts as sent. Return what to store in the delivery log.
         """
         ends = []
         for notice in notices:
@@ -182,13 +182,13 @@ class Outbox:
         return self.tell(ends, now_s)
 
     def positions(self) -> dict[int, int]:
-        """By partition, the offset below which everything is dealt with; it only grows."""
+        """Return by partition the offset below which every finding is processed; it never decreases."""
         for partition, end in self._heard_to.items():
             self._positions[partition] = max(self._positions.get(partition, 0), min([end, *self._untold(partition)]))
         return dict(self._positions)
 
     def settled(self, now_s: float) -> list[str]:
-        """Ids of which nothing need be remembered any more: their end was told, a while ago, and is below the position. Forgets them."""
+        """Drop the findings whose resolution was sent a while ago and is below the position; return their ids."""
         done = [
             name
             for name, entry in self._entries.items()
@@ -224,12 +224,12 @@ class Outbox:
             return None
         keep_until_s = told.first_s + self._policy.keep_s
         if heard is None:
-            gone = Notification(Event.RESOLVED, told.finding, told.finding, "it was over when the notifier looked again")
+            gone = Notification(Event.RESOLVED, told.finding, told.finding, "it is no longer in the findings topic")
             return DueNotification(gone, keep_until_s)
         if heard.is_over:
             return DueNotification(Notification(Event.RESOLVED, heard.finding, told.finding), max(heard.heard_s, keep_until_s))
         if not self._policy.passes(heard):
-            reason = "this receiver is told of it no longer, by its severity or the receiver's settings"
+            reason = "it no longer matches this receiver's filters (severity, groups, rules)"
             return DueNotification(Notification(Event.RESOLVED, heard.finding, told.finding, reason), heard.heard_s)
         if heard.severity is not told.severity:
             due_s = max(heard.heard_s, self._policy.held_until(heard, heard.updated_s, now_s))
@@ -249,7 +249,7 @@ class Outbox:
             del self._entries[name]
 
     def _untold(self, partition: int) -> list[int]:
-        """Offsets of findings that are over and are yet to be told."""
+        """Return the offsets of resolved findings that are not sent yet."""
         waiting = (self._entries[name] for name in self._open_questions if name in self._entries)
         return [
             entry.heard.offset

@@ -1,7 +1,7 @@
-"""Names by pattern: a glob (``orders-*``), or a regular expression between slashes (``/^orders-(eu|us)$/``).
+"""Patterns for names: a glob (``orders-*``), or a regular expression between slashes (``/^orders-(eu|us)$/``).
 
-A glob stands for the whole name, for that is what most people mean and dots are frequent in group names. A regular expression is
-searched for, as everywhere between slashes. The trap: ``/test/`` is in "contest" too; anchors are the writer's business.
+A glob must match the whole name: most users expect that, and dots are frequent in group names. A regular expression is searched for in
+the name. The trap: ``/test/`` also matches "contest"; the user must write the anchors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _usable(pattern: str) -> str:
     try:
         _expression(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern} is not a valid regular expression: {error}") from None
     return pattern
 
 
@@ -38,5 +38,5 @@ Pattern = Annotated[str, AfterValidator(_usable)]
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether any of the patterns is for this name."""
+    """Return True if any of the patterns matches the name."""
     return any(_expression(pattern).search(name) for pattern in patterns)

@@ -1,8 +1,8 @@
-"""What an operator may set about alerts: the sections ``[notify]``, ``[notify.alertmanager.NAME]`` and so on.
+"""The settings of the notifier: the sections ``[notify]``, ``[notify.alertmanager.NAME]`` and so on.
 
-Receivers are tables with names, not a list, so that each key has a path, in messages and in the environment:
-``REBALANCE_MONITOR_NOTIFY__WEBHOOK__CHAT__URL``. The trap: the address of a webhook is a secret, for whoever knows it can post there.
-It is given by environment or file, and never printed.
+Receivers are named tables and not a list, so each key has a path in messages and in the environment:
+``REBALANCE_MONITOR_NOTIFY__WEBHOOK__CHAT__URL``. The trap: the URL of a webhook is a secret, because anyone who knows it can post there.
+It is set by environment or file, and never printed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _URL: Final = re.compile(r"https?://[^/?#\s]+(?:[/?#]\S*)?")
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _OWN_LABELS: Final = frozenset({"alertname", "cluster", "group", "rule", "severity", "finding"})
 
-# Small letters, so that the environment, which knows no case, can name it; no two underscores, which are its separator.
+# Lower case, because environment variables do not distinguish case; no double underscore, because that is their separator.
 ReceiverName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$", max_length=40)]
 
 
@@ -44,7 +44,7 @@ SecretWebAddress = Annotated[SecretStr, AfterValidator(_secret_web_address)]
 
 
 class Patience(Section):
-    """How long a finding must have been open before it is told, by severity: shorter ones are blinks."""
+    """How long a finding must have been open before it is sent, by severity."""
 
     info: float = Field(default=5.0, ge=0, le=86_400)
     warning: float = Field(default=5.0, ge=0, le=86_400)
@@ -52,13 +52,13 @@ class Patience(Section):
     critical: float = Field(default=0.0, ge=0, le=86_400)
 
     def of(self, severity: Severity) -> float:
-        """Seconds."""
+        """Return the wait of a severity in seconds."""
         wait: float = getattr(self, severity.value)
         return wait
 
 
 class Wants(Section):
-    """Which findings a receiver is told of."""
+    """Which findings are sent to a receiver."""
 
     minimum_severity: Severity = Severity.WARNING
     allow_groups: tuple[Pattern, ...] = ("*",)
@@ -67,7 +67,7 @@ class Wants(Section):
 
 
 class Web(Section):
-    """How to speak to somebody over HTTP."""
+    """HTTP client settings of a receiver."""
 
     timeout_s: float = Field(default=10.0, gt=0, le=600)
     ca_file: CertificateFile | None = None
@@ -86,7 +86,7 @@ class Web(Section):
         if (self.username is None) != (self.password is None and self.password_file is None):
             raise ValueError("username goes with password or password_file")
         if self.username is not None and (self.token is not None or self.token_file is not None):
-            raise ValueError("it is either username and password, or a token")
+            raise ValueError("set either username and password, or a token")
         return self
 
     def bearer_token(self) -> str | None:
@@ -97,7 +97,7 @@ class Web(Section):
 
 
 class SecretlyAddressed(Web):
-    """Somebody whose address is a secret."""
+    """Settings of a receiver whose URL is a secret."""
 
     url: SecretWebAddress | None = None
     url_file: SecretFile | None = None
@@ -113,12 +113,12 @@ class SecretlyAddressed(Web):
         return self
 
     def address(self) -> str:
-        """Read anew each time: a secret that was changed is taken up without a restart."""
+        """Return the URL; the file is read on each call, so a changed secret needs no restart."""
         return secret(self.url, self.url_file) or ""
 
 
 class Alertmanager(Wants, Web):
-    """A Prometheus Alertmanager, by its API v2."""
+    """Settings of a Prometheus Alertmanager (API v2)."""
 
     url: WebAddress
     resend_s: float = Field(default=60.0, ge=1, le=3600)
@@ -133,13 +133,13 @@ class Alertmanager(Wants, Web):
         for name in self.labels:
             if not _LABEL.fullmatch(name) or name in _OWN_LABELS:
                 raise ValueError(
-                    f"labels: {name!r} cannot be a label of yours: letters, digits and _, and none of the monitor's own"
+                    f"labels: {name!r} is not allowed: use letters, digits and _, and none of the monitor's own labels"
                 )
         return self
 
 
 class Webhook(Wants, SecretlyAddressed):
-    """Anything that takes JSON by POST."""
+    """Settings of a receiver of JSON by POST."""
 
     template: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
     template_file: ExistingFile | None = None
@@ -160,12 +160,12 @@ class Webhook(Wants, SecretlyAddressed):
         return self
 
     def template_secret(self) -> str | None:
-        """What the template may put into the body, such as a routing key."""
+        """Return the secret that the template may put into the body, such as a routing key."""
         return secret(self.secret, self.secret_file)
 
 
 class Stdout(Wants):
-    """Standard output, a JSON object a line."""
+    """Settings of standard output: one JSON object per line."""
 
     minimum_severity: Severity = Severity.INFO
     group_by: GroupBy = "finding"
@@ -174,19 +174,20 @@ class Stdout(Wants):
 
 
 class Heartbeat(SecretlyAddressed):
-    """A service that raises the alarm when it is not pinged any more."""
+    """Settings of a service that raises an alarm when the pings stop."""
 
     every_s: float = Field(default=60.0, ge=1, le=86_400)
 
 
 class Notify(Section):
-    """``rebalance-monitor notify``."""
+    """Settings of ``rebalance-monitor notify``."""
 
     wait_s: Patience = Patience()
-    stalled_s: float = Field(default=60.0, ge=20, le=86_400)  # a monitor with nothing new writes each 10 s
+    stalled_s: float = Field(default=60.0, ge=20, le=86_400)  # an idle monitor writes a status every 10 s
     retry_wait_s: float = Field(default=1.0, gt=0, le=3600)
     retry_wait_max_s: float = Field(default=60.0, gt=0, le=3600)
     rule_url: str = ""
+    page_url: WebAddress | None = None
     alertmanager: dict[ReceiverName, Alertmanager] = Field(default_factory=dict)
     webhook: dict[ReceiverName, Webhook] = Field(default_factory=dict)
     heartbeat: dict[ReceiverName, Heartbeat] = Field(default_factory=dict)

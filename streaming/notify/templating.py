@@ -1,10 +1,10 @@
-"""Messages out of templates: Jinja2, sandboxed, and checked before anything is sent.
+"""Renders messages from Jinja2 templates, which are sandboxed and checked before anything is sent.
 
-A template is rendered once at the start, with findings that have everything, nothing, and names of the kind that break things; what
-comes out must be JSON. So a mistake in it is said with file and line when the notifier starts, not when a group stands still.
+At the start each template is rendered with sample findings: complete ones, minimal ones, and ones with hostile names. The result must
+be JSON. So an error in a template is reported with file and line when the notifier starts, not when the first finding is sent.
 
-The trap: names in findings come from clients. In JSON ``tojson`` makes them harmless, but the reader of the JSON has a language of its
-own: ``<!channel>`` as a client id would ring everybody at Slack. The filter ``mrkdwn`` is for that.
+The trap: names in findings come from clients. The filter ``tojson`` escapes them for JSON, but the receiver may interpret the text:
+``<!channel>`` as a client id would notify a whole Slack channel. The filter ``mrkdwn`` escapes such text.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity
 from coordinator_model.rules.base import Rule
 from streaming.kafka.topics import SetupError
-from streaming.notify.notification import Event, Notification, on_one_line
+from streaming.notify.notification import Event, Links, Notification, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHIPPED: Final = Path(__file__).parent / "templates"
 
+_SAMPLE_LINKS: Final = Links("https://example.org/{rule}", "https://example.org/")
+
 
 class MessageError(ValueError):
-    """A message cannot be made; the sentence names the template, and the line where that is known."""
+    """A message cannot be rendered; the text names the template, and the line if it is known."""
 
 
 class Template:
-    """One file."""
+    """One template file."""
 
     def __init__(self, file: Path, *, makes_json: bool = True) -> None:
-        """Read and check it.
+        """Read and check the file.
 
-        :param makes_json: whether what comes out must be JSON.
-        :raises SetupError: when it cannot be used.
+        :param makes_json: True if the rendered text must be JSON.
+        :raises SetupError: when the template is invalid or cannot be read.
         """
         self._file = file
         self._makes_json = makes_json
         try:
             self._template = _environment(file).get_template(str(file))
             for sample in samples():
-                self.render(context(sample, receiver="webhook/sample", rule_url="https://example.org/{rule}", secret="sample"))  # noqa: S106
+                self.render(context(sample, receiver="webhook/sample", links=_SAMPLE_LINKS, secret="sample"))  # noqa: S106
         except jinja2.TemplateSyntaxError as error:
             raise SetupError(f"{file}, line {error.lineno}: {error.message}") from None
         except (OSError, UnicodeDecodeError) as error:
@@ -58,13 +60,13 @@ class Template:
             raise SetupError(str(error)) from None
 
     def render(self, values: dict[str, Any]) -> bytes:
-        """The message for a :func:`context`.
+        """Render the message for a :func:`context`.
 
-        :raises MessageError: when the template fails, or what comes out is no JSON.
+        :raises MessageError: when the template fails, or its result is not JSON.
         """
         try:
             text = self._template.render(values)
-        except Exception as error:  # whatever an expression may raise
+        except Exception as error:  # an expression can raise anything
             raise MessageError(f"{self._file}, line {self._line(error)}: {error}") from None
         if self._makes_json:
             try:
@@ -72,7 +74,7 @@ class Template:
             except json.JSONDecodeError as error:
                 near = on_one_line(text[max(0, error.pos - 30) : error.pos + 30])
                 raise MessageError(
-                    f"{self._file} does not make JSON: {error.msg} at line {error.lineno} of what it makes, near {near!r}"
+                    f"{self._file} does not produce JSON: {error.msg} at line {error.lineno} of its output, near {near!r}"
                 ) from None
         return text.encode(errors="replace")
 
@@ -82,12 +84,12 @@ class Template:
 
 
 def shipped(name: str) -> Path:
-    """The file of a template that comes with the monitor."""
+    """Return the file of a built-in template."""
     return SHIPPED / f"{name}.json.j2"
 
 
-def context(notices: Sequence[Notification], *, receiver: str, rule_url: str, secret: str | None) -> dict[str, Any]:
-    """What a template knows (docs/alerting.md)."""
+def context(notices: Sequence[Notification], *, receiver: str, links: Links, secret: str | None) -> dict[str, Any]:
+    """Return the variables of a template (docs/alerting.md)."""
     clusters = {str(notice.finding["cluster"]) for notice in notices}
     groups = {str(notice.finding["group"]) for notice in notices}
     told = [notice for notice in notices if notice.event is not Event.RESOLVED] or notices
@@ -100,21 +102,20 @@ def context(notices: Sequence[Notification], *, receiver: str, rule_url: str, se
         "cluster": clusters.pop() if len(clusters) == 1 else "",
         "group": groups.pop() if len(groups) == 1 else "",
         "notices": [
-            {**notice.as_json(rule_url), "headline": headline(notice), "finding": {**_NOTHING, **notice.finding}}
-            for notice in notices
+            {**notice.as_json(links), "headline": headline(notice), "finding": {**_NOTHING, **notice.finding}} for notice in notices
         ],
         "secret": secret,
     }
 
 
 def message_key(receiver: str, notices: Sequence[Notification]) -> str:
-    """Names a message: the same receiver, findings and news give the same key."""
+    """Return the idempotency key of a message: the same receiver and notifications give the same key."""
     facts = "\x00".join([receiver, *sorted(notice.key for notice in notices)])
     return hashlib.blake2s(facts.encode(), digest_size=16).hexdigest()
 
 
 def headline(notice: Notification) -> str:
-    """A few words on what happened, and where."""
+    """Return a short text on what happened, and where."""
     severity, group = notice.severity.value, notice.finding["group"]
     words = {
         Event.OPEN: severity,
@@ -141,7 +142,7 @@ def _environment(file: Path) -> jinja2.Environment:
     environment = ImmutableSandboxedEnvironment(
         loader=jinja2.FunctionLoader(lambda _name: (file.read_text(encoding="utf-8"), str(file), None)),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # what is made is JSON: tojson
+        autoescape=False,  # the output is JSON and not HTML: templates use tojson
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -153,19 +154,19 @@ def _environment(file: Path) -> jinja2.Environment:
 
 
 def _to_json(value: Any) -> str:
-    """Jinja's own sorts keys, escapes for HTML, and does not say which name is undefined."""
+    """Return JSON. Jinja's own filter sorts keys, escapes for HTML, and does not name an undefined variable."""
     if isinstance(value, jinja2.Undefined):
-        return str(value)  # raises, and names it
+        return str(value)  # raises an error that names it
     return json.dumps(value)
 
 
 def _mrkdwn(text: Any) -> str:
-    """Slack reads these three as the beginning of links, mentions and entities."""
+    """Escape the three characters that start links, mentions and entities in Slack."""
     return on_one_line(str(text), 10_000).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def samples() -> list[list[Notification]]:
-    """Notices of every kind, to try templates with."""
+    """Return messages with notifications of every kind, to check templates with."""
     full, bare = _sample(hostile=False).as_json(), _sample(hostile=True).as_json()
     milder = {**full, "severity": Severity.WARNING.value}
     every = [
@@ -204,4 +205,4 @@ def _sample(*, hostile: bool) -> Finding:
 
 
 _NOTHING: Final[dict[str, Any]] = dict.fromkeys(_sample(hostile=True).as_json())
-"""A record of another release may lack a field that a template names."""
+"""Defaults for fields that a record of another release may lack."""

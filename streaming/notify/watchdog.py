@@ -1,13 +1,12 @@
-"""Whether the monitor is alive, judged by its own status topic: a monitor that has died reports nothing, and nobody must take that for
-health.
+"""Checks by the status topic that the monitor is alive; without it, a dead monitor would look like one without findings.
 
-The job writes a record for each mirror partition that it has read something of; the mirror ticks each second, so a live monitor writes
-all the time. When nothing new has come for ``stalled_s`` the heartbeats stop and finding V-05 opens, made here, since whoever should
-make it is what it is about.
+The job writes a record for each mirror partition that it has read from. The mirror ticks every second, so a running monitor writes
+continuously. When no new record arrives for ``stalled_s``, the heartbeats stop and finding V-05 opens. The notifier makes this finding,
+because a stalled monitor cannot.
 
-The trap: a silent mirror looks the same from here. Then the monitor's driver, which is alive, says V-03; as long as that is open V-05 is
-not said too. And the id of V-05 must not hang on when we looked, or a restart of the notifier would tell it again: it is made of the
-time of the last status.
+The trap: a silent mirror has the same symptom. In that case the monitor's driver reports V-03, and V-05 does not open while V-03 is open.
+The id of V-05 is derived from the time of the last status and not from the time of the check. Otherwise a restart of the notifier would
+send it again.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Watchdog:
-    """Takes the status topic's records; read by the threads of the receivers.
+    """Processes the records of the status topic; the receivers' threads read its state.
 
     :param topic: the mirror topic.
-    :param hint: what else may be the matter, as the end of a sentence, or nothing.
+    :param hint: returns a possible cause as the end of a sentence, or an empty string.
     """
 
     def __init__(
@@ -38,15 +37,15 @@ class Watchdog:
         self._topic = topic
         self._stalled_s = stalled_s
         self._hint = hint
-        self._alive_s = started_s  #: when it last gave a sign of life, by our clock
+        self._alive_s = started_s  #: time of the last sign of life, by the local clock
         self._written_us = 0  #: time of the newest status, by the monitor's clock
         self._silent: set[str] = set()  #: ids of open findings that the whole mirror is silent
         self._stalled: dict[str, Any] | None = None
 
     def status(self, value: bytes | None, now_s: float, *, live: bool) -> None:
-        """Take a record of the status topic; what is no status is none of a monitor's signs of life.
+        """Process a record of the status topic; a record that is not a status is ignored.
 
-        :param live: it came now, and was not there already when we began to read.
+        :param live: True if the record arrived after the start of reading, False if it was in the topic before.
         """
         try:
             status = json.loads(value or b"")
@@ -59,7 +58,7 @@ class Watchdog:
         self._alive_s = now_s if live else min(now_s, written_us / 1e6)
 
     def hear(self, heard: ObservedFinding) -> None:
-        """Take a finding: whether the monitor says that the mirror is silent."""
+        """Process a finding: V-05 does not open while V-03 is open for the whole mirror."""
         finding = heard.finding
         if finding["rule"] != V_03.id or heard.group:
             return
@@ -71,11 +70,11 @@ class Watchdog:
             self._silent.add(heard.id)
 
     def beats(self, now_s: float) -> bool:
-        """Whether the monitor has given a sign of life recently; one that was never seen has not."""
+        """Return True if the monitor has written a status within ``stalled_s``; False if it never has."""
         return self._written_us > 0 and now_s - self._alive_s < self._stalled_s
 
     def look(self, now_s: float) -> ObservedFinding | None:
-        """The finding that the monitor has stalled, when it opens or is over."""
+        """Return finding V-05 when it opens or is resolved, else None."""
         stalled = now_s - self._alive_s >= self._stalled_s and not self._silent
         if stalled and self._stalled is None:
             self._stalled = self._finding(now_s)
@@ -90,7 +89,7 @@ class Watchdog:
         since = f"since {iso(self._written_us / 1e6)}" if self._written_us else "at all"
         summary = (
             f"The monitor has written no status {since}: it does not run, hangs, or cannot reach Kafka{self._hint()}; "
-            "no group is watched."
+            "no group is monitored."
         )
         return made_here(
             V_05,

@@ -1,7 +1,7 @@
-"""Receivers that are told by messages: webhooks, standard output, and services that only want to hear a heartbeat.
+"""Channels that send messages: webhooks, standard output, and services that only get a heartbeat.
 
-The trap: a receiver of messages folds nothing. What is sent twice rings twice; so a message counts as told as soon as it is taken, and
-the little that a kill can repeat carries the same keys as the first time.
+The trap: a receiver of messages does not deduplicate, so a message that is sent twice notifies twice. A message therefore counts as
+delivered as soon as the receiver accepts it. The few messages that are repeated after a kill have the same keys as before.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from streaming.notify.templating import MessageError, Template, context, message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streaming.notify.notification import Notification
+    from streaming.notify.notification import Links, Notification
     from streaming.notify.outbox import DueNotification, Outbox
     from streaming.notify.settings import GroupBy, Heartbeat, Stdout, Webhook
     from streaming.notify.watchdog import Watchdog
 
 _IDLE_S: Final = 60.0
-_MOST: Final = 50  # notices of one message
+_MOST: Final = 50  # notifications of one message
 
 
 def grouped(
     waiting: Iterable[DueNotification], group_by: GroupBy, wait_s: float, now_s: float
 ) -> tuple[list[list[Notification]], float]:
-    """Messages that are to go now, and when to ask again.
+    """Return the messages to send now, and the time of the next check.
 
-    A message waits for others of its group or cluster for ``wait_s``, unless it has something critical to say.
+    A notification waits ``wait_s`` for others of its group or cluster, unless one of them is critical.
     """
     heaps: dict[tuple[str, ...], list[DueNotification]] = defaultdict(list)
     wake_s = now_s + _IDLE_S
@@ -68,20 +68,20 @@ def _is_urgent(notice: Notification) -> bool:
 
 
 class _Messages:
-    """What webhooks and standard output have in common."""
+    """Base class of webhooks and standard output."""
 
     def __init__(
-        self, name: str, settings: Webhook | Stdout, template: Template, *, rule_url: str, secret: str | None = None
+        self, name: str, settings: Webhook | Stdout, template: Template, *, links: Links, secret: str | None = None
     ) -> None:
         self.name = name
         self._group_by = settings.group_by
         self._group_wait_s = settings.group_wait_s
         self._template = template
-        self._rule_url = rule_url
+        self._links = links
         self._secret = secret
 
     def plan(self, outbox: Outbox, now_s: float) -> DeliveryPlan:
-        """One delivery for each message."""
+        """Return one delivery for each message."""
         messages, wake_s = grouped(outbox.due(now_s), self._group_by, self._group_wait_s, now_s)
         return DeliveryPlan([self._delivery(notices) for notices in messages], wake_s)
 
@@ -92,10 +92,10 @@ class _Messages:
         return []
 
     def missed(self) -> None:
-        """What was not taken is still due."""
+        """Do nothing: a message that was not accepted is still due."""
 
     def _delivery(self, notices: Sequence[Notification]) -> Delivery:
-        values = context(notices, receiver=self.name, rule_url=self._rule_url, secret=self._secret)
+        values = context(notices, receiver=self.name, links=self._links, secret=self._secret)
         try:
             return Delivery(tuple(notices), self._template.render(values))
         except MessageError as error:
@@ -103,15 +103,15 @@ class _Messages:
 
 
 class WebhookChannel(_Messages):
-    """Anything that takes messages by POST."""
+    """Sends messages by POST."""
 
-    def __init__(self, name: str, settings: Webhook, *, rule_url: str) -> None:
+    def __init__(self, name: str, settings: Webhook, *, links: Links) -> None:
         self._settings = settings
         self._headers = {"Content-Type": "application/json"} | {key.title(): value for key, value in settings.headers.items()}
         template = Template(
             settings.template_file or shipped(settings.template), makes_json="json" in self._headers["Content-Type"].lower()
         )
-        super().__init__(f"webhook/{name}", settings, template, rule_url=rule_url, secret=settings.template_secret())
+        super().__init__(f"webhook/{name}", settings, template, links=links, secret=settings.template_secret())
 
     def send(self, delivery: Delivery) -> Outcome:
         if delivery.problem:
@@ -121,10 +121,10 @@ class WebhookChannel(_Messages):
 
 
 class StdoutChannel(_Messages):
-    """A line for each message."""
+    """Writes one line for each message."""
 
-    def __init__(self, settings: Stdout, *, rule_url: str, stream: BinaryIO | None = None) -> None:
-        super().__init__("stdout", settings, Template(shipped("generic")), rule_url=rule_url)
+    def __init__(self, settings: Stdout, *, links: Links, stream: BinaryIO | None = None) -> None:
+        super().__init__("stdout", settings, Template(shipped("generic")), links=links)
         self._stream = stream or sys.stdout.buffer
 
     def send(self, delivery: Delivery) -> Outcome:
@@ -137,7 +137,7 @@ class StdoutChannel(_Messages):
 
 
 class HeartbeatChannel:
-    """Pings while the monitor is alive, and says nothing else."""
+    """Sends pings while the monitor is alive, and no findings."""
 
     def __init__(self, name: str, settings: Heartbeat, *, cluster: str, pulse: Watchdog) -> None:
         self.name = f"heartbeat/{name}"
@@ -147,9 +147,9 @@ class HeartbeatChannel:
         self._pinged_s: float | None = None
 
     def plan(self, _outbox: Outbox, now_s: float) -> DeliveryPlan:
-        """A ping, when it is time and the monitor is alive."""
+        """Return a ping if ``every_s`` has passed and the monitor is alive."""
         every_s = self._settings.every_s
-        waits = self._pinged_s is not None and 0 <= now_s - self._pinged_s < every_s  # a clock set back must not silence it
+        waits = self._pinged_s is not None and 0 <= now_s - self._pinged_s < every_s  # a clock set back must not stop the pings
         if waits or not self._pulse.beats(now_s):
             return DeliveryPlan([], now_s + 1.0)
         self._pinged_s = now_s
@@ -162,7 +162,7 @@ class HeartbeatChannel:
         return []
 
     def missed(self) -> None:
-        """The next attempt need not wait for the next beat."""
+        """Retry without waiting for ``every_s``."""
         self._pinged_s = None
 
     def only(self, _notice: Notification, now_s: float) -> Delivery:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.wire import API_NAMES
-from streaming.quality.frames import Describer, FrameRow, to_frame
+from streaming.quality.frame_rows import Describer, FrameRow, to_frame
 from streaming.quality.suite import FAMILY, Expected, load
 from streaming.quality.validation import Outcome, Validator
 from streaming.spark.driver_findings import Standing
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from coordinator_model.finding import Finding
     from streaming.config.settings import MonitorConfig
-    from streaming.quality.frames import Raw
+    from streaming.quality.frame_rows import Raw
 
 _EVIDENCE: Final = 5
 _FLUSH_S: Final = 30.0
@@ -139,7 +139,7 @@ def _by_place(described: list[FrameRow], places: set[tuple[int, int]]) -> dict[t
 
 
 def _at_us(row: FrameRow) -> int:
-    """Capture time, or the record's where there is no envelope to tell it."""
+    """Return the capture time, or the record's time if there is no envelope."""
     return int(row.timestamp_ms) * 1000 if row.at_us is None else int(row.at_us)
 
 

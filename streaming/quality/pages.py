@@ -1,7 +1,7 @@
 """The first page of Data Docs, and the style of the others: readable without the internet.
 
-The trap: Great Expectations' own index is a table that a script from the internet fills in; without it the page is empty, and nobody
-finds the results. Its other pages only lack their style, which it lets one add to.
+The trap: a script from the internet fills Great Expectations' own index; without the script the page is empty and the results are
+unreachable. The other pages only lack their style, which Great Expectations lets one add to.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The quality checks in a process of their own, which gives way to everybody else as a whole: the driver's side.
+"""The quality checks in a process of their own, which yields the CPU to all others: the driver's side.
 
 A batch is ten seconds of records, a core's work for a second or two, and a finding must not wait for it. Spark's fair pools share tasks,
 not the time in Python; and in a thread of the driver, however low its priority, the checks hold the interpreter that everything else in
 the driver needs, while the libraries' own threads run as if they were urgent.
 
 The traps. *The driver has threads, and a JVM at its other end*: so the child (``streaming.quality.worker``) is a new interpreter, not a
-fork. *A child may die*: that is one sentence, not silence. *A batch that failed is repeated*, and nobody knows how much of it had been
+fork. *A child may die*: that is one sentence, not silence. *A batch that failed is repeated*, and it is unknown how much of it had been
 taken in or published: so whatever fails ends the child, and the next one begins with the findings that are open in the topic by then.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class QualityProcess:
     """As :class:`streaming.quality.checker.Checker`, with another process doing the work.
 
-    It is started with the first batch, and anew with the first after a failure. Only a suite of the operator's own is tried beforehand:
+    It is started with the first batch, and again with the first after a failure. Only a suite of the operator's own is tried beforehand:
     that takes Great Expectations, and with it seconds.
 
     :raises ConfigError: when the suite cannot be used.
@@ -160,7 +160,7 @@ class _Child:
         return f"the process of the quality checks {how}{memory}; see {self._log}"
 
     def end(self) -> None:
-        """At once: what it has not finished is repeated. Whoever waits for it learns that it was ended."""
+        """End at once: what it has not finished is repeated. A caller that waits for it gets the reason."""
         self._was_asked_to_end = True
         self._process.kill()
         self._process.wait()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from streaming.spark import checkpoint, job
+from streaming.spark.versions import to_arrow
 from streaming.spark.worker import INPUT_COLUMNS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def start(spark: SparkSession, config: MonitorConfig, checks: QualityProcess) ->
     """Start the query; it resumes from its own part of the checkpoint."""
 
     def check(frame: DataFrame, batch: int) -> None:
-        checks.check(as_stream(frame.toArrow()), batch)
+        checks.check(as_stream(to_arrow(frame)), batch)
 
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
     try:
@@ -41,7 +42,7 @@ def start(spark: SparkSession, config: MonitorConfig, checks: QualityProcess) ->
             rows.writeStream.queryName(checkpoint.QUALITY)
             .foreachBatch(check)
             .trigger(processingTime=f"{int(config.quality.trigger_s * 1000)} milliseconds")
-            .option("checkpointLocation", str((config.job.checkpoint / checkpoint.QUALITY).resolve()))
+            .option("checkpointLocation", (config.job.checkpoint / checkpoint.QUALITY).resolve().as_uri())
             .start()
         )
     finally:

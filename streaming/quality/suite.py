@@ -1,6 +1,6 @@
 """The suite: what is expected of the mirror topic, as a file in Great Expectations' own format that an operator can extend.
 
-``meta`` of an expectation says what its finding says. An expectation without it is checked all the same and told as Q-99.
+``meta`` of an expectation says what its finding says. An expectation without it is checked too and reported as Q-99.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules.base import Rule
 from streaming.config.settings import ConfigError
-from streaming.quality.frames import COLUMNS
+from streaming.quality.frame_rows import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

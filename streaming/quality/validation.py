@@ -24,7 +24,7 @@ from great_expectations.data_context.types.base import DataContextConfig, InMemo
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
 from streaming.config.settings import ConfigError
-from streaming.quality.frames import EXAMPLES, to_frame
+from streaming.quality.frame_rows import EXAMPLES, to_frame
 from streaming.quality.pages import PLUGINS, Result, write_index
 
 if TYPE_CHECKING:

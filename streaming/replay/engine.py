@@ -1,7 +1,7 @@
 """Replays mirror records without Spark or Kafka: the same models, fed in the same order, so that they find the same.
 
-The trap: Spark feeds each partition's model for itself, and so must whoever replays several. A capture has no partitions; it is read as
-one, since no finding depends on how groups are spread, and its records are numbered as they come.
+The trap: Spark feeds each partition's model separately, and so must a replay of several partitions. A capture has no partitions; it is
+read as one, since no finding depends on how groups are spread, and its records are numbered as they come.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from coordinator_model.finding import Finding
+    from coordinator_model.group_event import GroupEvent
     from coordinator_model.group_view import GroupView
     from coordinator_model.settings import Settings
     from streaming.mirror.record_file import Unreadable
@@ -39,7 +40,8 @@ class ReplayEngine:
     """Models of all partitions of a mirror topic.
 
     :param found: takes each finding as it opens, changes or is resolved.
-    :param changed: takes a group in which something happened, and when, at most every :data:`LOOK_US`; None where nobody is to be told.
+    :param changed: called with a group in which something happened, and when, at most every :data:`LOOK_US`; None if not needed.
+    :param happened: called with each event of a group, before the findings of the same record; None if not needed.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class ReplayEngine:
         settings: Settings,
         found: Callable[[Finding], None],
         changed: Callable[[GroupView, int], None] | None = None,
+        happened: Callable[[GroupEvent], None] | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
         self.groups: set[tuple[str, str]] = set()
@@ -56,6 +59,7 @@ class ReplayEngine:
         self._settings = settings
         self._found = found
         self._changed = changed
+        self._happened = happened
         self._partitions: dict[int, _Partition] = {}
         self._numbered = 0
 
@@ -72,7 +76,7 @@ class ReplayEngine:
             findings = partition.model.receive(record)
         except Exception as error:  # as in the job: one bad record must not stop the rest
             findings = partition.model.receive_unreadable(record.offset, record.at_us, record.group, raised_in_words(error))
-        self._report(findings)
+        self._report(partition.model, findings)
         kind, at_us = record.kind, record.at_us
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:
             self.counters["frames"] += 1
@@ -85,7 +89,10 @@ class ReplayEngine:
             if at_us >= partition.next_look_us:
                 self._look(partition)
 
-    def _report(self, findings: Iterable[Finding]) -> None:
+    def _report(self, model: Coordinator, findings: Iterable[Finding]) -> None:
+        if self._happened is not None:
+            for event in model.drain_events():
+                self._happened(event)
         for finding in findings:
             self._found(finding)
 
@@ -93,14 +100,13 @@ class ReplayEngine:
         """Take note of a record that cannot be read."""
         model = (self._partitions.get(record.partition) or self._partition(record.partition)).model
         self.counters["unreadable"] += 1
-        for finding in model.receive_unreadable(record.offset, model.now_us, record.group, record.reason):
-            self._found(finding)
+        self._report(model, model.receive_unreadable(record.offset, model.now_us, record.group, record.reason))
 
     def finish(self) -> None:
-        """The records have ended: let time pass until what was held back for a late frame is told."""
+        """The records have ended: let time pass until all findings that wait for a late frame are out."""
         for partition in self._partitions.values():
-            for finding in partition.model.advance(partition.model.now_us + self._settings.reorder_window_ms * 1_000 + 1):
-                self._found(finding)
+            model = partition.model
+            self._report(model, model.advance(model.now_us + self._settings.reorder_window_ms * 1_000 + 1))
             self._look(partition)
 
     @property
@@ -132,6 +138,7 @@ class ReplayEngine:
         partition.first_us = partition.first_us or at_us
         partition.next_look_us = at_us + LOOK_US
         model.drain_dead_letters()  # the file has them
+        model.drain_events()  # nobody asked for them, or they are reported
         if self._changed is None:
             model.discard_changes()
             return

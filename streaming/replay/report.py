@@ -1,4 +1,4 @@
-"""What a replay tells a person: for each group what became of it and when, and the findings with their evidence.
+"""The text report of a replay: for each group what happened to it and when, and the findings with their evidence.
 
 A group's story is made by comparing what is known of it now with what was known when it was last looked at, so that a thousand
 heartbeats are no line and a rebalance is two.
@@ -31,7 +31,7 @@ _NAMED: Final = 4  # members that are named when many join or leave at once
 COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 """Of severities."""
 
-_STATE_COLOURS: Final = {"Stable": "green", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow", "Dead": "red"}
+STATE_COLOURS: Final = {"Stable": "green", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow", "Dead": "red"}
 
 
 class HistoryLine(NamedTuple):
@@ -43,9 +43,9 @@ class HistoryLine(NamedTuple):
 
 
 class GroupHistory:
-    """Makes lines out of what the models tell.
+    """Makes lines out of the models' changes and findings.
 
-    :param tell: takes each line as it is made.
+    :param tell: called with each line.
     :param groups: only these groups; all if there are none.
     """
 
@@ -58,7 +58,7 @@ class GroupHistory:
         ] = {}  # members that were said not to be known any more, and not seen since
 
     def wants(self, group: str) -> bool:
-        """Whether lines of this group are told; what concerns the capture itself always is."""
+        """Return True if the report includes this group; what concerns the capture is always included."""
         return not self._groups or not group or group in self._groups
 
     def group(self, snapshot: GroupView, at_us: int) -> None:
@@ -138,7 +138,7 @@ def _changes(before: dict[str, Any] | None, now: dict[str, Any], moves: _Moves) 
 
 def _where(now: dict[str, Any]) -> Text:
     generation = "" if now["generation"] is None else f"generation {now['generation']}"
-    return Text.assemble((f"{now['state']:<20}", _STATE_COLOURS.get(now["state"], "")), f"{generation:<15}")
+    return Text.assemble((f"{now['state']:<20}", STATE_COLOURS.get(now["state"], "")), f"{generation:<15}")
 
 
 def _names(members: list[dict[str, Any]]) -> str:
@@ -203,12 +203,16 @@ def print_line(console: Console, line: HistoryLine) -> None:
     console.print(Text.assemble((f"{line.at[11:23]} ", "dim"), (f"{line.group} ", "bold"), line.text), soft_wrap=True)
 
 
-def print_finding(console: Console, finding: Finding) -> None:
-    """A finding with its evidence."""
-    console.print(Text.assemble(_severity(finding), (f" {finding.rule} {finding.name}", "bold")), soft_wrap=True)
+def finding_line(finding: Finding) -> Text:
+    """Return severity, rule and name of a finding."""
+    return Text.assemble(_severity(finding), (f" {finding.rule} {finding.name}", "bold"))
+
+
+def finding_facts(finding: Finding) -> list[tuple[str, str]]:
+    """Return what a finding says, without its evidence: title and text of each fact; the summary has no title."""
     times = f", {finding.count} times" if finding.count > 1 else ""
     until = f", over at {iso_utc(finding.resolved_at_us)[11:23]}" if finding.resolved_at_us is not None else ""
-    rows = [
+    facts = [
         ("", finding.summary),
         ("opened", f"{iso_utc(finding.opened_at_us)[:23].replace('T', ' ')}{times}{until}"),
         ("blame", f"{finding.blame.value}, {finding.certainty.value}"),
@@ -217,9 +221,14 @@ def print_finding(console: Console, finding: Finding) -> None:
         ("observed", finding.observed),
         ("to do", finding.action),
     ]
-    for title, words in rows:
-        if words:
-            console.print(Text.assemble((f"  {title:<10}" if title else "  ", "dim"), words), soft_wrap=True)
+    return [(title, words) for title, words in facts if words]
+
+
+def print_finding(console: Console, finding: Finding) -> None:
+    """Print a finding with its evidence."""
+    console.print(finding_line(finding), soft_wrap=True)
+    for title, words in finding_facts(finding):
+        console.print(Text.assemble((f"  {title:<10}" if title else "  ", "dim"), words), soft_wrap=True)
     for number, frame in enumerate(finding.evidence):
         title = "evidence" if not number else ""
         where = f"#{frame.exchange} on {frame.connection}" if frame.exchange >= 0 else frame.connection

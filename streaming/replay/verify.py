@@ -1,6 +1,6 @@
 """The model held against the brokers: what each says of a group, and where they differ.
 
-The brokers are asked with DescribeGroups or ConsumerGroupDescribe, whichever the group's type takes. The traps: they do not tell the
+The brokers are asked with DescribeGroups or ConsumerGroupDescribe, depending on the group's type. The traps: the answers do not hold the
 generation, and of a group that is rebalancing not its members' assignments, so neither is compared; and both sides are snapshots of
 something that moves, so a difference means something only when it lasts.
 """
@@ -35,7 +35,7 @@ MOVING: Final = frozenset(
 """What brokers say while a coordinator moves: to be asked again."""
 
 
-class MemberIdentity(NamedTuple):
+class DescribedMember(NamedTuple):
     """Who a member is, as both sides name it."""
 
     member_id: str
@@ -49,7 +49,7 @@ class DescribedGroup(NamedTuple):
     state: str
     group_type: str
     protocol: str
-    members: frozenset[MemberIdentity]
+    members: frozenset[DescribedMember]
 
 
 class Answers(NamedTuple):
@@ -92,7 +92,7 @@ def describe_groups(client_config: Mapping[str, Any], known: Iterable[str] = ())
 
 
 def _described(group: Any) -> DescribedGroup:
-    members = (MemberIdentity(member.member_id, member.group_instance_id, member.client_id) for member in group.members)
+    members = (DescribedMember(member.member_id, member.group_instance_id, member.client_id) for member in group.members)
     return DescribedGroup(
         _STATES[group.state].value, _TYPES.get(group.type, "classic"), group.partition_assignor, frozenset(members)
     )
@@ -106,7 +106,7 @@ def unknown_because(known: Mapping[str, Any] | None) -> str | None:
     if known is None:
         return "not seen yet"
     if known["group_type"] != "classic":
-        return f"{known['group_type']} groups are not modelled"
+        return f"{known['group_type']} groups are not compared yet"
     because: str | None = known["learning"]
     return because
 
@@ -122,12 +122,12 @@ def differences(known: Mapping[str, Any], described: DescribedGroup) -> list[str
         )
         if ours != theirs
     ]
-    ours = {MemberIdentity(member["member_id"], member["instance_id"], member["client_id"]) for member in known["members"]}
+    ours = {DescribedMember(member["member_id"], member["instance_id"], member["client_id"]) for member in known["members"]}
     found += [f"{_named(member)} is a member only to the monitor" for member in sorted(ours - described.members, key=str)]
     found += [f"{_named(member)} is a member only to the brokers" for member in sorted(described.members - ours, key=str)]
     return found
 
 
-def _named(member: MemberIdentity) -> str:
+def _named(member: DescribedMember) -> str:
     instance = f", instance id {member.instance_id}" if member.instance_id else ""
     return f"member {member.member_id} (client {member.client_id}{instance})"

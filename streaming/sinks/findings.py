@@ -1,31 +1,25 @@
-"""The findings topic as its readers and the driver see it: the newest state of each finding, and what changed since.
+"""Reader and writer of the findings topic.
 
-The trap: the topic is compacted, at-least-once and holds findings of earlier runs. Who only listens from now on never learns what
-is open; who takes each record for news rings twice. So everything is read from the beginning, and only a change of status is news.
+The trap: the topic is compacted, at-least-once and holds findings of earlier runs. A reader that starts at the end misses the open
+findings; one that reports each record reports some twice. So the reader starts at the beginning and reports only changes of status.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
-
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status
-from streaming.kafka.clients import LastingConsumer, LastingProducer, Queued
+from streaming.kafka.clients import LastingProducer, Queued
+from streaming.kafka.compacted import CompactedReader, Record
 from streaming.kafka.credentials import Credentials
-from streaming.kafka.topics import SetupError
-from streaming.mirror.destination import not_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from streaming.config.settings import Kafka
-
-_BATCH: Final = 1000
 
 
 class News(NamedTuple):
@@ -36,76 +30,49 @@ class News(NamedTuple):
 
 
 class FindingsReader:
-    """Follows the findings topic from its beginning.
+    """Reads the findings topic from its beginning; a context manager.
 
-    ``open`` holds the open findings by id; ``resolved`` those that the topic still holds, and when that was written, in seconds.
+    ``open`` holds the open findings by id. ``resolved`` holds, by id, when the resolution was written, in seconds since the epoch, for
+    the resolved findings that are still in the topic.
+
+    :param tell: called with a sentence when Kafka cannot be read.
     """
 
     def __init__(self, kafka: Kafka, topic: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
         self.open: dict[str, dict[str, Any]] = {}
         self.resolved: dict[str, float] = {}
-        self.unreadable = 0  #: records that are no finding
-        self._read_to_end: set[int] = set()
-        self._forbidden = ""
-        self._kafka = kafka
-        self._topic = topic
-        self._consumer = LastingConsumer(
-            Credentials(kafka.for_librdkafka, "the reader of findings", tell),
-            {
-                "group.id": "rebalance-monitor-reader",  # required by the library; no offset is ever committed
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 100,
-                "enable.partition.eof": True,
-            },
+        self.unreadable = 0  #: records that are not findings
+        self._records = CompactedReader(
+            kafka.for_librdkafka, (topic,), "the reader of findings", reach_timeout_s=kafka.reach_timeout_s, trouble=tell
         )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._consumer.close()
+        self._records.close()
 
     @property
     def refused(self) -> str | None:
-        """Why Kafka does not accept the reader; None while it does."""
-        return self._consumer.credentials.refused
+        """Why Kafka refuses the reader's credentials; None while it accepts them."""
+        return self._records.refused
 
-    def catch_up(self, timeout_s: float) -> None:
-        """Read what is there already; none of it is news.
+    def catch_up(self) -> None:
+        """Read up to the current end of the topic, without reporting news.
 
-        :raises SetupError: when the topic cannot be read to its end in time.
+        :raises SetupError: when the topic cannot be read to its end.
         """
-        deadline = time.monotonic() + timeout_s
-        try:
-            listed = self._consumer.client.list_topics(self._topic, timeout=timeout_s).topics[self._topic].partitions
-            self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in listed])
-        except KafkaException as error:
-            why = not_readable(self._kafka.for_librdkafka(), self._topic, error.args[0])
-            raise SetupError(f"cannot read the findings topic {self._topic}: {why}") from None
-        while not self._read_to_end >= set(listed):
-            self.poll(0.1)
-            if self._forbidden:
-                raise SetupError(f"the findings topic {self._topic} cannot be read: {self._forbidden}")
-            if time.monotonic() > deadline:
-                raise SetupError(f"the findings topic {self._topic} could not be read to its end within {timeout_s:.0f} s")
+        self._records.start()
+        for record in self._records.history():
+            self._apply(record)
 
     def poll(self, timeout_s: float) -> list[News]:
-        """What changed, waiting up to ``timeout_s`` for something."""
-        news: list[News] = []
-        for message in self._consumer.consume(_BATCH, timeout_s):
-            problem = message.error()
-            if problem is None:
-                news += self._apply(message.key(), message.value(), message.timestamp()[1] / 1000)
-            elif problem.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
-                self._read_to_end.add(message.partition())
-            elif problem.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                self._forbidden = not_readable(self._kafka.for_librdkafka(), self._topic, problem)
-            # Other errors are librdkafka's own to mend; that Kafka is away is said by the queries.
-        return news
+        """Return what changed; wait up to ``timeout_s`` for a record."""
+        return [news for record in self._records.poll(timeout_s) for news in self._apply(record)]
 
-    def _apply(self, key: bytes | None, value: bytes | None, written_s: float) -> list[News]:
+    def _apply(self, record: Record) -> list[News]:
+        name, value = record.name, record.value
         try:
-            name = (key or b"").decode()
             finding: dict[str, Any] = {} if value is None else json.loads(value)
             is_open = value is not None and Status(finding["status"]) is not Status.RESOLVED
         except (ValueError, LookupError, TypeError):
@@ -116,13 +83,13 @@ class FindingsReader:
         if is_open:
             self.open[name] = finding
             return [News(finding, opened=True)] if known is None else []
-        if value is not None:  # else it was withdrawn (streaming.kafka.retention), or somebody deleted it
-            self.resolved[name] = written_s
+        if value is not None:  # else a tombstone: of streaming.kafka.retention, or of an operator
+            self.resolved[name] = record.written_s
         return [] if known is None else [News(finding or known, opened=False)]
 
 
 class FindingsWriter:
-    """Publishes findings of the driver itself; what the model finds is written by the query."""
+    """Publishes the findings of the driver itself; the streaming query writes those of the model."""
 
     def __init__(self, kafka: Kafka, topic: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
         self._topic = topic
@@ -131,11 +98,11 @@ class FindingsWriter:
 
     @property
     def refused(self) -> str | None:
-        """Why Kafka does not accept the writer; None while it does."""
+        """Why Kafka refuses the writer's credentials; None while it accepts them."""
         return self._producer.credentials.refused
 
     def tend(self) -> None:
-        """See to what is queued; to be called often."""
+        """Serve the queue and its delivery reports; to be called often."""
         self._producer.poll(0)
 
     def publish(self, findings: Iterable[Finding]) -> None:
@@ -144,26 +111,26 @@ class FindingsWriter:
             self.publish_json(self._topic, finding.id, finding.as_json())
 
     def publish_json(self, topic: str, key: str, value: dict[str, Any]) -> None:
-        """Queue one record of any topic."""
+        """Queue one record for any topic."""
         self._producer.produce(Queued(topic, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), key.encode()))
         self._producer.poll(0)
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """Queue tombstones for findings, by id: the topic's compaction then takes them away."""
+        """Queue tombstones for findings, by id, so that compaction removes them."""
         for name in names:
             self._producer.produce(Queued(self._topic, None, name.encode()))
             self._producer.poll(0)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything is written; False when time ran out."""
+        """Wait until everything is written; return False if ``timeout_s`` passes first."""
         return bool(self._producer.flush(timeout_s) == 0)
 
 
 def from_json(published: dict[str, Any]) -> Finding:
-    """The finding that :meth:`Finding.as_json` published.
+    """Return the finding of an object that :meth:`Finding.as_json` made.
 
     :raises KeyError: when a field is missing.
-    :raises ValueError: when a field does not hold what it should.
+    :raises ValueError: when a field has an invalid value.
     """
     times = {name: published[name] for name in ("opened_at", "updated_at", "resolved_at")}
     plain = {name: value for name, value in published.items() if name not in times and name != "evidence"}
@@ -191,6 +158,6 @@ def from_json(published: dict[str, Any]) -> Finding:
 
 
 def microseconds(moment: str) -> int:
-    """Microseconds since the epoch of an ISO 8601 time, exactly: a float would round the last digit."""
+    """Return the microseconds since the epoch of an ISO 8601 time; exact, where a float rounds the last digit."""
     parsed = datetime.fromisoformat(moment)
     return int(parsed.replace(microsecond=0).timestamp()) * 1_000_000 + parsed.microsecond

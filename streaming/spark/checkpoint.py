@@ -1,7 +1,7 @@
 """The checkpoint folder: whose it is, whether it can be used, and that only one monitor uses it (``checkpoints/README.md``).
 
 The trap: Spark fails late and obscurely on a checkpoint that belongs to something else. Another number of lanes,
-another mirror topic, or the same name deleted and made anew each leave state that looks right and is wrong. So what it
+another mirror topic, or the same name deleted and created again, each leave state that looks right and is wrong. So what it
 belongs to is written beside it and compared before Spark starts.
 """
 
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.snapshots import FORMAT_VERSION
 from streaming.kafka.mirror_topic import repartitioned
 from streaming.kafka.topics import SetupError
-from streaming.spark import model_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from streaming.kafka.topics import Mirror
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
 
 RESET: Final = "rebalance-monitor checkpoint reset"
@@ -97,9 +96,6 @@ def check(folder: Path, mirror: Mirror, *, lanes: int) -> list[str]:
             notes.append(f"the mirror topic {mirror.topic} {repartitioned(before, mirror.partitions)}")
     for query in (*lanes_in(folder), folder / QUALITY):
         _check_query(folder, query)
-    for partition in model_store.partitions_in(folder / model_store.FOLDER):
-        if not (needed := of_lane(folder, partition % lanes)).is_dir():
-            raise _corrupt(folder, needed, "is missing")
     if found != wanted:
         note(folder, **wanted)
     return notes
@@ -159,7 +155,7 @@ _BELONGS_TO: Final = {
 def belongs_to(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Compare whose a checkpoint is, and whether this release is new enough for it.
 
-    :raises SetupError: when it is somebody else's, or of a newer release.
+    :raises SetupError: when it is not a checkpoint of this job, or of a newer release.
     """
     for key, remedy in _BELONGS_TO.items():
         if found.get(key) != wanted[key]:
@@ -181,12 +177,12 @@ def _compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> Non
 
 
 def _begins_anew(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Where Spark could not go on, and no batch was committed, there is nothing to carry over: what was begun goes, seeds stay."""
+    """Where Spark could not go on, and no batch was committed, there is nothing to carry over: what was begun goes."""
     belongs_to(folder, found, wanted)
     if must_migrate(found, wanted) is None or read_to(folder):
         return False
     with _writing(folder):
-        for part in (FINDINGS, model_store.FOLDER, *(() if same_spark(found, wanted) else (QUALITY,))):
+        for part in (FINDINGS, *(() if same_spark(found, wanted) else (QUALITY,))):
             shutil.rmtree(folder / part, ignore_errors=True)
     note(folder, **wanted)
     return True
@@ -260,10 +256,8 @@ def _check_query(folder: Path, query: Path) -> None:
     for archive in sorted(query.glob("state/*/*/*.zip")):
         if not zipfile.is_zipfile(archive):
             raise _corrupt(folder, archive, "is not a whole RocksDB snapshot")
-    if commits and query.name != QUALITY:
-        for needed in (query / "state" / "0", folder / model_store.FOLDER):
-            if not needed.is_dir():
-                raise _corrupt(folder, needed, "is missing")
+    if commits and query.name != QUALITY and not (state := query / "state" / "0").is_dir():
+        raise _corrupt(folder, state, "is missing")
 
 
 def newest(log: Path) -> Path | None:

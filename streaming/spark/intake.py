@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from coordinator_model.finding import Finding
+    from coordinator_model.group_event import GroupEvent
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
 
@@ -54,6 +55,8 @@ class Model(Protocol):
 
     def drain_dead_letters(self) -> Sequence[tuple[int, str]]: ...
 
+    def drain_events(self) -> Sequence[GroupEvent]: ...
+
     def changed_groups(self) -> Sequence[GroupRow]: ...
 
     def snapshot(self) -> bytes: ...
@@ -63,6 +66,7 @@ class Taken(NamedTuple):
     """What came of some rows."""
 
     findings: list[Finding]  #: in the order in which they were found
+    events: Sequence[GroupEvent]  #: what happened in the groups, in order
     set_aside: list[tuple[MirrorRow, str]]  #: rows that the model could make nothing of, and why
 
 
@@ -74,12 +78,12 @@ def take_in(model: Model, rows: Sequence[MirrorRow], partitions: int | None) -> 
     """Let a model take in rows of its partition.
 
     :param rows: in offset order.
-    :param partitions: of the mirror topic; None when nobody has counted.
+    :param partitions: of the mirror topic; None if unknown.
     """
     found = [] if partitions is None else model.on_partition_count(partitions)
     for row in rows:
         found += _receive(model, row)
-    return Taken(found, _set_aside(model, rows))
+    return Taken(found, model.drain_events(), _set_aside(model, rows))
 
 
 def _set_aside(model: Model, rows: Sequence[MirrorRow]) -> list[tuple[MirrorRow, str]]:

@@ -25,7 +25,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from coordinator_model.wire.record import HEADER_NAME
-from streaming.spark import checkpoint, model_seeds, model_store
+from streaming.spark import checkpoint
+from streaming.spark.versions import FILE_MANAGER
 from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, Outputs, Replay
 
 if TYPE_CHECKING:
@@ -39,33 +40,28 @@ if TYPE_CHECKING:
     from streaming.spark.intake import Model
 
 _LANE: Final = "REBALANCE_LANE"
-"""Environment variable of a lane's Python workers; nobody reads it, see the module's docstring."""
+"""Environment variable of a lane's Python workers. No code reads it; the module's docstring says why it is set."""
 
-_FILE_MANAGER: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
 SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
-    # setting, value, why
+    # setting, value, why; beside those that the configuration must not change (streaming.spark.settings)
     (f"{_STATE_STORE}.providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider", "see next"),
     (f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled", "true", "a batch writes what changed, not the whole store"),
     (f"{_STATE_STORE}.maintenanceInterval", "10s", "old versions go soon: a batch may leave megabytes behind"),
     ("spark.sql.streaming.minBatchesToRetain", "10", "the default of 100 batches is gigabytes at 10,000 groups"),
-    ("spark.sql.streaming.checkpointFileManagerClass", _FILE_MANAGER, "the default forks a process at each rename on a local disk"),
-    ("spark.sql.shuffle.partitions", "1", "a lane is one task; more would only be asked for rows that they never get"),
+    ("spark.sql.streaming.checkpointFileManagerClass", FILE_MANAGER, "the default forks a process at each rename on a local disk"),
     ("spark.sql.streaming.noDataProgressEventInterval", "1s", "how often a query without data says so; silence is seen by it"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "50000", "few Arrow batches per key; the record limit bounds memory"),
     ("spark.sql.session.timeZone", "UTC", "times are microseconds since the epoch everywhere"),
     ("spark.sql.adaptive.enabled", "false", "Spark turns it off in streams anyway, and warns each time"),
     ("spark.scheduler.mode", "FAIR", "the quality query's tasks must not stand before those of the findings"),
-    ("spark.python.worker.reuse", "true", "the kept model lives in the worker"),
     ("spark.ui.enabled", "false", "one port less, and half a second of start-up"),
     ("spark.ui.showConsoleProgress", "false", "the terminal is the monitor's"),
     ("spark.ui.retainedJobs", "10", "kept for a UI that is off; thousands of batches an hour"),
     ("spark.ui.retainedStages", "10", "likewise"),
     ("spark.ui.retainedTasks", "100", "likewise"),
     ("spark.sql.ui.retainedExecutions", "5", "likewise"),
-    ("spark.driver.host", "127.0.0.1", "one process on one machine: nothing listens outside"),
-    ("spark.driver.bindAddress", "127.0.0.1", "likewise"),
 )
 
 _SOURCE_OPTIONS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -96,16 +92,19 @@ def start(
     :param settings: handed to the model as it is.
     :param partitions: of the mirror topic.
     """
-    folder = config.job.checkpoint.resolve()
     replay = Replay(
         topic=config.topics.mirror,
-        outputs=Outputs(config.topics.findings, config.topics.groups, config.topics.status, config.topics.dead_letters),
+        outputs=Outputs(
+            findings=config.topics.findings,
+            groups=config.topics.groups,
+            events=config.topics.events,
+            status=config.topics.status,
+            dead_letters=config.topics.dead_letters,
+        ),
         model=model,
         settings=settings,
         run_id=uuid.uuid4().hex,
-        models=folder / model_store.FOLDER,
         partitions=partitions,
-        seeds=folder / model_seeds.FOLDER,
     )
     spark.sparkContext.environment[_LANE] = str(lane)
     results = (
@@ -125,7 +124,7 @@ def write(results: DataFrame, config: MonitorConfig, lane: int) -> StreamingQuer
         .options(**config.kafka.for_spark())
         .outputMode("update")
         .trigger(processingTime=f"{config.job.trigger_ms} milliseconds")
-        .option("checkpointLocation", str(checkpoint.of_lane(config.job.checkpoint.resolve(), lane)))
+        .option("checkpointLocation", checkpoint.of_lane(config.job.checkpoint.resolve(), lane).as_uri())
         .start()
     )
 
@@ -133,30 +132,24 @@ def write(results: DataFrame, config: MonitorConfig, lane: int) -> StreamingQuer
 def records_of(spark: SparkSession, config: MonitorConfig, lane: int, partitions: int) -> DataFrame:
     """A lane's share of the mirror topic, see :func:`records`."""
     topic, mine = config.topics.mirror, partitions_of(lane, config, partitions)
-    seeded = config.job.checkpoint.resolve() / model_seeds.FOLDER
-    return records(
-        spark,
-        config,
-        {"assign": json.dumps({topic: mine})},
-        max_records=-(-config.job.max_records_per_batch // lanes_of(config, partitions)),
-        starting_offsets=model_seeds.starting_offsets(seeded, topic, mine) if seeded.is_dir() else None,
-    )
+    job, lanes = config.job, lanes_of(config, partitions)
+    source = {"assign": json.dumps({topic: mine})}
+    if job.wait_for_records and job.wait_ms:
+        source |= {"minOffsetsPerTrigger": str(-(-job.wait_for_records // lanes)), "maxTriggerDelay": f"{job.wait_ms}ms"}
+    return records(spark, config, source, max_records=-(-job.max_records_per_batch // lanes))
 
 
-def records(
-    spark: SparkSession, config: MonitorConfig, source: Mapping[str, str], *, max_records: int, starting_offsets: str | None = None
-) -> DataFrame:
+def records(spark: SparkSession, config: MonitorConfig, source: Mapping[str, str], *, max_records: int) -> DataFrame:
     """The mirror topic, or partitions of it, as a stream with the columns :data:`streaming.spark.worker.INPUT_COLUMNS`.
 
-    :param source: which topic or partitions, as an option of Spark's Kafka source.
-    :param starting_offsets: where a query without a checkpoint begins, in the words of Spark's Kafka source; as configured if None.
+    :param source: options of Spark's Kafka source: which topic or partitions, and when a batch is worth it.
     """
     stream = (
         spark.readStream.format("kafka")
         .options(**{name: value for name, value, _ in _SOURCE_OPTIONS})
         .options(**config.kafka.for_spark())
         .options(**source)
-        .option("startingOffsets", starting_offsets or config.job.starting_offsets)
+        .option("startingOffsets", config.job.starting_offsets)
         .option("maxOffsetsPerTrigger", max_records)
         .load()
     )

@@ -161,7 +161,7 @@ def _debian_package() -> str:
 def jars(configuration: str, *, report: Report | None = None, ivy_file: Path | None = None) -> list[Path]:
     """The jars of a configuration of ``deploy/ivy.xml`` (``spark`` or ``broker``), fetched first if they are not in the cache.
 
-    The sizes of the cached files are checked; a damaged cache is fetched anew.
+    The sizes of the cached files are checked; a damaged cache is fetched again.
 
     :param ivy_file: another list of jars than that one.
     :raises JvmError: when a jar cannot be had.
@@ -188,9 +188,20 @@ def verify() -> list[Path]:
 
 
 def cache_folder(ivy_file: Path | None = None) -> Path:
-    """Where the jars of this ``ivy.xml`` belong: another ``ivy.xml`` has another folder."""
-    digest = hashlib.sha256((ivy_file or _ivy_file()).read_bytes()).hexdigest()
-    return _cache_root() / digest[:16]
+    """Where the jars of this ``ivy.xml`` belong: another ``ivy.xml``, and another Spark, has another folder."""
+    listed = (ivy_file or _ivy_file()).read_text()
+    for name, value in _variables(listed).items():
+        listed += f"{name}={value}"
+    return _cache_root() / hashlib.sha256(listed.encode()).hexdigest()[:16]
+
+
+def _variables(listed: str) -> dict[str, str]:
+    """What stands in a list of jars for the Spark that is installed."""
+    if "${" not in listed:
+        return {}
+    from streaming.spark.versions import connector  # noqa: PLC0415 - pyspark takes a moment, and not every list needs it
+
+    return {"scala": connector().scala, "connector": connector().revision}
 
 
 def _cache_root() -> Path:
@@ -284,6 +295,7 @@ def _run_ivy(java: str, downloads: Path, target: Path, report: Report, ivy_file:
         "-Dsun.net.client.defaultConnectTimeout=30000",
         "-Dsun.net.client.defaultReadTimeout=60000",
         f"-Divy.default.ivy.user.dir={downloads}",
+        *(f"-D{name}={value}" for name, value in _variables(ivy_file.read_text()).items()),
         *("-jar", str(_ivy_jar())),
         *(("-settings", settings) if settings else ()),
         *("-ivy", str(ivy_file)),
@@ -356,7 +368,7 @@ def progress(title: str) -> Iterator[Report]:
 def main(
     *,
     check: Annotated[
-        bool, typer.Option("--verify", help="Compare the SHA-256 of every jar too; fetch anew if one differs.")
+        bool, typer.Option("--verify", help="Compare the SHA-256 of every jar too; fetch again if one differs.")
     ] = False,
 ) -> None:
     """Fetch the JVM parts (Spark's Kafka connector, a Kafka broker) into the user's cache folder unless they are there."""

@@ -1,4 +1,4 @@
-"""A mirror that is dead says nothing, and a monitor that hears nothing must say so (rule V-03).
+"""A dead mirror writes nothing, and a monitor that reads nothing must report that (rule V-03).
 
 The model's clock is in the data, so it cannot notice that there are none; the driver can. It sees how far each partition has been
 read, and that there is nothing more to read.
@@ -29,7 +29,7 @@ class _Partition:
 
 
 class SilenceWatch:
-    """Tells when the mirror topic, or one of its partitions, has gone silent and when it is back.
+    """Reports when the mirror topic, or one of its partitions, falls silent and when it is back.
 
     :param allowed_ms: silence up to this long is none.
     :param newest_us: capture time of a partition's newest record in microseconds, None when it has none.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streaming.config.settings import MonitorConfig
     from streaming.kafka.topics import Mirror
     from streaming.spark.intake import Model
-    from streaming.spark.supervisor import Progress
+    from streaming.spark.supervisor import QueryProgress
 
 _PROGRESS_EVERY_S: Final = 1.0
 _SAY_STARTING_EVERY_S: Final = 10.0
@@ -61,7 +61,7 @@ class Monitor:
         tell: Callable[[str], None],
         model: type[Model] = Coordinator,
     ) -> None:
-        self.progress: Progress | None = None
+        self.progress: QueryProgress | None = None
         self._looked_at = 0.0
         self._started_at = self._said_starting_at = self._heard_at = 0.0
         self._running = False
@@ -126,7 +126,7 @@ class Monitor:
         return self._supervisor.restarts
 
     def tend(self) -> None:
-        """Start again what ended, and look whether the mirror speaks.
+        """Restart what ended, and check that the mirror is alive.
 
         :raises SetupError: when something failed for a reason that does not go away.
         """
@@ -141,7 +141,7 @@ class Monitor:
                 raise  # the next round sees that it is gone, and starts another
 
     def _follow_the_mirror(self) -> None:
-        """Its number of partitions is told to the models when their queries start, and which partitions they are to the lanes."""
+        """A restart hands the new number of partitions to the models, and the partitions to the lanes."""
         partitions = self._mirror_watch.partitions()
         if partitions != self._partitions:
             self._partitions = partitions
@@ -150,7 +150,7 @@ class Monitor:
             self._add_lanes()
 
     def _say_starting(self) -> None:
-        """In the status topic: whoever watches that would take a slow start, after which it says something, for a monitor that is dead."""
+        """Write to the status topic that the monitor starts: a slow start would look like a dead monitor."""
         now = time.monotonic()
         topics, now_ms = self._config.topics, time.time_ns() // 1_000_000
         value = {"topic": topics.mirror, "written_ms": now_ms, "starting_since_ms": now_ms - int((now - self._started_at) * 1000)}

@@ -1,13 +1,15 @@
 """The JVM and the Spark session in it.
 
+Without ``spark-submit`` the monitor starts a JVM of its own, on one machine or as the client of a cluster. Started by ``spark-submit``
+it is a child of the driver's JVM, which has been told everything by then: only what nobody has set is added.
+
 The traps: Spark's launcher reads a dozen environment variables of whatever other Spark the operator has; its workers take the first
 ``python3`` on PATH; its log goes to the terminal; and a JVM whose Python was killed lives on for a moment, with its hands still on
-the checkpoint. So the environment is set here, the log has a file, and the JVM inherits the lock of the checkpoint.
+the checkpoint. So for one machine the environment is set here, the log has a file, and the JVM inherits the lock of the checkpoint.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import logging
 import os
@@ -16,28 +18,25 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyspark
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from coordinator_model.snapshots import unpack_partition
 from streaming.kafka.topics import SetupError
-from streaming.spark import checkpoint, jvm, model_store
+from streaming.spark import jvm, versions
 from streaming.spark.job import SPARK_SETTINGS
-from streaming.spark.model_store import SnapshotRef
+from streaming.spark.settings import DEPENDED_ON, contradiction, is_submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pyspark.sql import Row
-
     from streaming.config.settings import Job
+    from streaming.spark.settings import Spark
 
 SCRATCH: Final = "scratch"
 """Folder of the checkpoint for what Spark needs while it runs: a JVM that is killed leaves it behind, tens of megabytes each time."""
@@ -46,42 +45,86 @@ LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 _log: Final = logging.getLogger(__name__)
 
-_FOREIGN: Final = (
-    "SPARK_HOME",
-    "SPARK_CONF_DIR",
-    "SPARK_REMOTE",
-    "SPARK_LOCAL_DIRS",
-    "PYSPARK_SUBMIT_ARGS",
-    "PYSPARK_GATEWAY_PORT",
-)
+_OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")
+_OF_A_CLUSTER: Final = ("SPARK_CONF_DIR", "SPARK_LOCAL_DIRS")
+_ONE_MACHINE: Final = "127.0.0.1"
+_CONNECTOR: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
-def open_session(job: Job, *, inherited: Iterable[int] = ()) -> SparkSession:
-    """Start a JVM with a Spark session in it.
+def open_session(job: Job, settings: Spark, *, inherited: Iterable[int] = ()) -> SparkSession:
+    """Start a Spark session, and a JVM for it unless ``spark-submit`` has.
 
-    Spark's log goes to ``job.log_file``, rotated; what the JVM itself prints goes beside it, to ``job.jvm_log``.
+    The log of a JVM of our own goes to ``job.log_file``, rotated; what it prints goes beside it, to ``job.jvm_log``.
 
     :param inherited: file descriptors that the JVM holds open as long as it lives.
     :raises streaming.spark.jvm.JvmError: when Java or a jar is missing.
+    :raises SetupError: when a library does not fit, or spark-submit was told something that the job cannot do with.
     """
-    _prepare_environment()
-    log_file = job.log_file.resolve()
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    threads = max(job.cores, job.lanes + 1)  # a task of the quality query must not keep a lane waiting
-    conf = SparkConf(loadDefaults=False).setAppName("rebalance-monitor").setMaster(f"local[{threads},4]")
-    conf.setAll([(name, value) for name, value, _ in SPARK_SETTINGS])
-    scratch = _emptied(job.checkpoint.resolve() / SCRATCH)
-    conf.set("spark.local.dir", str(scratch))
-    conf.set("spark.driver.memory", job.driver_memory)
-    conf.set("spark.driver.extraClassPath", os.pathsep.join(map(str, connector_jars())))
-    conf.set("spark.driver.extraJavaOptions", _jvm_options(job.jvm_options, log_file, scratch))
-    with job.jvm_log.open("wb") as printed:
-        launch: Callable[..., Any] = launch_gateway
-        gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
+    if (trouble := versions.misfit()) is not None:
+        raise SetupError(trouble)
+    launch: Callable[..., Any] = launch_gateway
+    if is_submitted():
+        gateway = launch()
+        conf = _submitted(SparkConf(_jvm=gateway.jvm), settings)
+    else:
+        conf = _conf(job, settings)
+        _prepare_environment(settings)
+        with job.jvm_log.open("wb") as printed:
+            gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     context = SparkContext(conf=conf, gateway=gateway)
     # When the JVM dies its side channel breaks too, and Python's server for it prints a traceback to the terminal.
     context._accumulatorServer.handle_error = _log_broken_channel  # type: ignore[method-assign]  # noqa: SLF001
+    _check_connector(gateway)
     return SparkSession(context)
+
+
+def _defaults() -> dict[str, str]:
+    fixed = {name: value for name, (value, _) in DEPENDED_ON.items()}
+    return fixed | {name: value for name, value, _ in SPARK_SETTINGS} | {"spark.app.name": "rebalance-monitor"}
+
+
+def _conf(job: Job, settings: Spark) -> SparkConf:
+    """For a JVM of our own: later ones of the same name count."""
+    log_file = job.log_file.resolve()
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = _emptied(job.checkpoint.resolve() / SCRATCH)
+    threads = max(job.cores, job.lanes + 1)  # a task of the quality query must not keep a lane waiting
+    conf = _defaults() | {
+        "spark.master": settings.master or f"local[{threads},4]",
+        "spark.driver.memory": job.driver_memory,
+        "spark.driver.extraJavaOptions": _jvm_options(job.jvm_options, log_file, scratch),
+    }
+    if settings.is_one_machine:  # nothing listens outside, and the one class path is enough
+        conf |= {"spark.driver.host": _ONE_MACHINE, "spark.driver.bindAddress": _ONE_MACHINE, "spark.local.dir": str(scratch)}
+        conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, connector_jars()))
+        conf |= settings.conf
+    else:
+        conf |= settings.conf
+        given = [conf["spark.jars"]] if "spark.jars" in conf else []
+        conf["spark.jars"] = ",".join([*given, *(jar.as_uri() for jar in connector_jars())])
+    return SparkConf(loadDefaults=False).setAll(list(conf.items()))
+
+
+def _submitted(conf: SparkConf, settings: Spark) -> SparkConf:
+    """What spark-submit has set, and what nobody has.
+
+    :raises SetupError: when it has set something else than the job depends on.
+    """
+    for name in DEPENDED_ON:
+        if (problem := contradiction(name, conf.get(name, DEPENDED_ON[name][0]))) is not None:
+            raise SetupError(f"spark-submit: {problem}")
+    for name, value in (_defaults() | settings.conf).items():
+        conf.setIfMissing(name, value)
+    return conf
+
+
+def _check_connector(gateway: Any) -> None:
+    try:
+        gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CONNECTOR)
+    except Py4JJavaError:
+        package = versions.connector().package
+        raise SetupError(f"Spark's Kafka connector is missing: submit the monitor with --packages {package}") from None
 
 
 def _jvm_options(own: str, log_file: Path, scratch: Path) -> str:
@@ -91,7 +134,7 @@ def _jvm_options(own: str, log_file: Path, scratch: Path) -> str:
 
 
 def _emptied(folder: Path) -> Path:
-    """Whoever opens a session holds the checkpoint's lock, so that what is here belongs to nobody any more."""
+    """The caller holds the checkpoint's lock, so no running session uses what is here."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -106,9 +149,12 @@ def close_session(spark: SparkSession, *, wait_s: float = 10.0) -> None:
     """Stop Spark and its JVM, whatever state they are in."""
     gateway, process = _gateway(spark), _process(spark)
     context = spark.sparkContext
+    if process is None:  # it ends when this process does
+        context.stop()
+        return
     with contextlib.suppress(Exception):  # a JVM that is gone answers with a dozen kinds of error
         spark.stop()
-    with contextlib.suppress(Exception):  # where that left off half-way, Python's side is yet to be told
+    with contextlib.suppress(Exception):  # if that failed half-way, Python still holds the old session
         context.stop()
     with contextlib.suppress(Exception):
         gateway.shutdown()
@@ -124,42 +170,8 @@ def close_session(spark: SparkSession, *, wait_s: float = 10.0) -> None:
     SparkContext._jvm = None  # noqa: SLF001
 
 
-def snapshots(spark: SparkSession, folder: Path) -> dict[int, bytes]:
-    """The snapshots in a checkpoint by mirror partition, on which the models of each lane's newest committed batch build.
-
-    :raises streaming.kafka.topics.SetupError: when Spark cannot read them.
-    :raises coordinator_model.snapshots.SnapshotError: when one of them is none, or gone.
-    """
-    blobs = [_blob(row, folder / model_store.FOLDER) for row in states(spark, folder)]
-    return {unpack_partition(blob)[0]["partition"]: blob for blob in blobs}
-
-
-def states(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
-    """What Spark's state in a checkpoint holds of each mirror partition.
-
-    :raises streaming.kafka.topics.SetupError: when Spark cannot read it.
-    """
-    _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
-    return [row.asDict() for lane in checkpoint.lanes_in(folder) for row in _rows(spark, lane)]
-
-
-def _rows(spark: SparkSession, query: Path) -> list[Row]:
-    try:
-        return spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.*").collect()
-    except (PySparkException, Py4JError) as error:
-        raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
-
-
-def _blob(row: dict[str, Any], models: Path) -> bytes:
-    """Of a state row; those of the first formats of checkpoints have the snapshot itself, as bytes or as base64, the third no batches."""
-    if "snapshot" not in row:
-        return model_store.read(models, SnapshotRef(**{"base": row["sequence"]} | row))[0]
-    snapshot = row["snapshot"]
-    return base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)
-
-
 def reason(text: str) -> str:
-    """The one sentence in a Spark exception that tells what happened."""
+    """Return the one sentence of a Spark exception that says what happened."""
     causes = re.findall(r"^(?:Caused by: )?(?:[\w$]+\.)+([A-Z]\w*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
     python = re.findall(r"^([A-Za-z_.]*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
     for kind, message in [*reversed(python), *reversed(causes)]:
@@ -179,18 +191,27 @@ def said_by(error: BaseException) -> str:
 
 def jvm_is_alive(spark: SparkSession, *, wait_s: float = 0.0) -> bool:
     """Whether the process of the session's JVM runs, and goes on running for ``wait_s``."""
+    process = _process(spark)
+    if process is None:
+        time.sleep(wait_s)
+        return os.getppid() == _PARENT
     try:
-        _process(spark).wait(wait_s)
+        process.wait(wait_s)
     except subprocess.TimeoutExpired:
         return True
     return False
+
+
+_PARENT: Final = os.getppid()
+"""The JVM, if spark-submit has started it; another process takes its place when it ends."""
 
 
 def _gateway(spark: SparkSession) -> Any:
     return spark.sparkContext._gateway  # noqa: SLF001 - the only way to the process that Spark started
 
 
-def _process(spark: SparkSession) -> subprocess.Popen[bytes]:
+def _process(spark: SparkSession) -> subprocess.Popen[bytes] | None:
+    """The JVM that this process has started; None if spark-submit has."""
     return _gateway(spark).proc  # type: ignore[no-any-return]
 
 
@@ -199,7 +220,7 @@ def connector_jars() -> list[Path]:
 
     :raises streaming.spark.jvm.JvmError: when they cannot be had.
     """
-    brought = {_artifact(path) for path in Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar")}
+    brought = {_artifact(path) for path in versions.JARS.glob("*.jar")}
     return [path for path in jvm.jars("spark") if _artifact(path) not in brought]
 
 
@@ -207,9 +228,10 @@ def _artifact(jar: Path) -> str:
     return re.sub(r"-\d[\w.]*$", "", jar.stem)
 
 
-def _prepare_environment() -> None:
-    for name in _FOREIGN:
+def _prepare_environment(settings: Spark) -> None:
+    for name in (*_OF_ANOTHER_SPARK, *(_OF_A_CLUSTER if settings.is_one_machine else ())):
         os.environ.pop(name, None)
     os.environ["JAVA_HOME"] = str(jvm.java_home())
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if settings.is_one_machine:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["SPARK_LOCAL_IP"] = _ONE_MACHINE

@@ -4,14 +4,13 @@ A query that failed is started again after a wait that doubles, for nearly all t
 does not, a checkpoint that cannot be read, stops the monitor with the remedy.
 
 The traps: a query resumes from its checkpoint, so a failure that lies in the checkpoint or in a record comes again at once. Records are
-therefore set aside one by one in the worker, and the checkpoint's failures are told apart by name below. But Spark calls a checkpoint
+therefore set aside one by one in the worker, and the checkpoint's failures are distinguished by name below. But Spark calls a checkpoint
 broken, too, that it merely cannot unpack on a full disk; so before anything is called damaged, the disk is tried.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import time
 from collections import Counter
@@ -27,6 +26,8 @@ from streaming.kafka.topics import SetupError
 from streaming.spark import session as jvm_spark
 from streaming.spark.checkpoint import FINDINGS, disk_trouble, remedy
 from streaming.spark.session import reason, said_by
+from streaming.spark.settings import is_submitted
+from streaming.spark.versions import causes, offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,10 +50,10 @@ _CHECKPOINT_IS_DAMAGED: Final = re.compile(
 )
 
 
-class Progress(NamedTuple):
+class QueryProgress(NamedTuple):
     """How far the lanes are."""
 
-    at: str  #: when the trigger began, batch or not, in the lane that was heard of longest ago: it moves on while all live
+    at: str  #: when the trigger began, batch or not, in the lane whose progress is oldest: it moves on while all lanes live
     batches: int  #: since the checkpoint was begun
     batch_ms: int  #: the newest batch, of the lane that took longest
     read: dict[int, int]  #: next offset by partition
@@ -70,7 +71,7 @@ class _Task:
     """One query, running or waiting to be started again."""
 
     name: str  #: of which part of the monitor: restarts are counted by it
-    title: str  #: what an operator is told that it is
+    title: str  #: what messages to the operator call it
     start: Start
     query: StreamingQuery | None = None
     failures: int = 0
@@ -83,7 +84,7 @@ class Supervisor:
 
     :param others: how to start the queries beside the lanes, by name; they come after those.
     :param lock: file descriptor that the JVM inherits.
-    :param tell: called with one sentence whenever something had to be started again.
+    :param tell: called with one sentence at each restart.
     """
 
     def __init__(
@@ -184,12 +185,12 @@ class Supervisor:
         """Whether all lanes run."""
         return all(lane.query is not None and lane.query.isActive for lane in self._lanes)
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> QueryProgress | None:
         """Of all lanes together; None while one of them has not said anything yet."""
         reports = [report for lane in self._lanes if lane.query is not None and (report := _progress(lane.query)) is not None]
         if len(reports) < len(self._lanes):
             return None
-        return Progress(
+        return QueryProgress(
             at=min(report.at for report in reports),
             batches=sum(report.batches for report in reports),
             batch_ms=max(report.batch_ms for report in reports),
@@ -206,16 +207,18 @@ class Supervisor:
             deadline = time.monotonic() + self._config.job.stop_wait_s
             for task in self._tasks:
                 if task.query is not None:
-                    with contextlib.suppress(Py4JError, PySparkException, OSError):  # a JVM that was told to end, too, is going
+                    with contextlib.suppress(Py4JError, PySparkException, OSError):  # a JVM that got the signal too is going
                         _stop_between_batches(task.query, deadline)
         jvm_spark.close_session(self._spark)
         self._spark = None
 
     def _open(self) -> None:
-        self._spark = jvm_spark.open_session(self._config.job, inherited=(self._lock,))
+        self._spark = jvm_spark.open_session(self._config.job, self._config.spark, inherited=(self._lock,))
         self._jvm_started_at, self._jvm_start_at = time.monotonic(), None
 
     def _jvm_ended(self) -> None:
+        if is_submitted():
+            raise SetupError("the JVM that spark-submit has started ended; submit the monitor again")
         if self._has_recovered(self._jvm_started_at):
             self._jvm_failures = 0
         self._jvm_again_later(f"the JVM ended by itself, see {self._config.job.jvm_log}")
@@ -283,13 +286,13 @@ def _is_about_to_begin(lane: _Task) -> bool:
     return patient and lane.query is not None and lane.query.isActive and lane.query.lastProgress is None
 
 
-def _progress(query: StreamingQuery) -> Progress | None:
+def _progress(query: StreamingQuery) -> QueryProgress | None:
     """Of one lane; None before its first batch."""
     report = query.lastProgress
     if not report or not report["sources"]:
         return None
     source = report["sources"][0]
-    return Progress(
+    return QueryProgress(
         at=report["timestamp"],
         batches=report["batchId"] + 1,
         batch_ms=int(report["durationMs"].get("triggerExecution", 0)),
@@ -301,12 +304,7 @@ def _progress(query: StreamingQuery) -> Progress | None:
 
 def _in_full(error: StreamingQueryException) -> str:
     """What a query's exception says, then its cause, and so on: where the driver failed, Spark shows no more than the outermost."""
-    said: list[str] = []
-    cause: Any = error
-    while cause is not None:
-        said.append(str(cause))
-        cause = cause._cause  # noqa: SLF001 - there is no other way to it
-    return "\n".join(said)
+    return "\n".join(map(str, causes(error)))
 
 
 def _stop_between_batches(query: StreamingQuery, deadline: float) -> None:
@@ -323,7 +321,5 @@ def _batches(query: StreamingQuery) -> Any:
 
 
 def _offsets(reported: Any) -> dict[int, int]:
-    """Offsets by partition out of Spark's ``{"topic": {"0": 17}}``, which may be text, and missing in more than one way."""
-    if isinstance(reported, str):
-        reported = json.loads(reported) if reported else None
-    return {int(partition): offset for topic in (reported or {}).values() for partition, offset in topic.items()}
+    """Offsets by partition out of Spark's ``{"topic": {"0": 17}}``."""
+    return {int(partition): offset for topic in offsets(reported).values() for partition, offset in topic.items()}

@@ -1,10 +1,10 @@
 """What runs in Spark's Python workers: all new rows of one mirror partition in, rows for the result topics out.
 
-State is where the partition's model is kept, see ``streaming.spark.model_store``.
+State is the snapshot of the partition's model, a row of Spark's state store, written with every batch.
 
-The trap: a Python worker outlives batches, so it can keep the live model and spare itself the files. But a task may fail half-way and be
-retried, here or in another worker, and a restart begins at the last commit. So a kept model counts only if the committed state names the
-very file that this worker wrote when it finished with it; else the files are the truth.
+The trap: a Python worker outlives batches, so it can keep the live model and spare itself the unpacking. But a task may fail half-way and
+be retried, here or in another worker, and a restart begins at the last commit. So a kept model counts only if the committed state is the
+very snapshot that this worker made when it finished with it; else the snapshot is the truth.
 """
 
 from __future__ import annotations
@@ -20,23 +20,18 @@ import pandas as pd
 
 from coordinator_model.wire.record import Kind
 from streaming.gc_tuning import keep_collections_short
-from streaming.spark import model_seeds, model_store
-from streaming.spark.intake import Taken, take_in
-from streaming.spark.model_restore import restore
-from streaming.spark.model_store import SnapshotRef
+from streaming.spark.intake import take_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from pyspark.sql.streaming.state import GroupState
 
     from coordinator_model.settings import Settings
-    from streaming.spark.intake import MirrorRow, Model
+    from streaming.spark.intake import MirrorRow, Model, Taken
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
-STATE_SCHEMA: Final = "partition int, sequence long, digest string, base long"
-"""Of :class:`streaming.spark.model_store.SnapshotRef`."""
+STATE_SCHEMA: Final = "snapshot binary"
 OUTPUT_SCHEMA: Final = "topic string, key string, value string"
 
 
@@ -45,6 +40,7 @@ class Outputs(NamedTuple):
 
     findings: str
     groups: str
+    events: str
     status: str
     dead_letters: str
 
@@ -55,16 +51,6 @@ class OutputRow(NamedTuple):
     topic: str
     key: str
     value: str | None
-
-
-SNAPSHOT_EVERY: Final = 32
-"""Batches of a partition: the others keep only their rows. Partitions do it in turn, so that no batch writes them all."""
-
-MOST_ROWS: Final = 40_000
-"""Of a partition behind a snapshot: a second's work for who has to take them in again."""
-
-ROW_COSTS: Final = 60
-"""Bytes of a snapshot that take as long to write as a row: many rows of few groups are not worth keeping."""
 
 
 STATUS_AT_MOST_EVERY_S: Final = 1.0
@@ -83,13 +69,9 @@ class _Live(NamedTuple):
     """A model in this worker's memory."""
 
     model: Model
-    place: SnapshotRef  #: where it is kept
-    snapshot_bytes: int  #: of the snapshot that it builds on
-    rows: int  #: taken in since
+    snapshot: bytes | None  #: of the committed state; None before the first batch
     published: _Status | None = None  #: None in a new worker, which says at once how things are
 
-
-_NOTHING: Final = Taken([], [])
 
 _kept: dict[tuple[str, int], _Live] = {}
 """By (run id, partition)."""
@@ -99,9 +81,7 @@ _kept: dict[tuple[str, int], _Live] = {}
 class Replay:
     """The stateful function: called with all new rows of one partition.
 
-    :param models: folder of all models.
-    :param partitions: of the mirror topic; None when nobody has counted.
-    :param seeds: folder of snapshots that a partition without state begins with, see ``streaming.spark.model_seeds``.
+    :param partitions: of the mirror topic; None if unknown.
     """
 
     topic: str
@@ -109,42 +89,30 @@ class Replay:
     model: type[Model]
     settings: Settings
     run_id: str
-    models: Path
     partitions: int | None = None
-    seeds: Path | None = None
 
     def __call__(self, _key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         started = time.perf_counter()
         keep_collections_short()
         rows = in_offset_order(frames)
         partition: int = rows[0][0]
-        committed = SnapshotRef(*state.get) if state.exists else None
-        live, again = self._live(partition, committed)
+        live = self._live(partition, bytes(state.get[0]) if state.exists else None)
         taken = take_in(live.model, rows, self.partitions)
-        out = [*self._told(again), *self._told(taken), *self._groups(live.model)]
-        live = self._keep(live, rows)
-        state.update(live.place)
-        _kept[self.run_id, partition] = live
-        if committed is not None:
-            model_store.forget(self.models, committed)
+        out = [*self._told(taken), *self._groups(live.model)]
+        live = live._replace(snapshot=live.model.snapshot())
+        state.update((live.snapshot,))
         if status := _status_due(live):
-            _kept[self.run_id, partition] = live._replace(published=status)
+            live = live._replace(published=status)
             out.append(self._status(partition, live, status.figures, rows, (time.perf_counter() - started) * 1000))
+        _kept[self.run_id, partition] = live
         yield pd.DataFrame(out, columns=OutputRow._fields)
-
-    def _keep(self, live: _Live, rows: list[MirrorRow]) -> _Live:
-        """Write down what the model has become by these rows: them, or now and then all of it."""
-        if _is_worth_a_snapshot(live, len(rows)):
-            blob = live.model.snapshot()
-            place = model_store.write_snapshot(self.models, live.place, blob)
-            return live._replace(place=place, snapshot_bytes=len(blob), rows=0)
-        place = model_store.write_batch(self.models, live.place, rows, self.partitions)
-        return live._replace(place=place, rows=live.rows + len(rows))
 
     def _told(self, taken: Taken) -> Iterator[OutputRow]:
         """What came of some rows."""
         for finding in taken.findings:
             yield OutputRow(self.outputs.findings, finding.id, _dumps(finding.as_json()))
+        for event in taken.events:
+            yield OutputRow(self.outputs.events, event.key, _dumps(event.as_json()))
         for row, reason in taken.set_aside:
             yield self._dead_letter(row, reason)
 
@@ -177,13 +145,13 @@ class Replay:
             "written_ms": time.time_ns() // 1_000_000,
             "records": len(rows),
             "took_ms": round(took_ms, 1),
-            "snapshot_bytes": live.snapshot_bytes,
+            "snapshot_bytes": len(live.snapshot or b""),
             **figures,
         }
         return OutputRow(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 
-    def _live(self, partition: int, committed: SnapshotRef | None) -> tuple[_Live, Taken]:
-        """The model as the committed state has it, and what came of what it had to take in again for that.
+    def _live(self, partition: int, committed: bytes | None) -> _Live:
+        """The model as the committed state has it.
 
         A kept one is taken out: a failure from here on leaves nothing half-advanced.
         """
@@ -191,18 +159,10 @@ class Replay:
             _kept.clear()
         kept = _kept.pop((self.run_id, partition), None)
         if committed is None:
-            return _Live(self._beginning(partition), model_store.nowhere(partition), 0, 0), _NOTHING
-        if kept is not None and kept.place == committed:
-            return kept, _NOTHING
-        restored = restore(self.model, self.models, committed, self.settings)
-        return _Live(restored.model, committed, restored.snapshot_bytes, restored.rows), restored.again
-
-    def _beginning(self, partition: int) -> Model:
-        """Of a partition without state."""
-        seed = None if self.seeds is None else model_seeds.read(self.seeds, partition)
-        if seed is not None:
-            return self.model.restore(seed, settings=self.settings)
-        return self.model(topic=self.topic, partition=partition, settings=self.settings)
+            return _Live(self.model(topic=self.topic, partition=partition, settings=self.settings), None)
+        if kept is not None and kept.snapshot == committed:
+            return kept
+        return _Live(self.model.restore(committed, settings=self.settings), committed)
 
 
 def _status_due(live: _Live) -> _Status | None:
@@ -219,13 +179,7 @@ def _status_due(live: _Live) -> _Status | None:
 def _but_ticks(figures: Mapping[str, Any]) -> dict[str, Any]:
     """The figures without what each tick moves on."""
     counters = {name: count for name, count in figures.get("counters", {}).items() if name != Kind.TICK.value}
-    return {name: value for name, value in figures.items() if name != "last_tick_ms"} | {"counters": counters}
-
-
-def _is_worth_a_snapshot(live: _Live, rows: int) -> bool:
-    """Whether the next file of a model is to hold all of it, not only so many rows; its first always does, for there is no snapshot yet."""
-    is_its_turn = (live.place.sequence + 1 - live.place.partition) % SNAPSHOT_EVERY == 0
-    return is_its_turn or rows * ROW_COSTS > live.snapshot_bytes or live.rows + rows > MOST_ROWS
+    return {name: value for name, value in figures.items() if name not in {"last_tick_ms", "taps"}} | {"counters": counters}
 
 
 def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[MirrorRow]:

@@ -14,6 +14,7 @@ from coordinator_model.wire.record import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from coordinator_model.group_event import GroupEvent
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
     from streaming.spark.intake import GroupRow
@@ -63,6 +64,9 @@ class EmptyModel:
         return []
 
     def drain_dead_letters(self) -> Sequence[tuple[int, str]]:
+        return ()
+
+    def drain_events(self) -> Sequence[GroupEvent]:
         return ()
 
     def changed_groups(self) -> Sequence[GroupRow]:

@@ -195,7 +195,7 @@ def running(mode: str, broker: Broker, folder: Path, options: argparse.Namespace
         kafka={"bootstrap_servers": broker.internal},
         topics={
             "mirror": prefix,
-            **{kind: f"{prefix}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")},
+            **{kind: f"{prefix}-{kind}" for kind in ("findings", "groups", "events", "status", "dead_letters", "quality")},
         },
         job={"checkpoint": folder / mode, "log_file": folder / f"{mode}.log", **dict(each.split("=", 1) for each in options.job)},
         quality={"enabled": options.quality, "docs": folder / f"{mode}-docs"},
@@ -228,7 +228,7 @@ def say(what: str) -> None:
 def measure(bench: Bench, options: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) -> None:
     """All steps of one mode, as far as it keeps up."""
     if options.rates and options.warm_up:
-        bench.command(do="steady", rate=min(options.rates), seconds=options.warm_up)
+        bench.command(do="steady", rate=options.rates[0], seconds=options.warm_up)
     for rate in options.rates:
         bench.command(do="steady", rate=rate, seconds=SETTLE_S)
         result = bench.step(f"{rate:,}/s", do="steady", rate=rate, seconds=options.seconds)
@@ -303,7 +303,7 @@ def main() -> None:
     )
     parser.add_argument("--backlog", type=int, default=1_000_000, help="frames to catch up with; 0: leave that out")
     parser.add_argument(
-        "--warm-up", type=float, default=90, metavar="S", help="of each mode, at the lowest rate: the JVM compiles for so long"
+        "--warm-up", type=float, default=90, metavar="S", help="of each mode, at the first rate: the JVM compiles for so long"
     )
     parser.set_defaults(speed=1.0, behind_s=0.0)
     add_common(parser)

@@ -47,6 +47,7 @@ def settle(groups: int, members: int) -> Crowd:
         talk.round(clients, GENERATION)
         offset, latest_us = talk.offset, max(latest_us, talk.now_us)
         crowd += [(talk.group, client) for client in clients]
+        model.drain_events()  # as the job does
     return Crowd(model, crowd, offset, latest_us + 1_000_000)
 
 

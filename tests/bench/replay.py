@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
-from streaming.mirror.pcap.reader import CaptureReader
 from tests.bench.usage import loop_ns
 from tests.coordinator_model.conversation import assignment, subscription
 from tests.streaming.mirror.wires import START_US, Connection, Segment, pcap

@@ -32,7 +32,7 @@ def assignment(**partitions: tuple[int, ...]) -> bytes:
 
 SUBSCRIBED = subscription("t")
 ASSIGNED = assignment()
-VERSIONS = {8: 8, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 28: 4, 42: 2, 68: 1, 76: 1, 88: 0}
+VERSIONS = {8: 8, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 15: 5, 28: 4, 42: 2, 68: 1, 76: 1, 88: 0}
 
 
 class Client:
@@ -340,8 +340,9 @@ class Conversation:
 
     def consumer_heartbeat(self, client: Client, error: int = 0, *, epoch: int = 1) -> None:
         """A ConsumerGroupHeartbeat (KIP-848), and its answer: what a member of a group of the consumer type sends instead."""
-        body = wire.ConsumerGroupHeartbeatRequest(group_id=self.group, member_id=client.member_id, member_epoch=epoch)
-        reply = wire.ConsumerGroupHeartbeatResponse(error_code=error, member_id=client.member_id, member_epoch=epoch)
+        member_id = client.member_id or f"{client.name}-id"
+        body = wire.ConsumerGroupHeartbeatRequest(group_id=self.group, member_id=member_id, member_epoch=epoch)
+        reply = wire.ConsumerGroupHeartbeatResponse(error_code=error, member_id=member_id, member_epoch=epoch)
         self.call(client, body, reply)
 
     # -------------------------------------------------------------------------------------------- what came out
@@ -364,9 +365,7 @@ class Conversation:
         return events[-1]
 
     def group_json(self) -> dict[str, Any]:
-        from coordinator_model.group_view import group_view
-
         group, open_findings = self.model.groups.opened(("c1", self.group))
-        content = group_view(group, len(open_findings.open), self.model.partition, self.now_us).content
+        content = group.view(len(open_findings.open), self.model.partition, self.now_us).content
         assert content is not None
         return content

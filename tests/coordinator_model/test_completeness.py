@@ -78,3 +78,12 @@ def test_each_scenario_of_the_list_that_concerns_classic_groups_is_a_test() -> N
     numbers = [int(number) for name in named for number in name.split("_") if number]
     assert sorted(numbers) == [*range(1, 116), *range(144, 154)]
     assert not re.search(r"pytest\.(mark\.)?(skip|xfail)", text)
+
+
+def test_each_scenario_of_the_lists_that_concerns_groups_with_epochs_is_a_test() -> None:
+    text = (HERE / "test_epoch_scenarios.py").read_text(encoding="utf-8")
+    names = re.findall(r"^def test_(\w+)", text, re.MULTILINE)
+    listed = {int(number) for name in names for number in re.findall(r"(?:^|_)(1[1-4]\d)(?=_)", name)}
+    newer = {int(number) for name in names if "modern" in name for number in re.findall(r"_(\d\d)(?=_)", name)}
+    assert listed == set(range(116, 144))
+    assert newer >= set(range(1, 57))

@@ -41,14 +41,14 @@ def test_what_does_not_reach_a_groups_model_is_counted_with_the_reason(talk: Con
     frame = wire.encode_request(body, api_version=4, correlation_id=0, client_id="a")
     talk.raw(a, frame[:-1])
     talk.raw(a, frame, cut_bytes=7)
-    talk.raw(a, frame, api_key=68, version=0)
+    talk.raw(a, frame, api_key=69, version=0)
     talk.raw(a, frame, api_key=999, version=-5)
     talk.raw(a, frame, version=99)
     found = {key: count for key, count in frames(talk).items() if key[3] != "replayed"}
     assert found == {
         ("Heartbeat", 4, "request", "undecodable"): 1,
         ("Heartbeat", 4, "request", "truncated"): 1,
-        ("ConsumerGroupHeartbeat", 0, "request", "not_modelled"): 1,
+        ("ConsumerGroupDescribe", 0, "request", "not_modelled"): 1,
         ("unknown", -1, "request", "not_modelled"): 1,
         ("Heartbeat", -1, "request", "undecodable"): 1,
     }
@@ -297,3 +297,19 @@ def test_counts_go_on_after_a_restart(talk: Conversation) -> None:
     replayed = frames(talk)["Heartbeat", 4, "request", "replayed"]
     talk.heartbeat(a)
     assert frames(talk)["Heartbeat", 4, "request", "replayed"] == replayed + 1
+
+
+def test_each_capturer_is_known_by_its_newest_tick_and_of_many_the_newest() -> None:
+    counters = Counters()
+    for number in range(200):
+        counters.ticked(f"tap-{number % 2}", "prod", 1_000_000 * number)
+    assert counters.as_json()["taps"] == [("tap-0", "prod", 198_000), ("tap-1", "prod", 199_000)]
+    again = Counters()
+    again.fill(counters.pack())
+    assert again.as_json() == counters.as_json()
+    for number in range(1_000):
+        counters.ticked(f"restarted-{number}", "prod", 1_000_000 * (200 + number))
+    names = [name for name, _, _ in counters.as_json()["taps"]]
+    assert "restarted-999" in names
+    assert "tap-1" not in names
+    assert len(names) <= 64

@@ -69,7 +69,7 @@ def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) 
     @given(
         plans(
             profiles=st.lists(profiles(), min_size=2, max_size=4).map(tuple),
-            acts=st.lists(acts(CLIENTS_ONLY), min_size=2, max_size=6).map(tuple),
+            acts=st.lists(acts(CLIENTS_ONLY), min_size=act.least_acts, max_size=act.least_acts + 4).map(tuple),
         ),
         st.integers(0, 2),
     )

@@ -390,6 +390,18 @@ def test_M_01_fires_on_an_evicted_member_that_goes_on(talk: Conversation) -> Non
     assert finding.severity is Severity.ERROR
 
 
+def test_M_01_does_not_add_up_refusals_in_two_generations(talk: Conversation) -> None:
+    """Each is too few and too short by itself: the member joined in between."""
+    a, b = settled(talk)
+    talk.round([a], 4)
+    zombie(talk, b, 25, times=2, every_ms=3_000)
+    talk.round([a, b], 5)
+    talk.round([a], 6)
+    zombie(talk, b, 25, times=2, every_ms=3_000)
+    talk.settle()
+    assert "M-01" not in talk.rules()
+
+
 def test_M_01_allows_refusals_around_its_own_leave(talk: Conversation) -> None:
     _, b = settled(talk)
     talk.leave(b)

@@ -1,6 +1,6 @@
 """``python -m tests.golden.make``: run the laboratory, cut the golden transcripts from it, and write down what the model says of them.
 
-``--expectations`` leaves the transcripts and writes only ``expected.json`` anew: after a rule has changed, read the difference.
+``--lives`` makes only those of the newer protocols anew, from ``tests/real/lab/lives.py``. ``--expectations`` leaves the transcripts and writes only ``expected.json`` and ``events/`` anew: after a rule has changed, read the difference.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tests.golden import transcript
-from tests.real.lab import releases
+from tests.real.lab import lives, releases
 from tests.real.lab.client import KINDS
 from tests.real.lab.fleet import makes_for
 from tests.real.lab.laboratory import run
@@ -21,6 +21,8 @@ from tests.real.lab.verdicts import group_of, groups_of
 from tests.real.lab.violations import VIOLATIONS
 
 CHAOS_S = 90.0
+LIVES = "lives"
+"""The folder with their recordings, in that of the laboratory's."""
 
 
 def main(
@@ -28,6 +30,7 @@ def main(
     expectations: Annotated[
         bool, typer.Option("--expectations", help="Keep the transcripts; write what is expected of them.")
     ] = False,
+    only_lives: Annotated[bool, typer.Option("--lives", help="Keep the transcripts of the laboratory; make the others.")] = False,
     seed: Annotated[int, typer.Option(help="Of the chaos.")] = 1,
     folder: Annotated[
         Path | None, typer.Option(help="Cut them from the recordings of an earlier run in this folder, which had all violations.")
@@ -35,11 +38,18 @@ def main(
 ) -> None:
     """Make the golden transcripts anew: a few minutes, with brokers of every release."""
     if not expectations:
-        recordings = _recordings(folder) if folder is not None else _run(seed)
+        recordings = {} if only_lives else _recordings(folder) if folder is not None else _run(seed)
+        lived = _recordings(folder / LIVES) if folder is not None else _live()
         for old in transcript.names():
-            (transcript.FOLDER / f"{old}{transcript.SUFFIX}").unlink()
-        _cut(recordings)
+            if not only_lives or any(old.startswith(f"lawful-{life}-") for life in lives.LIVES):
+                (transcript.FOLDER / f"{old}{transcript.SUFFIX}").unlink()
+        if recordings:
+            _cut(recordings)
+        for version, recording in lived.items():
+            for life in lives.lives_for(version):
+                transcript.write(f"lawful-{life}-{version}", transcript.cut(recording, life))
     transcript.expect({name: transcript.said(transcript.read(name)) for name in transcript.names()})
+    transcript.expect_events((name, transcript.told(transcript.events_of(transcript.read(name)))) for name in transcript.names())
     size = sum(path.stat().st_size for path in transcript.FOLDER.glob(f"*{transcript.SUFFIX}"))
     print(f"{len(transcript.names())} transcripts, {size / 1e6:.2f} MB")
 
@@ -47,7 +57,7 @@ def main(
 def _recordings(folder: Path) -> dict[str, Path]:
     """One recording for each release that the folder has."""
     found = sorted(folder.glob("*.records"))
-    return {path.name.partition("-")[0]: path for path in found if not path.name.startswith("false")}
+    return {path.stem.partition("-")[0]: path for path in found if not path.name.startswith("false")}
 
 
 def _run(seed: int) -> dict[str, Path]:
@@ -64,6 +74,20 @@ def _run(seed: int) -> dict[str, Path]:
             say=lambda text: print(text, file=sys.stderr),
         )
         recordings[result.version] = result.recording
+    return recordings
+
+
+def _live() -> dict[str, Path]:
+    folder = Path(tempfile.mkdtemp(prefix="rebalance-monitor-golden-")) / LIVES
+    folder.mkdir()
+    recordings = {}
+    for line in releases.RELEASES:
+        if lives.lives_for(line):
+            jars = releases.broker_jars(line)
+            version = releases.version(jars)
+            recordings[version] = folder / f"{version}.records"
+            lives.record(jars, recordings[version], folder / "clients", lives.lives_for(line))
+    print(f"recordings: {folder.parent}", file=sys.stderr)
     return recordings
 
 

@@ -1,26 +1,31 @@
 """Golden transcripts: what crossed the wire in runs of the laboratory, one group each, and what is to be said of it.
 
 A transcript is a recording (``coordinator_model.wire.recording``) of one group and the mirror's ticks, xz-compressed. ``expected.json``
-says of each which findings the model opens, with their worst severity and what they are about. It is written by
-``python -m tests.golden.make`` and read by people when it changes: a finding that comes or goes there came or went for users too.
+says of each which findings the model opens, with their worst severity and what they are about. ``events/`` has for each a file with
+what happened in the group. Both are written by ``python -m tests.golden.make`` and read by people when they change: a finding that comes
+or goes there came or went for users too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import lzma
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
+from coordinator_model.group_event import GroupEvent
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
 from coordinator_model.wire.recording import MAGIC, pack_record, read_recording
 
 FOLDER = Path(__file__).parent
 EXPECTED = FOLDER / "expected.json"
+EVENTS = FOLDER / "events"
 SUFFIX = ".records.xz"
 
 #: The brokers of the laboratory wait so long for more members of a new group.
@@ -94,3 +99,63 @@ def expect(all_said: dict[str, list[Said]]) -> None:
         for name, found in sorted(all_said.items())
     ]
     EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+# ---------------------------------------------------------------------------------------------------- events
+
+
+def events_of(records: Iterable[MirrorRecord]) -> list[GroupEvent]:
+    """All events of a transcript."""
+    model = Coordinator(topic="golden", partition=0, settings=SETTINGS)
+    for record in records:
+        model.receive(record)
+    return model.drain_events()
+
+
+def told(events: list[GroupEvent]) -> list[str]:
+    """A line for each event, as :data:`EVENTS` holds them, and one for all ids: seconds, incarnation, generation, kind, member, the rest."""
+    names: dict[str, str] = {}
+    lines = [_line(event, events[0].at_us, names) for event in events]
+    ids = hashlib.blake2s("\n".join(event.id for event in events).encode(), digest_size=8).hexdigest()
+    return [*lines, f"ids {ids}"]
+
+
+def _line(event: GroupEvent, first_us: int, names: dict[str, str]) -> str:
+    known = event.as_json()
+    member = _named(known, names) if "member_id" in known else "group"
+    rest = {name: value for name, value in event.details.items() if name not in _IDENTITY}
+    if event.kind == "rebalance_finished":
+        rest["members"] = " ".join(_named(one, names) for one in rest["members"])
+        rest["last_member"] = names.get(rest["last_member"])
+        rest["unheld"] = rest["unheld"] and {
+            topic: round(sum(partitions.values()), 6) for topic, partitions in rest["unheld"].items()
+        }
+        del rest["began_at"]
+    rest.pop("silent_since", None)
+    at_s = (event.at_us - first_us) / 1_000_000
+    generation = "-" if event.generation is None else event.generation
+    return f"{at_s:.6f} {event.incarnation} {generation} {event.kind} {member} {json.dumps(rest)}"
+
+
+_IDENTITY = {"member_id", "instance_id", "client_id", "client_address"}
+
+
+def _named(member: dict[str, Any], names: dict[str, str]) -> str:
+    """Short names for member ids, in the order in which they come."""
+    id_ = member["member_id"]
+    if id_ is None:
+        return member["instance_id"] or member["client_id"] or "nobody"
+    return names.setdefault(id_, f"m{len(names) + 1}")
+
+
+def expected_events(name: str) -> list[str]:
+    return (EVENTS / f"{name}.txt").read_text().splitlines()
+
+
+def expect_events(all_told: Iterable[tuple[str, list[str]]]) -> None:
+    """Write what is expected to happen in each transcript."""
+    EVENTS.mkdir(exist_ok=True)
+    for old in EVENTS.iterdir():
+        old.unlink()
+    for name, lines in all_told:
+        (EVENTS / f"{name}.txt").write_text("\n".join(lines) + "\n")

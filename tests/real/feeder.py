@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from typing import Any
@@ -99,3 +100,12 @@ def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
     for message in raw_topic(bootstrap, topic):
         ends[message.partition()] = message.offset() + 1
     return ends
+
+
+def events_of(models: list[Coordinator]) -> dict[str, list[dict[str, Any]]]:
+    """What happened in each group of these models, in order, by the key of its records in the topic."""
+    happened: dict[str, list[dict[str, Any]]] = {}
+    for model in models:
+        for event in model.drain_events():
+            happened.setdefault(event.key, []).append(json.loads(json.dumps(event.as_json())))
+    return happened

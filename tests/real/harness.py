@@ -17,7 +17,7 @@ from streaming.kafka.watermarks import bounds_of
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.tap import Listener, Tap
 
-WAIT_S = 60.0
+WAIT_S = 240.0  # a bound for what never comes: on a machine that is busy enough, a start of Spark takes two minutes
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> Any:

@@ -29,16 +29,16 @@ from rich.table import Table
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import Counters
-from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.kinds import empty_group
 from coordinator_model.groups.records import Coverage
 from coordinator_model.snapshots import Stored, due_of, pack_fast, pack_slow, unpack_group, unpack_partition
 from streaming.config.settings import Job
 from streaming.demo.broker import Broker
-from streaming.spark import checkpoint, model_store
+from streaming.spark import checkpoint, migration
 from streaming.spark import session as spark
-from streaming.spark.model_restore import restore
-from streaming.spark.model_store import SnapshotRef
-from tests.real.feeder import Feeder, ends_of, models_of
+from streaming.spark.settings import Spark
+from tests.real.feeder import Feeder, ends_of, events_of, models_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 
@@ -65,6 +65,7 @@ class Outcome:
 
     findings: dict[str, str]
     groups: dict[str, Any]
+    events: dict[str, list[dict[str, Any]]]  #: each once, in order, by the key of its group
     models: dict[int, dict[str, Any]]
 
 
@@ -89,6 +90,8 @@ class Run:
             ("findings", killed.findings, calm.findings),
             ("findings without Spark", calm.findings, bare.findings),
             ("groups", killed.groups, calm.groups),
+            ("events", killed.events, calm.events),
+            ("events without Spark", calm.events, bare.events),
             ("models", dict.fromkeys(killed.models), dict.fromkeys(bare.models)),
         ]
         for partition, model in bare.models.items():
@@ -152,9 +155,8 @@ def run(
         monitor.kill()
     done.records = sum(ends.values())
     models, found = models_of(raw_topic(broker.internal, name), name, PARTITIONS)
-    done.model_alone = Outcome(found, {}, {model.partition: alone(model) for model in models})
-    kept = models_in([monitor, calm], folder)
-    done.disturbed, done.undisturbed = (_outcome(each, kept[each.name]) for each in (monitor, calm))
+    done.model_alone = Outcome(found, {}, events_of(models), {model.partition: alone(model) for model in models})
+    done.disturbed, done.undisturbed = (_outcome(each) for each in (monitor, calm))
     return done
 
 
@@ -197,11 +199,15 @@ def _repeated(monitor: MonitorProcess) -> int:
     return sum(written.values()) - len(written)
 
 
-def _outcome(monitor: MonitorProcess, models: dict[int, dict[str, Any]]) -> Outcome:
+def _outcome(monitor: MonitorProcess) -> Outcome:
+    restored = {
+        partition: Coordinator.restore(blob, settings=SETTINGS) for partition, blob in snapshots_in(monitor.checkpoint).items()
+    }
     return Outcome(
         findings=monitor.model_findings(),
         groups={key: without_moments(value) for key, value in monitor.topic("groups").items()},
-        models=models,
+        events=monitor.events(),
+        models={partition: alone(model) for partition, model in restored.items()},
     )
 
 
@@ -213,18 +219,14 @@ def without_moments(value: Any) -> Any:
     return value
 
 
-def models_in(monitors: list[MonitorProcess], folder: Path) -> dict[str, dict[int, dict[str, Any]]]:
-    """The models in the checkpoints of monitors that have ended, as :func:`alone` has them: by name and mirror partition."""
-    session = spark.open_session(Job(checkpoint=folder / "reading", log_file=folder / "reading.log"))
-    try:
-        return {each.name: _restored(each.checkpoint, spark.states(session, each.checkpoint)) for each in monitors}
-    finally:
-        spark.close_session(session)
-
-
-def _restored(folder: Path, states: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    places = [SnapshotRef(**state) for state in states]
-    return {place.partition: alone(restore(Coordinator, folder / model_store.FOLDER, place, SETTINGS).model) for place in places}
+def snapshots_in(folder: Path) -> dict[int, bytes]:
+    """The snapshots in the checkpoint of a monitor that has ended, by mirror partition."""
+    with tempfile.TemporaryDirectory() as reading:
+        session = spark.open_session(Job(checkpoint=Path(reading), log_file=Path(reading) / "log"), Spark())
+        try:
+            return migration.snapshots(session, folder)
+        finally:
+            spark.close_session(session)
 
 
 def decoded(blob: bytes) -> dict[str, Any]:
@@ -237,10 +239,20 @@ def decoded(blob: bytes) -> dict[str, Any]:
 
 
 def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
-    group = ClassicGroup(
-        stored.name, stored.cluster, settings=SETTINGS, loading={}, counters=Counters(), coverage=Coverage(), disconnections={}
-    )
-    open_findings = unpack_group(stored.slow_part, stored.fast_part, group)
+    def make(kind: str) -> GroupModel:
+        return empty_group(
+            kind,
+            stored.name,
+            stored.cluster,
+            settings=SETTINGS,
+            loading={},
+            counters=Counters(),
+            coverage=Coverage(),
+            disconnections={},
+            group_events=[],
+        )
+
+    group, open_findings = unpack_group(stored.name, stored.slow_part, stored.fast_part, make)
     return pack_slow(group, open_findings), pack_fast(group, due_of(stored.fast_part))
 
 

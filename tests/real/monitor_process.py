@@ -43,12 +43,13 @@ class MonitorProcess:
                 "kafka": {"bootstrap_servers": bootstrap, "reach_timeout_s": 120},
                 "topics": {
                     "mirror": mirror,
-                    **{kind: f"{name}-{kind}" for kind in ("findings", "groups", "status", "dead_letters", "quality")},
+                    **{kind: f"{name}-{kind}" for kind in ("findings", "groups", "events", "status", "dead_letters", "quality")},
                 },
                 "job": {
                     "checkpoint": str(self.folder / "checkpoint"),
                     "log_file": str(self.folder / "log"),
                     "jvm_options": SHORT_LIVED_JVM,
+                    "wait_for_records": 0,
                 },
                 "quality": {"trigger_s": 1, "docs": str(self.folder / "docs")},
                 "model": {"silence_ms": SETTINGS.silence_ms, "reorder_window_ms": SETTINGS.reorder_window_ms},
@@ -71,10 +72,13 @@ class MonitorProcess:
 
     # --- its life ------------------------------------------------------------------------------------------------
 
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "streaming.cli", "run", "--config", str(self.config)]
+
     def start(self) -> MonitorProcess:
         self.said.clear()
-        command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(self.config)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
         return self
 
@@ -145,6 +149,14 @@ class MonitorProcess:
         """The newest value of each key."""
         messages = raw_topic(self.bootstrap, f"{self.name}-{kind}")
         return {message.key().decode(): json.loads(message.value()) if message.value() else None for message in messages}
+
+    def events(self) -> dict[str, list[dict[str, Any]]]:
+        """What happened in each group, by the key of its records: each event once, in the order in which it came first."""
+        told: dict[str, dict[str, dict[str, Any]]] = {}
+        for message in raw_topic(self.bootstrap, f"{self.name}-events"):
+            event = json.loads(message.value())
+            told.setdefault(message.key().decode(), {}).setdefault(event["id"], event)
+        return {key: list(events.values()) for key, events in told.items()}
 
     def positions(self) -> dict[int, int]:
         """Next offset by partition of which anything was read, as far as batches are committed."""

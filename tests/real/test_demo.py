@@ -12,6 +12,8 @@ import pytest
 
 from streaming.demo.scenarios import TROUBLES
 from streaming.demo.show import LEAST_DURATION_S
+from tests.browser import browser
+from tests.needs import needs
 from tests.processes import below, concerned_with, end, started
 from tests.real.harness import wait_for
 
@@ -67,9 +69,37 @@ def test_a_short_demo_finds_everything_and_names_the_culprits(tmp_path):
         row = next(line for line in text.splitlines() if line.startswith(trouble.name))
         assert f" {trouble.expected.rule} " in row
         assert f"{trouble.expected.culprits[0]} (pid " in row
-    assert "✔ 6 of 6 troubles found" in text
+    assert "✔ 6 of 6 faults found" in text
     assert "✔ no finding about the healthy group" in text
     assert_nothing_left(tmp_path)
+
+
+@pytest.mark.long
+@needs("chromium")
+def test_on_the_page_of_a_demo_a_stuck_rebalance_appears_and_is_over_without_reload_and_with_keep_all_goes_on(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    with demo(work, "--duration", f"{LEAST_DURATION_S:.0f}s", "--keep") as process, browser(tmp_path / "profile") as tab:
+        page = read_until(process, "the page: ").rpartition("the page: ")[2].strip()
+        tab.open(page)
+        tab.js("window.same = document")
+        row = "[...document.querySelectorAll('.row')].find(one => one.querySelector('.name').textContent.includes('billing'))"
+        tab.wait_for(f"{row}?.textContent.includes('Waits for billing-worker-1 to rejoin')")
+        tab.wait_for(f"{row}.textContent.includes('stable') && !{row}.textContent.includes('Waits for')")
+        assert tab.js("window.same === document")
+        tab.js(f"{row}.querySelector('.name a').click()")
+        tab.wait_for("document.querySelector('#happened')?.textContent.includes('was removed: no JoinGroup came in time')")
+        tab.wait_for("document.querySelectorAll('#rebalances tbody tr').length >= 2")
+        read_until(process, "everything still runs")
+        tab.open(page)
+        assert tab.complaints == []
+        tab.open("about:blank")
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, text
+        assert "stopping everything" in text
+        assert "interrupted" not in text
+    assert_all_gone(work)
 
 
 def test_a_demo_that_is_interrupted_stops_everything(tmp_path):

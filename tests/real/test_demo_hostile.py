@@ -1,4 +1,4 @@
-"""The lying proxy lies where it is told to, and passes everything else on byte for byte."""
+"""The faulty proxy falsifies the answers that its rules select, and forwards everything else byte for byte."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_finding_that_was_resolved_long_ago_is_withdrawn_and_an_open_one_is_no
     assert writer.flush(WAIT_S)
     now_s = time.time()
     with FindingsReader(kafka, topic) as reader:
-        reader.catch_up(WAIT_S)
+        reader.catch_up()
         assert (set(reader.open), set(reader.resolved)) == ({"standing"}, {"over"})
         history = History(reader, writer, 30, clock=lambda: now_s)
         now_s += 29 * DAY_S
@@ -76,7 +76,7 @@ def test_a_finding_that_was_resolved_long_ago_is_withdrawn_and_an_open_one_is_no
         assert reader.poll(1.0) == []  # its end was told before
         assert set(reader.open) == {"standing"}
     with FindingsReader(kafka, topic) as later:
-        later.catch_up(WAIT_S)
+        later.catch_up()
         assert (set(later.open), set(later.resolved), later.unreadable) == ({"standing"}, set(), 0)
 
 
@@ -87,7 +87,7 @@ def test_of_years_of_findings_only_so_many_are_withdrawn_at_once(broker, kafka, 
     assert writer.flush(WAIT_S)
     now_s = time.time() + 31 * DAY_S
     with FindingsReader(kafka, topic) as reader:
-        reader.catch_up(WAIT_S)
+        reader.catch_up()
         history = History(reader, writer, 30, clock=lambda: now_s)
         assert [history.tidy() for _ in range(3)] == [AT_ONCE, 5, 0]
         assert reader.resolved == {}
@@ -99,7 +99,7 @@ def test_it_is_looked_at_once_an_hour(broker, kafka, topic):
     writer = FindingsWriter(kafka, topic)
     now_s = time.time() + 31 * DAY_S
     with FindingsReader(kafka, topic) as reader:
-        reader.catch_up(WAIT_S)
+        reader.catch_up()
         history = History(reader, writer, 30, clock=lambda: now_s)
         assert history.tidy() == 0
         reader.resolved["over"] = 0.0
@@ -113,7 +113,7 @@ def test_an_open_finding_that_somebody_deletes_is_over(broker, kafka, topic):
     writer.publish([STANDING])
     assert writer.flush(WAIT_S)
     with FindingsReader(kafka, topic) as reader:
-        reader.catch_up(WAIT_S)
+        reader.catch_up()
         writer.withdraw(["standing"])
         assert writer.flush(WAIT_S)
         (news,) = wait_for(lambda: reader.poll(0.1), "the deletion is read")

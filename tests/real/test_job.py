@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from coordinator_model.coordinator import Coordinator
 from streaming.commands.run import run
 from streaming.config.settings import load
 from streaming.spark.supervisor import Supervisor
+from tests.real.feeder import events_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 from tests.real.traffic import breach, partition_of, produce, story, tick
@@ -102,6 +104,24 @@ def test_the_job_finds_what_the_model_finds(undisturbed, expected):
     groups = undisturbed.topic("groups")
     assert {f"c1/group-{number}" for number in range(30)} <= set(groups)
     assert groups["c1/group-7"]["generation"] == 1
+
+
+def test_events_come_as_they_do_without_spark_and_are_kept_for_days(undisturbed, mirror):
+    told, _ = mirror
+    models = [Coordinator(topic=TOPIC, partition=partition, settings=SETTINGS) for partition in range(PARTITIONS)]
+    for partition, offset, timestamp_ms, key, record in told:
+        if record is None:
+            group = None if key is None else key.decode(errors="replace")
+            models[partition].receive_unreadable(offset, timestamp_ms * 1000, group, "garbage")
+        else:
+            models[partition].receive(record)
+    expected = events_of(models)
+    assert sum(map(len, expected.values())) > 100
+    assert undisturbed.events() == expected
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "undisturbed-events")
+    admin = AdminClient({"bootstrap.servers": undisturbed.bootstrap})
+    described = admin.describe_configs([resource])[resource].result(30)
+    assert (described["cleanup.policy"].value, described["retention.ms"].value) == ("delete", str(7 * 86_400_000))
 
 
 def test_garbage_is_set_aside_and_counted_and_said(undisturbed):

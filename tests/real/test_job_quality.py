@@ -12,7 +12,7 @@ from harness import WAIT_S, kafka_python_consumer, kafka_sink, raw_topic, runnin
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.producer import create_topic
-from streaming.quality.frames import Describer, to_frame
+from streaming.quality.frame_rows import Describer, to_frame
 from streaming.quality.suite import load
 from streaming.quality.validation import Validator
 

@@ -21,6 +21,7 @@ def test_what_is_killed_under_load_knows_in_the_end_what_an_undisturbed_run_know
     assert done.undisturbed is not None
     assert len(done.undisturbed.findings) > 20
     assert len(done.undisturbed.models) == PARTITIONS
+    assert sum(map(len, done.undisturbed.events.values())) > 20
     restarted = [number for number, line in enumerate(done.said) if "the JVM ended by itself" in line]
     assert len(restarted) == 1, done.said
     assert not [line for line in done.said[restarted[0] :] if "query stopped" in line], "a worker is replaced without a word"

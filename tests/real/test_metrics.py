@@ -196,9 +196,7 @@ def test_a_second_monitor_on_the_same_port_says_so_and_does_not_start(scene, tmp
     )
     assert run(second.config) == 2
     said = capsys.readouterr()
-    assert said.err == (
-        f"error: metrics.listen: {scene.target} is in use, by another one perhaps; set another port, or metrics.enabled = false\n"
-    )
+    assert said.err == (f"error: metrics.listen: {scene.target} is already in use; set another port, or metrics.enabled = false\n")
 
 
 def test_counts_go_on_where_they_were_after_a_restart(scene):

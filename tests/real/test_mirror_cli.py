@@ -19,8 +19,8 @@ from harness import WAIT_S, mirrored, running_tap, wait_for
 
 from coordinator_model.wire.record import Kind
 from streaming.demo.broker import HOST, Broker, free_port
+from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
-from streaming.mirror.pcap.reader import CaptureReader
 from tests.needs import path_of
 from tests.processes import started
 from tests.streaming.commands.test_replay_command import life

@@ -270,7 +270,7 @@ def test_a_finding_becomes_one_alert_that_ends_with_it_and_people_hear_of_both(t
     wait_for(lambda: {"G-02", "P-11"} <= set(heard("resolved")), "people hear of the ends")
     assert heard("firing").count("G-02") == heard("resolved").count("G-02") == 1
     assert process.end() == 0
-    assert process.says("told open critical G-02")
+    assert process.says("sent open critical G-02")
 
 
 def test_a_finding_that_gets_worse_is_an_alert_of_another_severity(topics, alertmanager, notifier):
@@ -305,16 +305,16 @@ def test_a_dead_monitor_is_an_alert_and_stops_the_heartbeats(topics, alertmanage
         assert not alertmanager.named(HEARTBEAT)
         assert not beats.requests
 
-        wait_for(lambda: process.says("told open critical V-05"), "it is written down")
+        wait_for(lambda: process.says("sent open critical V-05"), "it is written down")
         process.kill()
         process.start(REBALANCE_MONITOR_NOTIFY__HEARTBEAT__DEADMAN__URL=beats.url)
         wait_for(lambda: alertmanager.named(STALLED), "it still is")
-        assert not process.says("told open critical V-05"), "it was told before the restart"
+        assert not process.says("sent open critical V-05"), "it was told before the restart"
 
         topics.sign_of_life(time.time())
         wait_for(lambda: alertmanager.named(HEARTBEAT) and not alertmanager.named(STALLED), "it lives again")
         wait_for(lambda: len(beats.requests) >= 2, "and so does the heartbeat")
-        assert process.says("told resolved critical V-05")
+        assert process.says("sent resolved critical V-05")
     finally:
         beats.close()
 
@@ -325,12 +325,12 @@ def test_nothing_is_lost_while_a_receiver_is_away_and_nothing_comes_twice(topics
     address = {"REBALANCE_MONITOR_NOTIFY__WEBHOOK__HOOK__URL": f"http://{HOST}:{port}/secret"}
     process.start(**address)
     topics.publish(CRITICAL[0], ERROR[0])
-    wait_for(lambda: process.says("webhook/hook: cannot be told anything"), "it says so")
+    wait_for(lambda: process.says("webhook/hook: delivery failed"), "it says so")
     topics.publish(CRITICAL[-1])
     process.kill()
 
     process.start(**address)
-    wait_for(lambda: process.says("webhook/hook: cannot be told anything"), "it is still away")
+    wait_for(lambda: process.says("webhook/hook: delivery failed"), "it is still away")
     sink = Sink(port)
     try:
         wait_for(lambda: len(sink.told) >= 2, "both arrive")
@@ -338,7 +338,7 @@ def test_nothing_is_lost_while_a_receiver_is_away_and_nothing_comes_twice(topics
         keys = [headers["Idempotency-Key"] for headers, _ in sink.requests]
         assert len(set(keys)) == 2
 
-        wait_for(lambda: sum(process.says(f"told {event}") for event in ("open error", "over already critical")) == 2, "noted")
+        wait_for(lambda: sum(process.says(f"sent {event}") for event in ("open error", "over already critical")) == 2, "noted")
         process.kill()
         process.start(**address)
         topics.publish(ERROR[-1])
@@ -346,7 +346,7 @@ def test_nothing_is_lost_while_a_receiver_is_away_and_nothing_comes_twice(topics
         assert sink.told[2:] == [(ERROR[0]["id"], "resolved")], "nothing was said twice"
         assert not process.says("secret")
         assert process.end() == 0
-        assert process.says("stopped; told webhook/hook 1")
+        assert process.says("stopped; sent to webhook/hook 1")
         remembered = {
             message.key().decode().rpartition("/")[2] for message in raw_topic(topics.broker.internal, topics.notifications)
         }
@@ -363,12 +363,12 @@ def test_a_refusal_is_said_once_and_not_tried_again(topics, sink, notifier):
     wait_for(lambda: len(sink.requests) >= 2, "both are tried")
     sink.answer = (200, "ok")
     topics.publish(TWINS[0])
-    wait_for(lambda: process.says("told open warning P-11"), "the next is taken")
+    wait_for(lambda: process.says("sent open warning P-11"), "the next is taken")
     assert len(sink.requests) == 3
     assert sum("answered 400: no_such_channel" in line for line in process.said) == 1
     assert not process.says("and more")
     assert process.end() == 0
-    assert process.says("told webhook/hook 1 (refused 2)")
+    assert process.says("sent to webhook/hook 1 (rejected 2)")
 
 
 def test_once_tells_what_there_is_and_ends(topics, sink, notifier):
@@ -403,9 +403,9 @@ def test_a_test_shows_who_can_be_reached(topics, alertmanager, sink, notifier):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 3
-    assert "taken     alertmanager/main" in done.stderr
-    assert "taken     webhook/hook" in done.stderr
-    assert "not taken webhook/gone: 127.0.0.1:" in done.stderr
+    assert "accepted    alertmanager/main" in done.stderr
+    assert "accepted    webhook/hook" in done.stderr
+    assert "unreachable webhook/gone: 127.0.0.1:" in done.stderr
     assert "secret" not in done.stderr
     (alert,) = alertmanager.named("RebalanceMonitorTest")
     assert alert["labels"]["severity"] == "critical"

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer
 from harness import WAIT_S, mirrored, wait_for
 
-from coordinator_model.wire.record import Kind
+from coordinator_model.wire.record import Kind, unpack_loss
 from streaming.demo.broker import HOST, Broker, free_port
 from tests.processes import started
 
@@ -167,6 +167,12 @@ def _said_of_the_mirror(folder, bootstrap: str, *arguments: str) -> str:
     return said
 
 
+def measured(url: str) -> dict[str, float]:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if line.startswith("rebalance_tap_")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
 def test_its_metrics_say_what_passes_what_waits_and_what_is_lost(tapped_broker, tmp_path):
     command = [
         *TAP,
@@ -177,16 +183,67 @@ def test_its_metrics_say_what_passes_what_waits_and_what_is_lost(tapped_broker, 
         assert process.stderr is not None
         url = next(line for line in process.stderr if "metrics at" in line).split()[-1]
 
-        def measured() -> dict[str, float]:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                lines = [line for line in answer.read().decode().splitlines() if line.startswith("rebalance_tap_")]
-            return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
-
-        found = wait_for(lambda: (now := measured())["rebalance_tap_mirror_up"] and now, "ticks are mirrored")
+        found = wait_for(lambda: (now := measured(url))["rebalance_tap_mirror_up"] and now, "ticks are mirrored")
         assert found["rebalance_tap_written_records_total"] >= 4, "a tick in each partition"
         assert found[f'rebalance_tap_unreachable_total{{broker="{tapped_broker.address()}"}}'] == 0
+        assert found["rebalance_tap_buffered_records"] == 0
         silent = ("open_connections", "connections_total", "frames_total", "lost_records_total", "unreadable_connections_total")
         assert [found[f"rebalance_tap_{name}"] for name in silent] == [0] * 5
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
         assert process.wait(WAIT_S) == 0
+
+
+def test_what_it_captures_while_the_mirror_is_away_is_measured_kept_count_of_and_told_by_the_next(tapped_broker, tmp_path):
+    """Connections, frames, buffered and lost records; the loss file goes from one process to the next."""
+    away, losses = f"{HOST}:{free_port()}", tmp_path / "tap.loss"
+    listen = (
+        "--listen",
+        f"{_advertised(tapped_broker)}={tapped_broker.address()}",
+        "--status-every",
+        "0",
+        "--loss-file",
+        str(losses),
+    )
+    command = [*TAP, *listen, "--bootstrap-server", away, "--topic", "kept", "--metrics", f"{HOST}:0"]
+    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        lines = list(islice(process.stderr, 3))
+        url = next(line for line in lines if "metrics at" in line).split()[-1]
+        consumer = Consumer({"bootstrap.servers": _advertised(tapped_broker), "group.id": "kept", "log_level": 0})
+        consumer.subscribe(["data"])
+        wait_for(lambda: consumer.poll(0.1) or consumer.assignment(), "the group forms")
+        found = wait_for(
+            lambda: (now := measured(url))["rebalance_tap_frames_total"] >= 2 and now["rebalance_tap_buffered_records"] and now,
+            "frames are captured and wait",
+        )
+        assert found["rebalance_tap_open_connections"] >= 1
+        assert found["rebalance_tap_connections_total"] >= found["rebalance_tap_open_connections"]
+        assert (found["rebalance_tap_mirror_up"], found["rebalance_tap_written_records_total"]) == (0, 0)
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+        assert process.wait(WAIT_S) == 2, said
+        consumer.close()
+    lost = int(re.search(r"error: (\d+) records could not be delivered to topic kept within", said)[1])
+    assert lost > 0, said
+    command = [
+        *TAP,
+        *listen,
+        "--bootstrap-server",
+        tapped_broker.internal,
+        "--topic",
+        "kept",
+        "--create-topic",
+        "--partitions",
+        "1",
+    ]
+    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        told = next(line for line in process.stderr if "were lost" in line)
+        assert told == f"tap: {lost:,} records were lost when the capture before this one ended; every partition is told\n"
+        wait_for(lambda: not losses.exists(), "the gap is written")
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(WAIT_S) == 0
+    first = mirrored(tapped_broker.internal, "kept")[0]
+    assert (first.kind, unpack_loss(first.frame).records) == (Kind.GAP, lost)

@@ -6,7 +6,9 @@ can be cut as a restart of the broker cuts them.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import os
 import shutil
 import socket
 import subprocess
@@ -17,6 +19,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -34,13 +37,15 @@ from harness import WAIT_S, mirrored, raw_topic, running_tap, wait_for
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_loss
 from streaming.config.settings import Kafka, MonitorConfig
 from streaming.demo.broker import HOST, Broker, free_port
+from streaming.kafka.compacted import CompactedReader, TopicError
+from streaming.kafka.connection import reach
 from streaming.kafka.topics import Mirror
 from streaming.metrics.feed import MetricsFeed
-from streaming.metrics.state import MetricsState
+from streaming.metrics.metrics_state import MetricsState
+from streaming.mirror.destination import MirrorTopic
 from streaming.mirror.losses import LossFile
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.reconnecting_sink import ReconnectingSink
-from streaming.notify.feed import FindingsFeed as NotifyFeed
 from streaming.sinks.findings import FindingsReader, FindingsWriter
 from tests.certificates import Authority
 from tests.processes import started
@@ -268,8 +273,8 @@ def test_the_clients_of_the_driver_and_the_notifier_go_on_with_a_changed_passwor
         writer = FindingsWriter(config.kafka, RESULTS[0], tell=said.append)
         reader = FindingsReader(config.kafka, RESULTS[0], tell=said.append)
         metrics = MetricsFeed(config, Mirror("mirror", "id", "c", 1), board, tell=said.append)
-        notify = NotifyFeed(config.kafka, RESULTS[:1], trouble=said.append)
-        reader.catch_up(WAIT_S)
+        notify = CompactedReader(config.kafka.for_librdkafka, RESULTS[:1], "notify", trouble=said.append)
+        reader.catch_up()
         metrics.__enter__()
         notify.start()
         writer.publish_json(RESULTS[0], "1", finding(1))
@@ -467,6 +472,32 @@ def test_a_mirror_topic_that_was_deleted_does_not_come_back_by_itself(secured, t
     found = frames(secured, topic)
     assert found == list(range(found[0], writer.written)), "in order, and nothing is missing but what the topic had"
     assert found[0] >= 10
+
+
+def test_no_reader_or_writer_brings_a_missing_topic_back(secured):
+    """The broker creates topics by itself for whoever lets it."""
+    kafka = Kafka(bootstrap_servers=secured.broker.internal, reach_timeout_s=5)
+    with CompactedReader(kafka.for_librdkafka, ["gone-read"], "the reader") as reader, pytest.raises(TopicError):
+        reader.start(patience_s=0)
+    writer = FindingsWriter(kafka, "gone-written")
+    writer.publish_json("gone-written", "1", finding(1))
+    assert not writer.flush(5)
+    command = [*TAP[:-1], "record", "--bootstrap-server", secured.broker.internal, "--from-topic", "gone-recorded", os.devnull]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert done.returncode == 2
+    assert "gone-recorded" in done.stderr
+    assert "create it, with --create-topic of the tap" in done.stderr, "record has no such option"
+    with contextlib.suppress(KafkaException):
+        reach(kafka.for_librdkafka(), 5)[0].list_topics("gone-asked", timeout=5)
+    assert [topic for topic in secured.admin.list_topics(timeout=10).topics if topic.startswith("gone-")] == []
+
+
+def test_a_topic_that_differs_in_replication_or_compression_is_said(secured, topic):
+    config = {"bootstrap.servers": secured.broker.internal}
+    said = MirrorTopic(PARTITIONS, replication_factor=3, compression="zstd").provide(config, topic, timeout_s=30)
+    (line,) = said
+    assert "its replication factor is 1, not 3" in line
+    assert "its compression.type is producer, not zstd" in line
 
 
 # --- what is lost at the end (issue 24, 5) -------------------------------------------------------------------------------------------

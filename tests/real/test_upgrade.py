@@ -21,17 +21,18 @@ from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
 from coordinator_model.wire.record import MirrorRecord
 from streaming.cli import app
 from streaming.demo.broker import Broker
-from streaming.spark import checkpoint, model_seeds
+from streaming.spark import checkpoint
 from tests.real.harness import wait_for
-from tests.real.kills import alone
+from tests.real.kills import alone, snapshots_in
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
 from tests.real.traffic import produce, story
 
 FIXTURES = Path(__file__).parent / "checkpoints"
-KEPT = ("monitor.json", "findings", "models")
+KEPT = ("monitor.json", "findings")
 
 TOPIC = "upgraded"
 PARTITIONS = 2
@@ -119,10 +120,10 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
     assert monitor.process.wait(START_UP_S) == 2
     assert monitor.has_said("was written with job.lanes = 1, not 2")
     migrate(monitor)
+    carried = snapshots_in(monitor.checkpoint)
     for model in story.models:
-        seed = model_seeds.read(monitor.checkpoint / model_seeds.FOLDER, model.partition)
-        assert seed is not None
-        assert as_known_then(Coordinator.restore(seed, settings=SETTINGS)) == as_known_then(model)
+        restored = Coordinator.restore(carried[model.partition], settings=SETTINGS)
+        assert as_known_then(restored) == as_known_then(model)
     before = monitor.model_findings()
     found = story.tell(TOLD[SECOND:])
     monitor.start().wait_until_read(story.ends)
@@ -133,11 +134,12 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
 
 
 def as_known_then(model: Coordinator) -> dict[str, Any]:
-    """The state of a model but for what the earlier releases did not note: since when a member is idle."""
+    """The state of a model but for what the earlier releases did not note: since when a member is idle, and what events are made of."""
     for key in model.groups:
         group, _ = model.groups.opened(key)
         for member in group.members.values():
             member.idle_since_us = 0
+        group.rebalance_events = RebalanceEvents()
         group.slow_changed = True
         model.groups.mark(key)
     return alone(model)
@@ -147,7 +149,7 @@ def migrate(monitor: MonitorProcess) -> None:
     assert monitor.has_said("or run rebalance-monitor checkpoint migrate")
     done = CliRunner().invoke(app, ["checkpoint", "migrate", "--config", str(monitor.config)])
     assert done.exit_code == 0, done.output
-    assert "carried 2 models over" in done.output
+    assert "migrated 2 models" in done.output
 
 
 def make_fixture() -> None:

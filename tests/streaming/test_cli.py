@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +17,11 @@ from streaming import cli
 def test_it_says_its_version():
     done = CliRunner().invoke(cli.app, ["--version"])
     assert (done.exit_code, done.output) == (0, f"rebalance-monitor {version('rebalance-monitor')}\n")
+
+
+def test_the_tap_compresses_with_zstd_unless_told_otherwise():
+    shown = CliRunner().invoke(cli.app, ["tap", "--help"], env={"COLUMNS": "200"}).output
+    assert "snappy, gzip or none. [default: zstd]" in " ".join(shown.replace("│", " ").split())
 
 
 class GoneError(Exception):
@@ -41,3 +50,60 @@ def test_an_error_that_has_no_words_any_more_is_one_sentence_and_status_2(monkey
         cli.main()
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines() == [said]
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+ABSENT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in {"confluent_kafka", "cryptography", "great_expectations", "jinja2", "kafka", "numpy", "pandas", "prometheus_client",
+                    "pyarrow", "pydantic_settings", "pyspark", "requests", "starlette", "uvicorn"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=top)
+sys.meta_path.insert(0, Absent())
+from streaming.cli import main
+main()
+"""
+
+
+def without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command where no extra is installed."""
+    return subprocess.run(
+        [sys.executable, "-c", ABSENT, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rules", "T-03"),
+        ("protocol", "J9"),
+        ("decode", "--help"),
+        ("replay", str(GOLDEN / "lawful-cooperative-4.1.2.records.xz")),
+    ],
+)
+def test_what_reads_captures_needs_neither_kafka_nor_spark(arguments):
+    done = without_extras(*arguments)
+    assert (done.returncode, "error" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("tap", "--help"), "tap needs the library confluent_kafka, which is not installed: pip install 'rebalance-monitor[tap]'"),
+        (("run",), "run needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[job]'"),
+        (("web",), "web needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[web]'"),
+        (
+            ("replay", "--config", "x.toml", "y"),
+            "replay needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[tap]'",
+        ),
+    ],
+)
+def test_a_command_whose_libraries_are_not_installed_says_what_brings_them(arguments, said):
+    done = without_extras(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {said}\n")

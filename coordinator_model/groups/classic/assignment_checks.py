@@ -1,7 +1,7 @@
-"""A leader's plan, held against what its members offered: what the consumers' embedded protocol says, and what does not fit together.
+"""Checks of a leader's assignment against its members' subscriptions, both in the consumers' embedded protocol.
 
-The traps. *Nobody but clients ever reads these bytes*, so a blob that does not decode is their affair and no reason to stop. *Brokers read
-the first version's fields only*, and so do many clients: bytes behind them that make no sense harm nobody.
+Brokers do not interpret these bytes, so one that does not decode is the clients' problem and no reason to stop. Many clients read only
+the fields of the first version: invalid bytes after them do no harm.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Partitions: TypeAlias = dict[str, tuple[int, ...]]
 CONSUMER: Final = "consumer"
 COOPERATIVE_STICKY: Final = "cooperative-sticky"
 EXCLUSIVE_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY, "stream", "RoundRobinAssigner"})
-"""Assignors that are known to give a partition to one member only."""
+"""Assignors that are known to assign each partition to one member only."""
 
-KEPT: Final = 10  #: of each kind of flaw; a finding names a few, not thousands
+KEPT: Final = 10  #: errors of each kind; a finding names a few, not thousands
 _ANY_LATER_VERSION: Final = b"\x7f\xff"
 
 
 class Subscription(NamedTuple):
-    """What a member's subscription says."""
+    """A member's subscription."""
 
     topics: tuple[str, ...]
     owned: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    generation: int = -1  #: in which it owned them; -1 where the version cannot tell
+    generation: int = -1  #: in which it owned them; -1 where the version has no such field
 
 
 class AssignmentErrors(NamedTuple):
-    """What is wrong with the newest plan that was submitted; at most :data:`KEPT` of each kind."""
+    """Errors of the newest submitted assignment; at most :data:`KEPT` of each kind."""
 
     generation: int
     leader: str
@@ -44,12 +44,14 @@ class AssignmentErrors(NamedTuple):
     frame: Evidence
     at_us: int
     protocol: str
-    strangers: tuple[str, ...] = ()  #: ids that are given something and are no members
-    left_out: tuple[str, ...] = ()  #: members without an entry, while others hold several partitions of a topic they want
-    shared: tuple[tuple[str, int, str, str], ...] = ()  #: topic, partition, and two members who both get it
+    strangers: tuple[str, ...] = ()  #: ids with an entry that are no members
+    left_out: tuple[
+        str, ...
+    ] = ()  #: members without an entry, while another gets several partitions of a topic that they subscribe to
+    shared: tuple[tuple[str, int, str, str], ...] = ()  #: topic, partition, and two members that both get it
     unsubscribed: tuple[tuple[str, str], ...] = ()  #: member and topic
     jumps: tuple[tuple[str, int, str, str], ...] = ()  #: topic, partition, owner, new owner
-    nothing_of: str = ""  #: a topic with partitions that members want, when no assignment at all was submitted
+    nothing_of: str = ""  #: a subscribed topic that has partitions, if no assignment at all was submitted
 
     @property
     def any(self) -> bool:
@@ -57,7 +59,7 @@ class AssignmentErrors(NamedTuple):
 
 
 def read_subscription(raw: bytes) -> Subscription | None:
-    """The subscription, as far as it can be read; None when not even its topics can."""
+    """Decode a subscription as far as possible; return None if not even its topics can be read."""
     try:
         subscription = decode_subscription(raw)
     except DecodeError:
@@ -68,12 +70,12 @@ def read_subscription(raw: bytes) -> Subscription | None:
 
 
 def read_assignment(raw: bytes) -> Partitions | None:
-    """The assignment; None when it cannot be read."""
+    """Decode an assignment; return None if it cannot be read."""
     try:
         assignment = decode_assignment(raw)
     except DecodeError:
         try:
-            assignment = decode_assignment(_ANY_LATER_VERSION + raw[2:])  # all versions begin alike; what follows is not looked at
+            assignment = decode_assignment(_ANY_LATER_VERSION + raw[2:])  # all versions begin alike; later fields are ignored
         except DecodeError:
             return None
     given: Partitions = {}
@@ -83,7 +85,7 @@ def read_assignment(raw: bytes) -> Partitions | None:
 
 
 def _topics_of_first_version(raw: bytes) -> tuple[str, ...] | None:
-    """Topics and user data, as version 0 has them, whatever comes behind."""
+    """Decode the topics of version 0, and ignore all bytes after its user data."""
     at, topics = 6, []
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
         size = int.from_bytes(raw[at : at + 2], "big", signed=True)
@@ -99,7 +101,7 @@ def _topics_of_first_version(raw: bytes) -> tuple[str, ...] | None:
 
 
 def read_plan(assignments: Iterable[Any]) -> dict[str, Partitions | None]:
-    """Member → what it is given, None where that cannot be read. No bytes mean no partitions.
+    """Return member → assigned partitions, None where these cannot be read. No bytes mean no partitions.
 
     :param assignments: the entries of a SyncGroup request.
     """
@@ -114,7 +116,7 @@ def _each(plan: Mapping[str, Partitions | None]) -> Iterator[tuple[str, str, int
 
 
 def shared(plan: Mapping[str, Partitions | None]) -> tuple[tuple[str, int, str, str], ...]:
-    """Partitions given to two members."""
+    """Return the partitions assigned to two members."""
     owners: dict[tuple[str, int], str] = {}
     found: list[tuple[str, int, str, str]] = []
     for member_id, topic, partition in _each(plan):
@@ -125,7 +127,7 @@ def shared(plan: Mapping[str, Partitions | None]) -> tuple[tuple[str, int, str, 
 
 
 def is_broadcast(plan: Mapping[str, Partitions | None]) -> bool:
-    """Whether all who are given a topic are given the same partitions of it, and there are several of them."""
+    """Return True if each topic is assigned to several members, and all of them get the same partitions of it."""
     by_topic: dict[str, list[frozenset[int]]] = {}
     for given in plan.values():
         for topic, partitions in (given or {}).items():
@@ -139,10 +141,10 @@ def strangers(plan: Mapping[str, Partitions | None], members: Iterable[str]) -> 
 
 
 def left_out(plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None]) -> tuple[str, ...]:
-    """Members without an entry although there was something to give them.
+    """Return the members without an entry that could have been given partitions.
 
-    Some clients name only those to whom they give something, and with fewer partitions than members some get nothing. A member is left
-    out when somebody holds several partitions of one topic that it wants.
+    Some clients list only members that get partitions, and with fewer partitions than members some get none. A member counts as left
+    out if another gets several partitions of one topic that it subscribes to.
     """
     plenty = {topic for given in plan.values() for topic, partitions in (given or {}).items() if len(partitions) > 1}
     return tuple(
@@ -151,7 +153,7 @@ def left_out(plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscri
 
 
 def unsubscribed(plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None]) -> tuple[tuple[str, str], ...]:
-    """Topics given to members that did not ask for them."""
+    """Return the topics assigned to members that do not subscribe to them."""
     found = []
     for member_id, given in plan.items():
         offer = offers.get(member_id)
@@ -163,7 +165,7 @@ def unsubscribed(plan: Mapping[str, Partitions | None], offers: Mapping[str, Sub
 def jumps(
     plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], generation: int
 ) -> tuple[tuple[str, int, str, str], ...]:
-    """Partitions that go from one who owned them in ``generation`` and still wants them straight to another."""
+    """Return the partitions that move directly from a member that owned them in ``generation``, and still subscribes, to another."""
     owners: dict[tuple[str, int], set[str]] = {}
     for member_id, offer in offers.items():
         if offer is not None and offer.generation == generation:
@@ -174,7 +176,7 @@ def jumps(
     found = []
     for member_id, topic, partition in _each(plan):
         before = owners.get((topic, partition), set())
-        if len(before) == 1 and member_id not in before:  # two who claim the same are both disregarded by the assignor
+        if len(before) == 1 and member_id not in before:  # the assignor ignores a partition that two members claim
             found.append((topic, partition, min(before), member_id))
     return tuple(found[:KEPT])
 
@@ -182,9 +184,9 @@ def jumps(
 def rival_claims(
     offers: Mapping[str, Subscription | None], generations: Iterable[int]
 ) -> tuple[tuple[str, int, int, tuple[str, ...]], ...]:
-    """Partitions that several members say they owned in the same generation, the newest in which anybody did.
+    """Return the partitions that several members claim to have owned in the same generation, the newest with any claim.
 
-    :param generations: those whose claims can be compared. A generation that was issued twice, around a failover, has two owners.
+    :param generations: those whose claims can be compared. A generation issued twice, around a failover, may have two owners.
     """
     claims: dict[tuple[str, int], dict[int, list[str]]] = {}
     for member_id, offer in offers.items():
@@ -204,9 +206,9 @@ def rival_claims(
 def unowned(
     plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], known: Mapping[str, int]
 ) -> tuple[tuple[str, int], ...]:
-    """Partitions of topics that a member wants and that no member is given.
+    """Return the partitions of subscribed topics that no member gets.
 
-    :param known: topic → how many partitions it is known to have.
+    :param known: topic → its known number of partitions.
     """
     wanted = {topic for offer in offers.values() if offer is not None for topic in offer.topics}
     given = {(topic, partition) for member_id, topic, partition in _each(plan) if member_id in offers}
@@ -216,15 +218,15 @@ def unowned(
         for partition in range(known[topic])
         if (topic, partition) not in given
     )
-    return tuple(islice(missing, KEPT))  # partition numbers are whatever a client wrote: never count them all
+    return tuple(islice(missing, KEPT))  # a client may write any partition number, so never enumerate all
 
 
 def shrunk(
     plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], known: Mapping[str, int]
 ) -> dict[str, int]:
-    """Topics that a member wants, and of which the plan names all partitions up to a number lower than the known one.
+    """Return topic → n for each subscribed topic of which exactly the first n partitions are assigned, fewer than known.
 
-    :param known: topic → how many partitions it was known to have.
+    :param known: topic → its known number of partitions.
     """
     given: dict[str, set[int]] = {}
     for _, topic, partition in _each(plan):

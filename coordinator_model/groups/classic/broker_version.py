@@ -1,10 +1,10 @@
-"""Which release a coordinator is at least, told by what was said to it.
+"""The oldest release that a coordinator can be, derived from the API versions that it answers.
 
-A client speaks the highest version that both sides know. A version on the wire therefore proves that the broker is not older than the
-first release that had it. It proves nothing upwards: an old client talks to a new broker in old versions.
+A client uses the highest version that both sides know. A version on the wire therefore proves that the broker is not older than the
+first release that had it. It proves nothing upwards: an old client uses old versions with a new broker.
 
-The trap follows from that: "this broker is too old to do that" can never be concluded. Whatever some release does lawfully is lawful
-until a version was seen that this release did not have.
+"This broker is too old to do that" can therefore never be concluded. Behaviour that is lawful for some release is lawful until a version
+was captured that this release does not have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST_RELEASES: Final[dict[int, tuple[tuple[int, Release], ...]]] = {
 
 
 def first_release(api_key: int, api_version: int) -> Release:
-    """The first release that knew this version; 0.9, where group membership began, if that says nothing."""
+    """Return the first release with this version; 0.9, the first with group membership, for versions of all releases."""
     known: Release = (0, 9)
     for version, release in FIRST_RELEASES.get(api_key, ()):
         if version <= api_version:
@@ -37,31 +37,26 @@ def first_release(api_key: int, api_version: int) -> Release:
 
 
 class BrokerVersion(NamedTuple):
-    """What is known of the coordinator's release, and what follows from it."""
+    """The oldest release that the coordinator can be, and what follows from it."""
 
     release: Release = (0, 9)
 
     def heard(self, api_key: int, api_version: int) -> BrokerVersion:
-        """What is known after it answered this version."""
+        """Return what is known after the broker answered this version."""
         release = first_release(api_key, api_version)
         return BrokerVersion(release) if release > tuple(self.release) else self
 
     @property
     def marks_failed_joins(self) -> bool:
-        """Whether a refused JoinGroup bears generation -1; brokers up to 2.1 say 0."""
+        """True if a refused JoinGroup has generation -1; brokers up to 2.1 return 0."""
         return tuple(self.release) >= (2, 2)
 
     @property
-    def tells_unloaded_groups(self) -> bool:
-        """Whether a group that is being unloaded answers COORDINATOR_NOT_AVAILABLE; brokers up to 2.2 say UNKNOWN_MEMBER_ID."""
-        return tuple(self.release) >= (2, 3)
-
-    @property
     def writes_replacements(self) -> bool:
-        """Whether a static member's replacement within a generation is written; brokers before 2.6.1 do not do so (KAFKA-10284)."""
+        """True if a static member's replacement within a generation is written to the log; before 2.6.1 it is not (KAFKA-10284)."""
         return tuple(self.release) >= (2, 7)
 
     @property
     def checks_unknown_instances(self) -> bool:
-        """Whether a group.instance.id that nobody holds is refused on every API; brokers from 2.3 to 2.8 ignore it."""
+        """True if a group.instance.id without a holder is refused on every API; brokers from 2.3 to 2.8 ignore it."""
         return tuple(self.release) >= (3, 0)

@@ -1,6 +1,6 @@
-"""What is known of a classic group: plain data, and what follows from it at once.
+"""Data of a classic group, and simple queries on it.
 
-It imports no tracker and no handler, so that these can be shown a group without knowing who shows it to them.
+This module imports no tracker and no handler, so that both can use a group without an import cycle.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from coordinator_model.counters import Counters
+from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.records import (
     NOBODY,
@@ -29,18 +30,18 @@ CLASSIC: Final = "classic"  #: the type of group that is modelled
 
 
 class ConnectionState:
-    """What one connection looks like from this group: enough to know when a queued request can have been processed."""
+    """State of one connection for this group: what is needed to know when a queued request can have been processed."""
 
     __slots__ = ("actor", "last_response_us", "outstanding")
 
     def __init__(self, outstanding: int = 0, last_response_us: int = 0) -> None:
         self.outstanding = outstanding
         self.last_response_us = last_response_us
-        self.actor = NOBODY  #: who spoke on it last
+        self.actor = NOBODY  #: the client of its last request
 
 
 class GroupData:
-    """What is known of one group, but for what trackers keep."""
+    """Data of one group, without that of the trackers."""
 
     __slots__ = (
         "broker",
@@ -48,6 +49,7 @@ class GroupData:
         "changed",
         "cluster",
         "connections",
+        "conversions",
         "counted",
         "counters",
         "coverage",
@@ -56,6 +58,7 @@ class GroupData:
         "errors",
         "generation_seen",
         "generations",
+        "group_events",
         "incarnation",
         "instances",
         "issued",
@@ -89,18 +92,20 @@ class GroupData:
         counters: Counters,
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
+        group_events: list[GroupEvent],
     ) -> None:
         self.name = name
         self.cluster = cluster
         self.settings = settings
-        self.loading = loading  #: (cluster, broker) → last time that it told anybody in this partition that it is loading
+        self.loading = loading  #: (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS in this partition
         self.counters = counters  #: of the partition
-        self.coverage = coverage  #: likewise
+        self.coverage = coverage  #: of the partition
         self.disconnections = disconnections  #: by (cluster, broker), of the partition
+        self.group_events = group_events  #: of all groups of the partition, until they are drained
         self.kind = CLASSIC
         self.broker = ""
         self.incarnation = 1
-        self.settled = False  #: something was accepted in this incarnation
+        self.settled = False  #: True once a request was accepted in this incarnation
         self.learning_because = "first seen in mid-life"
         self.generation_seen: int | None = None  #: newest generation in any success; for show
         self.state = State.UNKNOWN
@@ -112,18 +117,19 @@ class GroupData:
         self.issued: dict[str, IssuedId] = {}
         self.open: dict[ExchangeKey, Exchange] = {}
         self.connections: dict[str, ConnectionState] = {}
-        self.causes: dict[str, int] = {}  #: completed rebalances by what began them
-        self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → answers
+        self.causes: dict[str, int] = {}  #: completed rebalances by cause
+        self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → number of responses
         self.join_took_us: int | None = None
         self.sync_took_us: int | None = None
-        self.joins = (0, 0)  #: join phases that were seen to end, and the microseconds that they took together
+        self.joins = (0, 0)  #: number of join phases seen to end, and their total microseconds
         self.syncs = (0, 0)
         self.deleted_us: int | None = None
+        self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
         self.last_record_us = 0
-        self.changed = True  #: something that an overview shows
-        self.counted = False  #: likewise, but nothing that a timer rule looks at
+        self.changed = True  #: something that the group view shows
+        self.counted = False  #: a counter that the group view shows, and no timer rule uses
         self.slow_changed = True  #: something other than what every heartbeat changes
-        self.unconnected_us = 0  #: last time that no member was connected: a coordinator that restarts then does so unseen
+        self.unconnected_us = 0  #: last time without any connected member; a restart of the coordinator at that time is not visible
 
     @property
     def newest_generation(self) -> Generation | None:
@@ -137,7 +143,7 @@ class GroupData:
 
     @property
     def learning(self) -> bool:
-        """No full roster has been seen in this incarnation: whoever needs the membership must wait."""
+        """True until the newest generation's full roster is known: the membership is unknown until then."""
         newest = self.newest_generation
         return newest is None or newest.roster is None
 
@@ -145,7 +151,7 @@ class GroupData:
         return (member for member in self.members.values() if member.present)
 
     def rebalance_timeout_ms(self) -> tuple[int, bool]:
-        """The largest rebalance timeout among the members, and whether every member's is known."""
+        """Return the largest rebalance timeout among the members, and whether every member's is known."""
         roster = self.newest_generation.roster if self.newest_generation is not None else None
         known = [member.rebalance_timeout_ms for member in self.present_members() if member.rebalance_timeout_ms is not None]
         asked = [waiting.facts.rebalance_timeout_ms for waiting in self.waiting_joins() if isinstance(waiting.facts, JoinFacts)]
@@ -155,7 +161,7 @@ class GroupData:
         return max([*known, *asked], default=0), complete
 
     def waiting_joins(self) -> Iterator[Exchange]:
-        """JoinGroup requests that are owed an answer, oldest first."""
+        """Yield the JoinGroup requests for which a response is due, oldest first."""
         return (
             waiting
             for waiting in self.open.values()
@@ -166,41 +172,46 @@ class GroupData:
         return (waiting for waiting in self.open.values() if waiting.api_key == SYNC_GROUP and waiting.gap_free)
 
     def parked(self, member: Member) -> bool:
-        """Whether a JoinGroup or SyncGroup of this member waits for its answer."""
+        """Return True if a JoinGroup or SyncGroup of this member waits for its response."""
         return member.parked_join in self.open or member.parked_sync in self.open
 
     def loading_near(self, broker: str, at_us: int) -> bool:
-        """Whether that broker said it was loading about then, so that a heartbeat's success means nothing."""
+        """Return True if the broker was loading at about that time, so that a Heartbeat success proves nothing."""
         last = self.loading.get((self.cluster, broker))
         return last is not None and abs(at_us - last) <= self.settings.load_window_ms * 1_000
 
     def proof_beyond(self, generation: int, before_us: int) -> Generation | None:
-        """The oldest one above ``generation`` that was proven before ``before_us``; None if there is none."""
+        """Return the oldest generation above ``generation`` that was proven before ``before_us``, None if there is none."""
         skew = self.settings.clock_skew_ms * 1_000
         for candidate in self.generations:
             if candidate.generation > generation and candidate.proven_us < before_us - skew:
                 return candidate
         return None
 
-    def lasts(self, known: Generation, before_us: int) -> bool:
-        """Whether this generation was proven before ``before_us``, and no coordinator that loads the group anew, unseen, can have lost it.
+    def lasts(self, known: Generation, before_us: int, connection: str = "") -> bool:
+        """Return True if this generation was proven before ``before_us``, and no unseen restart of the coordinator can have lost it.
 
-        It would start from what was last written. A restart that nobody sees ends all connections.
+        A coordinator that restarts loads what was last written. A restart that no frame shows ends all connections.
+
+        :param connection: that of the frame with the time ``before_us``; the frames of one connection have one clock.
         """
-        proven_us = before_us - self.settings.clock_skew_ms * 1_000
-        if known.sync_done_us is not None and known.sync_done_us < proven_us:
+        if self.deleted_us is not None and self.deleted_us >= known.proven_us:
+            return False
+        surely_us = before_us - self.settings.clock_skew_ms * 1_000
+        if known.sync_done_us is not None and known.sync_done_us < surely_us:
             return True
+        proven_us = before_us if connection == known.proof.connection else surely_us
         return known.proven_us < proven_us and self.unconnected_us < known.proven_us
 
     def lasting_beyond(self, generation: int, before_us: int) -> Generation | None:
-        """The oldest one above ``generation`` that :meth:`lasts`; None if there is none."""
+        """Return the oldest generation above ``generation`` that :meth:`lasts`, None if there is none."""
         for candidate in self.generations:
             if candidate.generation > generation and self.lasts(candidate, before_us):
                 return candidate
         return None
 
     def line(self, connection: str) -> ConnectionState:
-        """What is known of a connection, from now on if it was not."""
+        """Return the state of a connection; create it if needed."""
         line = self.connections.get(connection)
         if line is None:
             line = self.connections[connection] = ConnectionState()

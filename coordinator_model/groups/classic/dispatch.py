@@ -1,6 +1,6 @@
 """Bring each request and response to the handler of its API, then to the trackers.
 
-Nine frames in ten are heartbeats: no tracker sees a heartbeat that was simply answered with success.
+Nine frames in ten are heartbeats: no tracker gets a plain Heartbeat success.
 """
 
 from __future__ import annotations
@@ -9,17 +9,28 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
+from coordinator_model.groups.classic import rebalance_events
 from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
-from coordinator_model.groups.classic.handlers import delete_groups, heartbeat, join_group, leave_group, offset_commit, sync_group
+from coordinator_model.groups.classic.handlers import (
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    offset_commit,
+    sync_group,
+)
 from coordinator_model.groups.classic.trackers.sessions import SLOW_US
 from coordinator_model.groups.events import Mismatched, WentOnFenced
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.groups.requests import MODELLED_API_KEYS, REQUEST_READERS
-from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.groups.responses import error_codes
+from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
+    DESCRIBE_GROUPS,
     FIND_COORDINATOR,
     HEARTBEAT,
     JOIN_GROUP,
@@ -32,7 +43,7 @@ from coordinator_model.wire.record import MirrorRecord
 
 
 def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event, ...]:
-    """Take in a captured request of one of the :data:`MODELLED_API_KEYS`; return the events that follow from it."""
+    """Process a request of one of the :data:`MODELLED_API_KEYS`; return its events."""
     api_key = record.api_key
     line = group.line(record.connection)
     actor = line.actor
@@ -64,7 +75,7 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     member = group.members.get(exchange.member_id) if exchange.member_id else None
     if member is not None:
         if member.removed == "silent":
-            # A new or restarted coordinator starts all sessions again, and a clock that jumped proves no silence.
+            # A new or restarted coordinator restarts all sessions, and a clock that jumped proves no silence.
             watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
             stayed = record.broker == group.broker and watched
             if member.proven_us is not None and stayed:
@@ -83,11 +94,13 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
         group.slow_changed = True
         for tracker in _TRACKERS_OF[api_key](group):
             events += tracker.on_request(group, exchange, body)
+        if api_key in rebalance_events.API_KEYS:
+            group.rebalance_events.on_request(group, exchange, group.rebalance_history.trigger)
     return events
 
 
 def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
-    """Take in a captured response; return the events that follow from it. Without its request a response proves nothing.
+    """Process a response; return its events. Without its request a response proves nothing.
 
     :param correlation_id: as the frame itself has it.
     """
@@ -99,7 +112,7 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     line.outstanding -= 1
     if correlation_id != exchange.correlation_id:
         return _answers_another(group, exchange, record, correlation_id)
-    # Not when the response ahead of it was captured: the coordinator began with this request earlier, by that response's time on the way.
+    # Not the capture time of the response before it: the coordinator began with this request while that response was in transit.
     exchange.effective_us = exchange.inv_us
     line.last_response_us = record.at_us
     exchange.res_us = record.at_us
@@ -107,11 +120,16 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
         group.slow_changed = True
         return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such a response
+    if exchange.api_key != HEARTBEAT or body.error_code:
+        exchange.error_codes = error_codes(exchange.api_key, body, group.name)
     events = _ON_RESPONSE[exchange.api_key](group, exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
         group.slow_changed = True
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)
+        if exchange.error or exchange.api_key in rebalance_events.API_KEYS:
+            history = group.rebalance_history
+            group.rebalance_events.on_response(group, exchange, body, history.trigger, history.finished)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
         group.slow_changed = True
         events += group.sessions.on_response(group, exchange, body)
@@ -121,18 +139,25 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
 
 
 def _answers_another(group: ClassicGroup, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Event, ...]:
-    """Take in a response that carries the correlation id of another request: its content says nothing about this one."""
+    """Process a response with the correlation id of another request: its content proves nothing about this one."""
     exchange.res_us, exchange.response_offset = record.at_us, record.offset
     group.on_gap(record.at_us, "an answer does not belong to its request")
     return (Mismatched(exchange, correlation_id),)
 
 
 def _for_trackers_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
-    """The response changes nothing in the group; trackers use it."""
+    """Return no events: the response changes nothing in the group, and trackers process it."""
     return NOTHING
 
 
-_TRACKERS_OF: Final = {key: attrgetter(*(name for name, api_keys in TRACKERS if key in api_keys)) for key in MODELLED_API_KEYS}
+def _trackers_of(api_key: int) -> Callable[[ClassicGroup], tuple[Tracker, ...]]:
+    """Return a function from a group to its trackers that get the frames of this API."""
+    names = [name for name, api_keys in TRACKERS if api_key in api_keys]
+    read: Callable[[ClassicGroup], Any] = attrgetter(*names)
+    return read if len(names) > 1 else lambda group: (read(group),)
+
+
+_TRACKERS_OF: Final = {key: _trackers_of(key) for key in MODELLED_API_KEYS}
 _ON_REQUEST: Final[dict[int, Callable[[ClassicGroup, Exchange], tuple[Event, ...]]]] = {
     JOIN_GROUP: join_group.on_request,
     SYNC_GROUP: sync_group.on_request,
@@ -147,5 +172,6 @@ _ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Even
     OFFSET_COMMIT: offset_commit.on_response,
     TXN_OFFSET_COMMIT: offset_commit.on_transactional_response,
     FIND_COORDINATOR: _for_trackers_only,
+    DESCRIBE_GROUPS: describe_groups.on_response,
     DELETE_GROUPS: delete_groups.on_response,
 }

@@ -2,15 +2,13 @@
 
 ``data`` holds what is known. This module adds the trackers and the changes: a member joins, is accepted, refused or removed; the
 coordinator moves; frames are missing. ``dispatch`` brings each frame to the handler of its API and then to the trackers. The group
-judges nothing: handlers and trackers return events, and rules check these.
+decides nothing: handlers and trackers return events, and rules check these.
 
-The traps, in the order in which they bite:
-
-* A response captured now may describe a moment long past, because it was parked, queued or slow. What it says belongs to its
-  interval: from the effective time of its request to its own capture.
-* A member is not a connection. Clients send heartbeats on one, join on another, and go on with a third.
-* After a failover the coordinator may lawfully issue a generation again, bring back old members and lose new ones. Facts about
-  generation and membership end with the incarnation. What a member said of itself (timeouts, instance id) remains as a hint.
+* A response may be captured long after the coordinator acted, because it was parked, queued or slow. What it proves holds at some time
+  between the effective time of its request and its own capture.
+* A member is not a connection. A client may send heartbeats on one connection, join on another and continue on a third.
+* After a failover the coordinator may lawfully issue a generation again, restore old members and lose new ones. Facts about generation
+  and membership end with the incarnation. What a member's requests contain (timeouts, instance id) remains as a hint.
 * A coordinator that is still loading answers every Heartbeat with success.
 """
 
@@ -20,12 +18,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, Counters
-from coordinator_model.groups.classic.admissions import Admission
-from coordinator_model.groups.classic.data import CLASSIC, GroupData
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.classic.data import GroupData
+from coordinator_model.groups.classic.judge import Verdict, judge
+from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
 from coordinator_model.groups.classic.state import SETTLING, TRANSITIONS, UNSETTLING, Observation, State
 from coordinator_model.groups.classic.trackers import (
     assignments,
     coordinator_changes,
+    descriptions,
     member_identity,
     offsets,
     rebalance_history,
@@ -33,13 +34,13 @@ from coordinator_model.groups.classic.trackers import (
 )
 from coordinator_model.groups.classic.trackers.assignments import Assignments
 from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
+from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.trackers.member_identity import MemberIdentity
 from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Sessions, evicted_early
 from coordinator_model.groups.events import (
     FellSilent,
-    NotCovered,
     Refused,
 )
 from coordinator_model.groups.evidence import response_evidence
@@ -61,7 +62,7 @@ from coordinator_model.wire.constants import (
 )
 from coordinator_model.wire.record import MirrorRecord
 
-#: attribute of the group → the APIs whose frames it is shown
+#: attribute of the group → APIs whose frames the tracker gets
 TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
     ("member_identity", member_identity.API_KEYS),
     ("assignments", assignments.API_KEYS),
@@ -69,6 +70,7 @@ TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
     ("coordinator_changes", coordinator_changes.API_KEYS),
     ("rebalance_history", rebalance_history.API_KEYS),
     ("sessions", sessions.API_KEYS),
+    ("descriptions", descriptions.API_KEYS),
 )
 
 REMOVED_MEMBERS_KEPT: Final = 32
@@ -79,7 +81,16 @@ _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refuse
 class ClassicGroup(GroupData):
     """What is known of one group, its trackers, and how what is known changes."""
 
-    __slots__ = ("assignments", "coordinator_changes", "member_identity", "offsets", "rebalance_history", "sessions")
+    __slots__ = (
+        "assignments",
+        "coordinator_changes",
+        "descriptions",
+        "member_identity",
+        "offsets",
+        "rebalance_events",
+        "rebalance_history",
+        "sessions",
+    )
 
     def __init__(
         self,
@@ -91,9 +102,17 @@ class ClassicGroup(GroupData):
         counters: Counters,
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
+        group_events: list[GroupEvent],
     ) -> None:
         super().__init__(
-            name, cluster, settings=settings, loading=loading, counters=counters, coverage=coverage, disconnections=disconnections
+            name,
+            cluster,
+            settings=settings,
+            loading=loading,
+            counters=counters,
+            coverage=coverage,
+            disconnections=disconnections,
+            group_events=group_events,
         )
         self.member_identity = MemberIdentity()
         self.assignments = Assignments()
@@ -101,6 +120,8 @@ class ClassicGroup(GroupData):
         self.coordinator_changes = CoordinatorChanges()
         self.rebalance_history = RebalanceHistory()
         self.sessions = Sessions()
+        self.rebalance_events = RebalanceEvents()
+        self.descriptions = Descriptions()
 
     def abandon(self, record: MirrorRecord) -> Exchange | None:
         """Drop the exchange of a frame that cannot be read, since its outcome stays unknown; return the request, if it was seen."""
@@ -110,12 +131,13 @@ class ClassicGroup(GroupData):
         return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
-        """Take in the end of a connection: requests open on it will not be answered, and need not be."""
+        """Process the end of a connection: no response is due to the requests open on it."""
         for key in [key for key in self.open if key[0] == connection]:
             self.rebalance_history.on_abandoned(self, self.open.pop(key), at_us)
         for member in self.members.values():
             if member.actor.connection == connection:
                 member.disconnected_us = at_us
+                self.rebalance_events.on_disconnect(self, member, connection, at_us)
         self.sessions.on_disconnect(connection)
         line = self.connections.pop(connection, None)
         if not any(
@@ -130,6 +152,7 @@ class ClassicGroup(GroupData):
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so generation and membership may have changed unseen."""
+        self.rebalance_events.on_gap(self, at_us, because)
         self.learning_because = because
         self.generations.clear()
         self.issued.clear()
@@ -150,40 +173,33 @@ class ClassicGroup(GroupData):
             getattr(self, name).on_gap(self)
         self.observe(Observation.LOST_SIGHT, at_us)
 
-    def becomes(self, kind: str, admitted: Admission) -> tuple[Event, ...]:
-        """Take in that a response shows the group to be of a type that is not modelled."""
-        # Until one of its JoinGroups succeeds, a group counts as a classic one without any proof.
-        modelled = self.kind == CLASSIC and bool(self.protocol_type)
-        self.kind = kind
-        self.on_gap(admitted.at_us, f"is of the {kind} type, which is not modelled yet")
-        return (NotCovered(admitted),) if modelled else NOTHING
-
     def new_incarnation(self, at_us: int, because: str) -> None:
-        """Take in that the coordinator moved, or loaded the group again."""
+        """Begin a new incarnation: the coordinator moved, or loaded the group again."""
         self.incarnation += 1
         self.settled = False
         self.on_gap(at_us, because)
 
     def fell_silent(self, member: Member, at_us: int) -> tuple[Event, ...]:
-        """Remove a member whose session has certainly run out."""
+        """Remove a member whose session has certainly expired."""
         self.remove(member, "silent", at_us)
+        self.rebalance_events.on_silent(self, member, at_us)
         return (FellSilent(member, at_us),)
 
     # ------------------------------------------------------------------------------------------------ bookkeeping
 
     def observe(self, seen: Observation, at_us: int) -> None:
-        """Take in an observation from which the state may follow."""
+        """Update the estimated state by an observation."""
         if self.generations and seen in UNSETTLING:
             self.generations[-1].unsettled_us = self.generations[-1].unsettled_us or at_us
         elif self.generations and seen in SETTLING:
             self.generations[-1].unsettled_us = 0
-        # A group of another type has other states.
-        after = TRANSITIONS[self.state][seen] if self.kind == CLASSIC else State.UNKNOWN
+        after = TRANSITIONS[self.state][seen]
         if after is not self.state:
             if after is State.PREPARING or self.state_since_us == 0:
                 self.join_took_us = self.sync_took_us = None
             self.state = after
             self.state_since_us = at_us
+            self.rebalance_events.on_state(self, at_us)
         self.changed = True
 
     def remove(self, member: Member, why: str, at_us: int) -> None:
@@ -192,6 +208,8 @@ class ClassicGroup(GroupData):
         member.removed = why
         member.removed_us = at_us
         self.changed = True
+        if was_present:
+            self.rebalance_events.on_removed(self, member, why, at_us)
         cause = REMOVED if why == "left" and not member.leaving else _EVICTIONS.get(why)
         if was_present and cause is not None:
             self.counters.evictions[self.cluster, cause] += 1
@@ -214,6 +232,7 @@ class ClassicGroup(GroupData):
 
     def restore_member(self, member: Member) -> None:
         member.removed = None
+        self.rebalance_events.on_restored(member)
         self.changed = True
 
     def _forget_some(self) -> None:
@@ -224,7 +243,7 @@ class ClassicGroup(GroupData):
                 del self.members[member.id]
 
     def member_of(self, exchange: Exchange) -> Member:
-        """Return the member that the exchange names, made if it is unknown; such a member is unproven."""
+        """Return the member that the exchange names; create it, unproven, if it is unknown."""
         member = self.members.get(exchange.member_id)
         if member is None:
             member = self.members[exchange.member_id] = Member(exchange.member_id)
@@ -234,7 +253,7 @@ class ClassicGroup(GroupData):
         return member
 
     def accepted(self, exchange: Exchange) -> None:
-        """Note that this broker acted as the group's coordinator; another one than before begins a new incarnation."""
+        """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
         self.coordinator_changes.returned(self, exchange.res_us)
         if exchange.broker != self.broker:
             if self.broker and self.settled:
@@ -244,7 +263,7 @@ class ClassicGroup(GroupData):
         self.settled = True
 
     def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
-        """Take in error 14, 15 or 16: the group is moving, unless the client merely asked the wrong broker."""
+        """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker."""
         if self.settled and exchange.broker == self.broker:
             self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
         return NOTHING
@@ -258,8 +277,7 @@ class ClassicGroup(GroupData):
             member.fenced_us = None  # its replacement was undone
             member.frames_after_fence = 0
         if member.removed is not None:
-            member.removed = None
-            self.changed = True
+            self.restore_member(member)
 
     def stays(self, member: Member, exchange: Exchange) -> None:
         """Note that a member was served after its LeaveGroup: the LeaveGroup never reached the coordinator, if this request is later."""
@@ -268,31 +286,45 @@ class ClassicGroup(GroupData):
             member.leaving = False
             self.slow_changed = True
 
+    def judge(self, exchange: Exchange, error: int, *, named: tuple[str, str | None] | None = None) -> Verdict | None:
+        """Return the verdict of the protocol's table on an answer, None if it may be lawful.
+
+        :param named: member id and instance id that the answer is about, if not the request's own.
+        """
+        return judge(self, exchange, error, self.member_identity.broker_version, named=named)
+
+    def unlawful(self, exchange: Exchange) -> tuple[Event, ...]:
+        """Return the verdict on an accepted request as an event, if it is unlawful."""
+        verdict = self.judge(exchange, exchange.error)
+        return NOTHING if verdict is None else (verdict,)
+
     def refuse(self, exchange: Exchange, error: int) -> tuple[Event, ...]:
-        """Take in that a Heartbeat, SyncGroup or OffsetCommit was refused for its generation, its member id or its instance id."""
+        """Process the refusal of a Heartbeat, SyncGroup or OffsetCommit for its generation, member id or instance id."""
         if not exchange.member_id:
             return NOTHING
         member = self.member_of(exchange)
         if error == FENCED_INSTANCE_ID:
             return self.fence(exchange, member)
         if error == UNKNOWN_MEMBER_ID and exchange.instance_id is not None and exchange.instance_id != member.instance_id:
-            return NOTHING  # the instance id is what is not known; of the member id it says nothing
+            return NOTHING  # the instance id is unknown, so the member id may be valid
         frame = response_evidence(exchange, error)
         refusals = member.refusals
         if refusals is None or (refusals.error, refusals.generation) != (error, exchange.generation):
             refusals = member.refusals = Refusals(error, exchange.generation, 0, exchange.res_us, exchange.res_us)
+            self.rebalance_events.on_refused(self, exchange, error)
         refusals.add(exchange.res_us, frame)
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
         early: tuple[Event, ...] = NOTHING
         if error == UNKNOWN_MEMBER_ID and member.removed in {None, "dropped"} and newer:
-            early = evicted_early(self, exchange, member)
+            early = evicted_early(self, exchange, member, self.member_identity.broker_version)
             self.remove(member, "refused", exchange.res_us)
         return (Refused(exchange, member), *early)
 
     def fence(self, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-        """Take in FENCED_INSTANCE_ID for a member: another process holds its instance."""
+        """Process FENCED_INSTANCE_ID for a member: another process holds its instance."""
         if member.fenced_us is None:
             member.fenced_us = exchange.res_us
+            self.rebalance_events.on_refused(self, exchange, FENCED_INSTANCE_ID)
             member.fence_frames = [response_evidence(exchange, FENCED_INSTANCE_ID)]
         if member.removed is None:
             self.remove(member, "replaced", exchange.res_us)

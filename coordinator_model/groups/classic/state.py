@@ -4,10 +4,10 @@ The coordinator moves a group through Empty, PreparingRebalance, CompletingRebal
 phase begins when a timer fires or a request arrives, and ends inside the coordinator. The wire carries only the answers: later, on many
 connections, in any order. This has three consequences.
 
-*A late answer describes the past.* The success of a SyncGroup may be captured after another member was already told to rejoin, so
+*A late response describes the past.* A SyncGroup success may be captured after another member already got REBALANCE_IN_PROGRESS, so
 "in sync" must not undo "preparing". Within one generation a group only moves forward: completing, stable, preparing. It never returns from
 preparing to stable without a new generation. If it seems to, no join phase had begun. The table below encodes this, and its caller must
-drop answers of generations older than the newest proven one.
+drop responses of generations older than the newest proven one.
 
 *A heartbeat's success does not distinguish Stable from CompletingRebalance*: brokers since 2.6.1 answer both alike.
 
@@ -26,7 +26,7 @@ from typing import Final
 
 
 class State(StrEnum):
-    """The coordinator's names, as DescribeGroups gives them, and one for "not known yet"."""
+    """The coordinator's states, as in DescribeGroups, and one for "not known yet"."""
 
     UNKNOWN = "Unknown"
     EMPTY = "Empty"
@@ -37,14 +37,14 @@ class State(StrEnum):
 
 
 class Observation(StrEnum):
-    """What the wire tells about the state, newest generation only."""
+    """What the wire shows about the state, for the newest generation only."""
 
     JOIN_TRIGGERS = "a JoinGroup that starts a join phase"  #: a new member, the leader, or changed protocols
     TOLD_TO_REJOIN = "REBALANCE_IN_PROGRESS at the current generation"
     JOINED = "a JoinGroup success at a new generation"
     SYNCED = "a SyncGroup success at the current generation"
     HEARTBEAT_OK = "a Heartbeat success at the current generation"
-    STILL_SERVED = "the same, asked long after a join phase seemed to start"  #: and nobody waits for it to end
+    STILL_SERVED = "the same, asked long after a join phase seemed to start"  #: and no JoinGroup waits for it to end
     MEMBER_GONE = "a member left or its session ran out, others remain"
     LAST_MEMBER_GONE = "the last member left or its session ran out"
     DELETED = "a DeleteGroups success"
@@ -60,14 +60,14 @@ UNSETTLING: Final = frozenset(
         Observation.DELETED,
     }
 )
-"""After any of these the newest generation may not be the last word."""
+"""After any of these another join phase may have begun."""
 
 SETTLING: Final = frozenset({Observation.JOINED, Observation.STILL_SERVED})
-"""These show that it is."""
+"""These show that none has."""
 
 _U, _E, _P, _K, _S, _D = State.UNKNOWN, State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE, State.DEAD
 
-#: state → what was seen → state. Read a row as: in this state, having seen that, the group is now there.
+#: state → observation → next state
 TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
     _U: {
         Observation.JOIN_TRIGGERS: _P,
@@ -77,7 +77,7 @@ TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
         Observation.HEARTBEAT_OK: _S,  # or completing: the far shorter of the two
         Observation.STILL_SERVED: _S,
         Observation.MEMBER_GONE: _U,
-        Observation.LAST_MEMBER_GONE: _U,  # others may exist that were never seen
+        Observation.LAST_MEMBER_GONE: _U,  # members may exist that were never captured
         Observation.DELETED: _D,
         Observation.LOST_SIGHT: _U,
     },
@@ -98,7 +98,7 @@ TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
         Observation.TOLD_TO_REJOIN: _P,
         Observation.JOINED: _K,
         Observation.SYNCED: _P,  # the success of the generation before, captured late
-        Observation.HEARTBEAT_OK: _P,  # likewise
+        Observation.HEARTBEAT_OK: _P,  # also captured late
         Observation.STILL_SERVED: _S,
         Observation.MEMBER_GONE: _P,
         Observation.LAST_MEMBER_GONE: _E,
@@ -108,7 +108,7 @@ TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
     _K: {
         Observation.JOIN_TRIGGERS: _P,
         Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,  # a generation that nobody synced, and the next one
+        Observation.JOINED: _K,  # the next generation after one without a SyncGroup success
         Observation.SYNCED: _S,
         Observation.HEARTBEAT_OK: _K,
         Observation.STILL_SERVED: _K,

@@ -1,11 +1,11 @@
-"""One captured connection: a conversation whose bytes may be missing, or that had begun before the capture did.
+"""One captured connection: a conversation whose bytes may be missing, or that began before the capture.
 
-The tap misses nothing of a connection, so its :class:`Conversation` may take any surprise for the end of what can be followed. A capture
-misses bytes: they may lie in a body that is passed over anyway (nothing is lost then), cut a mirrored frame short (its record says so),
-or hide where frames begin, and which there were. Then the groups of the connection are told of a gap and the next beginning is looked for.
+The tap misses nothing of a connection, so its :class:`Conversation` may treat any surprise as the end of what can be followed. A capture
+misses bytes. They may lie in a body that is skipped anyway (nothing is lost then), cut a mirrored frame short (its record says so), or hide
+where frames begin. Then the groups of the connection get a gap record, and the next beginning is searched for.
 
-The trap: until a connection has proven to be Kafka's, nothing of what it seems to say may be told of anybody. Captures are full of
-other traffic, and four bytes of that are a size, too.
+The trap: nothing is written for a connection before it has proven to be Kafka's. Captures are full of other traffic, and any four bytes of
+it look like a size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from coordinator_model.wire.record import Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX, FrameReader, UnreadableError
-from streaming.mirror.pcap.resync import Awaited, RequestSearch, ResponseSearch, may_begin
+from streaming.mirror.pcap.resync import AwaitedResponse, RequestSearch, ResponseSearch, may_begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class Capture(Protocol):
 
 
 class LossyReader(FrameReader):
-    """A frame reader that can be told of bytes that are not there.
+    """A frame reader that can skip bytes that are missing.
 
     Most segments hold one whole frame or several, which need no collecting: that is three times as fast.
     """
@@ -132,7 +132,7 @@ class CapturedConnection(Conversation):
         self._is_proven = False
         self._lenient = midway
         self._failures = 0
-        self._loss: Loss | None = None  # not told yet
+        self._loss: Loss | None = None  # not written yet
         self._told_us = 0
         self._first = b""
         self._is_opening = not midway
@@ -143,7 +143,7 @@ class CapturedConnection(Conversation):
         self._requests = self._request_reader()
         self._responses = self._response_reader()
         if midway:
-            self._held.clear()  # nobody saw it open
+            self._held.clear()  # its opening was not captured
 
     # --- what the TCP stream reports -----------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class CapturedConnection(Conversation):
         self._tell_noted()
 
     def _note_loss(self, count: int) -> None:
-        """While the beginning of a frame is looked for, the same is not told more than once a second."""
+        """While the beginning of a frame is searched for, the same gap is written at most once a second."""
         if count:
             self._count_loss(count)
             if self._at_us - self._told_us >= _TELL_EVERY_US:
@@ -270,7 +270,9 @@ class CapturedConnection(Conversation):
             self.client_sent(found, at_us)
 
     def _search_response(self, search: ResponseSearch, data: bytes, at_us: int) -> None:
-        awaited = [Awaited(asked.correlation_id, asked.api_key, asked.api_version, asked.number >= 0) for asked in self._waiting]
+        awaited = [
+            AwaitedResponse(asked.correlation_id, asked.api_key, asked.api_version, asked.number >= 0) for asked in self._waiting
+        ]
         self._at_us = at_us
         found = search.feed(data, awaited)
         self._note_loss(search.passed_over())
@@ -335,7 +337,7 @@ _ENOUGH: Final = 14
 
 
 class UnidentifiedConnection:
-    """A connection of which nothing tells who is the client: the side that is found to send requests.
+    """A connection whose client is not known yet: it is the side that is found to send requests.
 
     :param recognised: called with the client's side; gives the conversation that goes on.
     """

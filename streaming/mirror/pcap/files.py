@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
-# Of a file, the first part is small, so that whoever replays it need not wait for long.
+# The first part of a file is small, so that a replay shows something soon.
 _FIRST_CHUNK: Final = 1 << 17
 _CHUNK: Final = 1 << 20
 
@@ -111,7 +111,7 @@ def is_capture(magic: bytes) -> bool:
 def packets(source: Source, damage: Callable[[str], None]) -> Iterator[list[Packet]]:
     """The packets of a capture, in the file's order, in lists as they come.
 
-    :param damage: told, in a half sentence, why reading ended before the file did.
+    :param damage: called with half a sentence that says why reading ended before the file did.
     :raises CaptureError: when it is no capture at all.
     """
     magic = source.peek(4)

@@ -4,8 +4,8 @@ Two directions of a connection are not independent: a segment that acknowledges 
 is passed on only when the bytes before it in its own direction *and* those that it acknowledges in the other have been, and a response
 never overtakes its request, whatever order the capture has them in.
 
-The trap is to tell a hole that will still be filled from one that will not. What the receiver has acknowledged it will not be sent
-again: if the capture lacks it, it is lost but for the little disorder of a capture on several queues. What nobody has acknowledged was
+The trap is to distinguish a hole that will still be filled from one that will not. What the receiver has acknowledged it will not be sent
+again: if the capture lacks it, it is lost but for the little disorder of a capture on several queues. What was not acknowledged was
 lost on the way, and is sent again later, sometimes much later.
 """
 
@@ -24,7 +24,7 @@ DISORDER_US: Final = 100_000
 """How long acknowledged bytes may be missing before they count as not captured."""
 
 RETRANSMISSION_US: Final = 30_000_000
-"""Likewise for bytes that nobody has acknowledged."""
+"""The same for bytes that were not acknowledged."""
 
 HELD_AT_MOST: Final = 16 * 2**20
 """Bytes held behind a hole of one connection."""
@@ -145,7 +145,7 @@ class Stream:
         self.waiting_since_us = 0
 
     def ignore(self) -> None:
-        """Nobody wants to hear of this connection any more."""
+        """Drop this connection: its bytes are not wanted any more."""
         self.over = True
         self.plain = False
         self.held_bytes = 0
@@ -222,7 +222,7 @@ class Reassembler:
                 half.begin(start)
             if not opening or (not half.stream.over and half.origin == start):
                 return half  # known, or sent again
-            if not half.stream.over:  # its ports are used anew, and its end was not captured
+            if not half.stream.over:  # its ports are used again, and its end was not captured
                 self._flush(half.stream)
                 self._end(half.stream, at_us)
         elif not (payload or missing or flags & SYN):

@@ -38,7 +38,7 @@ def may_begin(data: bytes) -> bool:
     return len(data) < _HEADER.size or _client_id(data, 0) is not None
 
 
-class Awaited(NamedTuple):
+class AwaitedResponse(NamedTuple):
     """A request whose response may be recognised."""
 
     correlation_id: int
@@ -139,7 +139,7 @@ class RequestSearch(_Search):
 class ResponseSearch(_Search):
     """Looks for the first response to a request that was seen."""
 
-    def feed(self, data: bytes, awaited: Collection[Awaited]) -> bytes | None:
+    def feed(self, data: bytes, awaited: Collection[AwaitedResponse]) -> bytes | None:
         """Take the next bytes; gives those from the beginning of a response on once one is found.
 
         :param awaited: the requests that are not answered yet, oldest first.
@@ -155,7 +155,7 @@ class ResponseSearch(_Search):
         self._give_up_to(max(perhaps, 0))
         return None
 
-    def _candidates(self, awaited: Iterable[Awaited]) -> Iterator[tuple[int, Awaited]]:
+    def _candidates(self, awaited: Iterable[AwaitedResponse]) -> Iterator[tuple[int, AwaitedResponse]]:
         for asked in awaited:
             pattern = asked.correlation_id.to_bytes(4, "big", signed=True)
             found = self._data.find(pattern, 4)
@@ -163,7 +163,7 @@ class ResponseSearch(_Search):
                 yield found - 4, asked
                 found = self._data.find(pattern, found + 1)
 
-    def _verdict(self, position: int, asked: Awaited, awaited: Iterable[Awaited]) -> int:
+    def _verdict(self, position: int, asked: AwaitedResponse, awaited: Iterable[AwaitedResponse]) -> int:
         data = self._data
         size = int.from_bytes(data[position : position + 4], "big")
         end = position + 4 + size

@@ -37,11 +37,11 @@ _IPV6_EXTENSIONS: Final = frozenset({0, 43, 44, 51, 60, 135})
 
 _ETHERNET: Final = dpkt.pcap.DLT_EN10MB
 
-# Where the network header begins, and where its EtherType stands; -1 where the IP version has to tell it.
+# Where the network header begins, and where its EtherType stands; -1 where the IP version decides.
 LINKS: Final[dict[int, tuple[int, int]]] = {
     _ETHERNET: (14, 12),
     dpkt.pcap.DLT_NULL: (4, -1),
-    108: (4, -1),  # LOOP, which dpkt numbers by the operating system it runs on; likewise RAW
+    108: (4, -1),  # LOOP, which dpkt numbers by the operating system it runs on, as RAW
     12: (0, -1),
     14: (0, -1),
     101: (0, -1),
@@ -92,7 +92,7 @@ def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
 
 
 def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
-    """Likewise, whatever the packet is like."""
+    """The same for a packet of any form."""
     try:
         kind, at = _network(link, packet)
         if kind == _IPV4:

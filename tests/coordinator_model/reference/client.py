@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_model import wire
 from coordinator_model.wire import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from tests.coordinator_model.reference.world import MS, SECOND, Connection, World
+from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS, Connection, World
 
 RETRY_US = 100 * MS
 PARTITIONS = 6
@@ -26,6 +26,7 @@ class Client:
         separate: bool = False,
         topics: tuple[str, ...] = ("t",),
         protocols: tuple[str, ...] = ("range",),
+        versions: dict[int, int] = VERSIONS["newest"],
     ) -> None:
         self.world = world
         self.name = name
@@ -35,6 +36,7 @@ class Client:
         self.separate = separate
         self.topics = topics
         self.protocols = protocols
+        self.versions = versions
         self.member_id = ""
         self.generation = -1
         self.broker = "1"
@@ -44,7 +46,7 @@ class Client:
         self.joining = False
         self.stalled_until_us = 0
         self.fatal = False
-        self.main = self.joiner = Connection(world, name, "1")
+        self.main = self.joiner = Connection(world, name, "1", self.versions)
         self.main.closed = True  # until it starts
         self._life = 0  # what was scheduled in an earlier life, or waits for a lost answer, is void
         self._attempt = 0
@@ -73,10 +75,14 @@ class Client:
         if self.instance_id is not None or not self.member_id:
             self.crash()
             return
-        identity = wire.LeaveGroupRequestMemberIdentity(member_id=self.member_id, reason="the consumer is being closed")
+        if self.versions[13] < 3:
+            body = wire.LeaveGroupRequest(group_id=self.world.group, member_id=self.member_id)
+        else:
+            reason = "the consumer is being closed" if self.versions[13] >= 5 else None
+            identity = wire.LeaveGroupRequestMemberIdentity(member_id=self.member_id, reason=reason)
+            body = wire.LeaveGroupRequest(group_id=self.world.group, members=(identity,))
         self._life += 1
         self.running = False
-        body = wire.LeaveGroupRequest(group_id=self.world.group, members=(identity,))
         self.main.ask(body, lambda _: self._disconnect())
         self.world.at(2 * SECOND, self._disconnect)
 
@@ -121,7 +127,7 @@ class Client:
         body = wire.JoinGroupRequest(
             group_id=self.world.group,
             session_timeout_ms=self.session_ms,
-            rebalance_timeout_ms=self.rebalance_ms,
+            rebalance_timeout_ms=self.rebalance_ms if self.versions[11] >= 1 else -1,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type="consumer",
@@ -247,8 +253,8 @@ class Client:
     # -------------------------------------------------------------------------------------------- plumbing
 
     def _connect(self) -> None:
-        self.main = Connection(self.world, self.name, self.broker)
-        self.joiner = Connection(self.world, self.name, self.broker) if self.separate else self.main
+        self.main = Connection(self.world, self.name, self.broker, self.versions)
+        self.joiner = Connection(self.world, self.name, self.broker, self.versions) if self.separate else self.main
 
     def _disconnect(self) -> None:
         self.main.close()

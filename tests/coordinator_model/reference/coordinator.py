@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator_model import wire
-from tests.coordinator_model.reference.world import MS, SECOND, Reply, World
+from tests.coordinator_model.reference.world import MS, SECOND, Asked, Connection, Reply, World
 
 NEW_MEMBER_US = 300 * SECOND
+NEWEST = (4, 3, 1)
 
 
 class Member:
@@ -28,7 +29,7 @@ class Member:
 
     def update(self, request: wire.JoinGroupRequest) -> None:
         self.session_us = request.session_timeout_ms * MS
-        self.rebalance_us = request.rebalance_timeout_ms * MS
+        self.rebalance_us = (request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms) * MS
         self.protocols = [(protocol.name, protocol.metadata) for protocol in request.protocols]
 
     def matches(self, request: wire.JoinGroupRequest) -> bool:
@@ -72,7 +73,9 @@ class Group:
 class Coordinator:
     """One broker. It coordinates the group while ``active``; otherwise it answers NOT_COORDINATOR."""
 
-    def __init__(self, world: World, name: str, log: list[Group], *, initial_delay_ms: int = 3_000) -> None:
+    def __init__(
+        self, world: World, name: str, log: list[Group], *, release: tuple[int, ...] = NEWEST, initial_delay_ms: int = 3_000
+    ) -> None:
         self.world = world
         self.name = name
         self.log = log  # the group's records, shared by all brokers: the last one is what a load finds
@@ -80,6 +83,8 @@ class Coordinator:
         self.active = False
         self.loading = False
         self.epoch = 0  # counts incarnations: what was scheduled in an older one is void
+        self.release = release
+        self.writes_replacements = release >= (2, 6, 1)  # KAFKA-10284
         self.initial_delay_us = initial_delay_ms * MS
         world.brokers[name] = self
 
@@ -108,23 +113,33 @@ class Coordinator:
         epoch = self.epoch
         self.world.at(delay_us, lambda: action() if self.epoch == epoch else None)
 
-    def persist(self, then: Callable[[], None]) -> None:
+    def persist(self, then: Callable[[], None], lost: Callable[[], None] = lambda: None) -> None:
+        """Write the group's record; ``lost`` is called if the group moves away before that is done."""
         record = self.group.persisted()
 
         def committed() -> None:
             self.log.append(record)
             then()
 
-        self.later(self.world.random.randrange(1, 20) * MS, committed)
+        self.written(committed, lost)
+
+    def written(self, then: Callable[[], None], lost: Callable[[], None]) -> None:
+        epoch = self.epoch
+        self.world.at(self.world.random.randrange(1, 20) * MS, lambda: then() if self.epoch == epoch else lost())
 
     # -------------------------------------------------------------------------------------------- requests
 
-    def handle(self, connection: Any, body: Any, reply: Reply) -> None:
-        match body:
+    def handle(self, connection: Connection, asked: Asked, reply: Reply) -> None:
+        match body := asked.body:
             case wire.JoinGroupRequest():
-                self._guarded(lambda error: error_join(error, body.member_id), lambda: self._join(connection, body, reply), reply)
+                self._guarded(lambda error: error_join(error, body.member_id), lambda: self._join(connection, asked, reply), reply)
             case wire.SyncGroupRequest():
-                self._guarded(lambda error: wire.SyncGroupResponse(error_code=error), lambda: self._sync(body, reply), reply)
+                if self._names_no_protocol(asked):
+                    reply(wire.SyncGroupResponse(error_code=23))
+                elif self.active and self.loading and self.release < (4,):
+                    reply(wire.SyncGroupResponse(error_code=27))
+                else:
+                    self._guarded(lambda error: wire.SyncGroupResponse(error_code=error), lambda: self._sync(asked, reply), reply)
             case wire.HeartbeatRequest():
                 if self.active and self.loading:
                     reply(wire.HeartbeatResponse(error_code=0))  # blind: nothing is known yet
@@ -135,35 +150,54 @@ class Coordinator:
             case wire.LeaveGroupRequest():
                 self._guarded(lambda error: wire.LeaveGroupResponse(error_code=error), lambda: self._leave(body, reply), reply)
             case wire.OffsetCommitRequest():
-                self._guarded(lambda error: committed(body, error), lambda: self._commit(body, reply), reply)
+                self._guarded(lambda error: committed(body, error), lambda: self._commit(asked, reply), reply)
+            case wire.TxnOffsetCommitRequest():
+                self._guarded(lambda error: committed_in_transaction(body, error), lambda: self._txn_commit(asked, reply), reply)
+            case wire.DeleteGroupsRequest():
+                if self.active and not self.loading:
+                    reply(deleted(body, self._delete()))
+                else:
+                    self._guarded(lambda error: deleted(body, error), lambda: None, reply)
 
     def _guarded(self, refusal: Callable[[int], Any], action: Callable[[], None], reply: Reply) -> None:
         if not self.active:
             reply(refusal(16))
         elif self.loading:
             reply(refusal(14))
+        elif self.group.state == "D":
+            reply(refusal(15 if self.release >= (2, 3) else 25))
         else:
             action()
 
+    @property
+    def is_unknown(self) -> bool:
+        """There is no such group: nothing was ever asked of it, or it was deleted."""
+        group = self.group
+        return not group.members and not group.pending and group.generation == 0
+
     # -------------------------------------------------------------------------------------------- JoinGroup
 
-    def _join(self, connection: Any, body: wire.JoinGroupRequest, reply: Reply) -> None:
-        group = self.group
+    def _join(self, connection: Connection, asked: Asked, reply: Reply) -> None:
+        group, body = self.group, asked.body
         id_, instance_id = body.member_id, body.group_instance_id
-        if id_ and not group.members and not group.pending and group.generation == 0:
+        if id_ and self.is_unknown:
             reply(error_join(25, id_))
         elif not self._supported(body):
             reply(error_join(23, id_))
         elif not id_ and instance_id is not None and instance_id in group.instances:
-            self._replace(body, reply)
+            self._replace(asked, reply)
         elif not id_ and instance_id is not None:
             self._add(self._new_id(instance_id), body, reply)
+        elif not id_ and asked.api_version < 4:
+            self._add(self._new_id(connection.client_id), body, reply)
         elif not id_:
             new_id = self._new_id(connection.client_id)
             group.pending[new_id] = self.world.now_us
             self.later(body.session_timeout_ms * MS, lambda: self._pending_expired(new_id))
             reply(error_join(79, new_id))
-        elif id_ in group.pending and instance_id is None:
+        elif id_ in group.pending and instance_id is not None:
+            reply(error_join(-1, id_))
+        elif id_ in group.pending:
             del group.pending[id_]
             self._add(id_, body, reply)
         elif (error := self._identity_error(id_, instance_id)) != 0:
@@ -206,26 +240,32 @@ class Coordinator:
         else:
             self._prepare()
 
-    def _replace(self, body: wire.JoinGroupRequest, reply: Reply) -> None:
-        group = self.group
+    def _replace(self, asked: Asked, reply: Reply) -> None:
+        group, body = self.group, asked.body
         assert body.group_instance_id is not None
         old = group.members.pop(group.instances[body.group_instance_id])
-        self._answer_join(old, error_join(82, old.id))
-        self._answer_sync(old, wire.SyncGroupResponse(error_code=82))
-        old.timer += 1
         chosen_before = group.protocol
         new = Member(self._new_id(body.group_instance_id), body)
         new.assignment = old.assignment
         group.members[new.id] = new
         group.instances[body.group_instance_id] = new.id
+        self._answer_join(old, error_join(82, old.id))
+        self._answer_sync(old, wire.SyncGroupResponse(error_code=82))
+        old.timer += 1
         led = group.leader == old.id
         if led:
             group.leader = new.id
         self._restart_session(new)
-        if group.state == "S" and self._choose() == chosen_before:
+        if (group.state == "S" and self._choose() == chosen_before) or (group.state == "K" and self.release < (2, 5)):
             answer = self._success(new)
-            answer.skip_assignment = led
-            self.persist(lambda: reply(answer))
+            if asked.api_version >= 9:
+                answer.skip_assignment = led
+            elif led:  # it must not take itself for the leader: it would assign anew
+                answer.leader, answer.members = old.id, ()
+            if self.writes_replacements:
+                self.persist(lambda: reply(answer), lambda: reply(error_join(16, "")))
+            else:
+                reply(answer)
         else:
             new.join_reply = reply
             if group.state == "P":
@@ -272,14 +312,14 @@ class Coordinator:
     # -------------------------------------------------------------------------------------------- the join phase
 
     def _prepare(self) -> None:
-        group = self.group
-        if group.state == "K":
+        group, before = self.group, self.group.state
+        group.initial = before == "E"
+        group.new_member_added = False
+        group.state = "P"
+        if before == "K":
             for member in group.members.values():
                 member.assignment = b""
                 self._answer_sync(member, wire.SyncGroupResponse(error_code=27))
-        group.initial = group.state == "E"
-        group.new_member_added = False
-        group.state = "P"
         group.phase += 1
         longest = max((member.rebalance_us for member in group.members.values()), default=0)
         if group.initial:
@@ -356,13 +396,20 @@ class Coordinator:
 
     # -------------------------------------------------------------------------------------------- SyncGroup
 
-    def _sync(self, body: wire.SyncGroupRequest, reply: Reply) -> None:
-        group = self.group
+    @staticmethod
+    def _names_no_protocol(asked: Asked) -> bool:
+        body = asked.body
+        return asked.api_version >= 5 and (body.protocol_type is None or body.protocol_name is None)
+
+    def _sync(self, asked: Asked, reply: Reply) -> None:
+        group, body = self.group, asked.body
         error = self._identity_error(body.member_id, body.group_instance_id)
         if group.state == "E":
             error = 25
         elif not error and body.generation_id != group.generation:
             error = 22
+        elif not error and asked.api_version >= 5 and (body.protocol_type, body.protocol_name) != ("consumer", group.protocol):
+            error = 23
         elif not error and group.state == "P":
             error = 27
         if error:
@@ -402,9 +449,16 @@ class Coordinator:
 
     def _heartbeat(self, body: wire.HeartbeatRequest, reply: Reply) -> None:
         group = self.group
-        error = 25 if group.state == "E" else self._identity_error(body.member_id, body.group_instance_id)
+        instance_id = body.group_instance_id
+        if self.release < (3,) and instance_id not in group.instances:
+            instance_id = None
+        error = 25 if group.state == "E" else self._identity_error(body.member_id, instance_id)
+        if not error and group.state == "K" and self.release < (2, 3):
+            error = 27
         if not error and body.generation_id != group.generation:
             error = 22
+        if not error and group.state == "K" and self.release < (2, 6, 1):
+            error = 27
         if not error:
             self._restart_session(group.members[body.member_id])
             error = 27 if group.state == "P" else 0
@@ -414,7 +468,7 @@ class Coordinator:
         group = self.group
         outcomes = []
         left = False
-        for entry in body.members:
+        for entry in body.members or (wire.LeaveGroupRequestMemberIdentity(member_id=body.member_id),):
             if not entry.member_id and entry.group_instance_id in group.instances:
                 id_, error = group.instances[entry.group_instance_id], 0
             elif entry.member_id in group.pending:
@@ -431,24 +485,55 @@ class Coordinator:
                     member_id=entry.member_id, group_instance_id=entry.group_instance_id, error_code=error
                 )
             )
-        reply(wire.LeaveGroupResponse(error_code=0, members=tuple(outcomes)))
+        if body.members:
+            reply(wire.LeaveGroupResponse(error_code=0, members=tuple(outcomes)))
+        else:
+            reply(wire.LeaveGroupResponse(error_code=outcomes[0].error_code))
         if left and group.state in "KS":
             self._prepare()
         elif left:
             self._maybe_complete()
 
-    def _commit(self, body: wire.OffsetCommitRequest, reply: Reply) -> None:
-        group = self.group
+    def _commit(self, asked: Asked, reply: Reply) -> None:
+        group, body = self.group, asked.body
+        generation = body.generation_id_or_member_epoch
+        if generation < 0 and group.state == "E":
+            reply(committed(body, 0))  # a client that assigns its partitions itself
+            return
+        if self.is_unknown:
+            reply(committed(body, 22 if asked.api_version < 9 or self.release < (4,) else 69))
+            return
         error = self._identity_error(body.member_id, body.group_instance_id)
-        if not error and body.generation_id_or_member_epoch != group.generation:
+        if not error and generation != group.generation:
             error = 22
         if not error and group.state == "K":
             error = 27
         if not error:
             self._restart_session(group.members[body.member_id])
-            self.later(self.world.random.randrange(1, 15) * MS, lambda: reply(committed(body, 0)))
+            self.written(lambda: reply(committed(body, 0)), lambda: reply(committed(body, 16)))
         else:
             reply(committed(body, error))
+
+    def _txn_commit(self, asked: Asked, reply: Reply) -> None:
+        group, body = self.group, asked.body
+        nobody = not body.member_id and body.group_instance_id is None
+        if asked.api_version < 3 or (body.generation_id_or_member_epoch < 0 and (nobody or group.state == "E")):
+            error = 0
+        elif self.is_unknown:
+            error = 22
+        else:
+            error = self._identity_error(body.member_id, body.group_instance_id)
+            if not error and body.generation_id_or_member_epoch != group.generation:
+                error = 22
+        reply(committed_in_transaction(body, error))
+
+    def _delete(self) -> int:
+        if self.is_unknown or self.group.state == "D":
+            return 69
+        if self.group.state != "E":
+            return 68
+        self.group = Group()
+        return 0
 
     # -------------------------------------------------------------------------------------------- members
 
@@ -533,6 +618,7 @@ def committed(body: wire.OffsetCommitRequest, error: int) -> wire.OffsetCommitRe
         topics=tuple(
             wire.OffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=tuple(
                     wire.OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
                     for partition in topic.partitions
@@ -540,4 +626,25 @@ def committed(body: wire.OffsetCommitRequest, error: int) -> wire.OffsetCommitRe
             )
             for topic in body.topics
         )
+    )
+
+
+def committed_in_transaction(body: wire.TxnOffsetCommitRequest, error: int) -> wire.TxnOffsetCommitResponse:
+    return wire.TxnOffsetCommitResponse(
+        topics=tuple(
+            wire.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    wire.TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in body.topics
+        )
+    )
+
+
+def deleted(body: wire.DeleteGroupsRequest, error: int) -> wire.DeleteGroupsResponse:
+    return wire.DeleteGroupsResponse(
+        results=tuple(wire.DeleteGroupsResponseDeletableGroupResult(group_id=name, error_code=error) for name in body.groups_names)
     )

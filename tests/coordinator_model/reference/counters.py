@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 
 lawful: Counter[str] = Counter()
+lawful_consumer: Counter[str] = Counter()
 unlawful: dict[str, Counter[str]] = {}
 
 
 def lines() -> list[str]:
     """The tables, ready to print."""
     told = []
-    if lawful:
-        told.append(
-            f"lawful histories: {lawful['histories']:,} with {lawful['records']:,} records, "
-            f"error-level findings: {lawful['false']}, warnings: {lawful['warnings']}"
-        )
+    for kind, counts in (("classic", lawful), ("consumer", lawful_consumer)):
+        if counts:
+            told.append(
+                f"lawful histories, {kind}: {counts['histories']:,} with {counts['records']:,} records, "
+                f"error-level findings: {counts['false']}, warnings: {counts['warnings']}"
+            )
     for act, counts in unlawful.items():
         told.append(
             f"unlawful act {act:22} histories {counts['histories']:6,}  done {counts['done']:6,}  "

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.reference.client import Client
-from tests.coordinator_model.reference.coordinator import Coordinator, Group
-from tests.coordinator_model.reference.world import MS, SECOND, START_US, World
+from tests.coordinator_model.reference.coordinator import NEWEST, Coordinator, Group
+from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, World
 
 ACTS = (
     "stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart", "fail over", "unload", "reload", "broker crash",
 )  # fmt: skip
+
+RELEASES = {"newest": NEWEST, "2.6": (2, 6, 0)}
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Profile:
     two_protocols: bool = False
     rebalance_ms: int = 20_000
     session_ms: int = 10_000
+    release: str = "newest"  #: of the client library; before 2.3 there are no static members
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Plan:
     profiles: tuple[Profile, ...]
     acts: tuple[Act, ...] = ()
     lasts_ms: int = 60_000
+    brokers: str = "newest"  #: their release; replacements of static members are written from 2.6.1 on (KAFKA-10284)
 
     def run(self) -> History:
         history = History(self)
@@ -56,7 +60,7 @@ class History:
 
     def __post_init__(self) -> None:
         self.world = World(Random(self.plan.seed))
-        self.brokers = [Coordinator(self.world, name, self.log) for name in ("1", "2")]
+        self.brokers = [Coordinator(self.world, name, self.log, release=RELEASES[self.plan.brokers]) for name in ("1", "2")]
         self.brokers[0].active = True
 
     @property
@@ -78,14 +82,17 @@ class History:
         world.run(START_US + self.plan.lasts_ms * MS)
 
     def _client(self, index: int, profile: Profile) -> Client:
+        spoken = zip(VERSIONS[profile.release].items(), VERSIONS[self.plan.brokers].values(), strict=True)
+        versions = {api_key: min(own, of_broker) for (api_key, own), of_broker in spoken}
         client = Client(
             self.world,
             f"worker-{index}",
             session_ms=profile.session_ms,
             rebalance_ms=profile.rebalance_ms,
-            instance_id=f"i-{index}" if profile.static else None,
+            instance_id=f"i-{index}" if profile.static and versions[11] >= 5 else None,
             separate=profile.separate,
             protocols=("range", "roundrobin") if profile.two_protocols else ("range",),
+            versions=versions,
         )
         self.clients.append(client)
         return client
@@ -138,6 +145,7 @@ def profiles() -> st.SearchStrategy[Profile]:
         two_protocols=st.booleans(),
         rebalance_ms=st.sampled_from([8_000, 20_000]),
         session_ms=st.sampled_from([6_000, 10_000]),
+        release=st.one_of(st.just("newest"), st.sampled_from(list(VERSIONS))),
     )
 
 
@@ -150,5 +158,6 @@ def plans(**fields: Any) -> st.SearchStrategy[Plan]:
         "seed": st.integers(0, 2**32 - 1),
         "profiles": st.lists(profiles(), min_size=1, max_size=4).map(tuple),
         "acts": st.lists(acts(), max_size=8).map(tuple),
+        "brokers": st.sampled_from(["newest", "2.6"]),
     }
     return st.builds(Plan, **{**values, **fields})

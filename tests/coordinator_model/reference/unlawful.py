@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
 from tests.coordinator_model.reference.history import History, Plan
-from tests.coordinator_model.reference.world import SECOND, Asked, Connection
+from tests.coordinator_model.reference.world import SECOND, VERSIONS, Asked, Connection
 
 
 class Seen(NamedTuple):
@@ -22,6 +22,7 @@ class Seen(NamedTuple):
 
     connection: str
     exchange: int
+    api_version: int
     asked_us: int
     queued_behind: int
     answered_us: int
@@ -49,7 +50,7 @@ def exchanges(records: list[MirrorRecord]) -> list[Seen]:
             open_[key] = (record, _decode(record))
         elif record.kind is Kind.RESPONSE and key in open_:
             asked, request = open_.pop(key)
-            seen.append(Seen(*key, asked.at_us, asked.queued_behind, record.at_us, request, _decode(record)))
+            seen.append(Seen(*key, asked.api_version, asked.at_us, asked.queued_behind, record.at_us, request, _decode(record)))
     return seen
 
 
@@ -71,6 +72,7 @@ class Unlawful:
     occasions: int = 0
 
     rules: ClassVar[frozenset[str]] = frozenset()  #: those that are right to speak
+    least_acts: ClassVar[int] = 2  #: lawful acts that a life needs for an occasion to be likely
 
     def commit_to(self, history: History) -> None:
         self.history = history
@@ -126,7 +128,7 @@ class StaleAccepted(Unlawful):
         if self.done is not None:
             return
         if group.generation > 1 and group.members:
-            connection = Connection(world, "shadow", self.history.coordinator.name)
+            connection = Connection(world, "shadow", self.history.coordinator.name, VERSIONS["newest"])
             connection.ask(self._request(world.group, group.generation - 1, next(iter(group.members.values()))), lambda _: None)
             world.at(2 * SECOND, connection.close)
         world.at(3 * SECOND, self._shadow)
@@ -215,7 +217,7 @@ class ValidRefused(Unlawful):
         if isinstance(one.answer, wire.JoinGroupResponse):
             return one.error == 0 and one.answer.generation_id == generation
         if isinstance(one.answer, wire.HeartbeatResponse):
-            return one.error in {0, 27} and one.generation == generation
+            return one.generation == generation and (one.error == 0 or (one.error == 27 and one.api_version >= 3))
         return one.error == 0 and one.generation == generation
 
 
@@ -224,8 +226,19 @@ class MemberUnknown(Unlawful):
 
     rules = frozenset({"M-03", "T-03"})
 
+    def commit_to(self, history: History) -> None:
+        super().commit_to(history)
+        self.accepted: dict[tuple[str, int], int] = {}  # (member id, generation) → when its heartbeat succeeded last
+
     def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
-        return isinstance(body, wire.HeartbeatResponse) and body.error_code == 0
+        """A member whose heartbeat succeeded just before, in a generation in which everybody's has."""
+        if not isinstance(body, wire.HeartbeatResponse) or body.error_code:
+            return False
+        generation, now_us = asked.body.generation_id, self.history.world.now_us
+        before_us = self.accepted.get((asked.body.member_id, generation), 0)
+        self.accepted[asked.body.member_id, generation] = now_us
+        all_served = all((id_, generation) in self.accepted for id_ in _members(self.history))
+        return all_served and now_us - before_us < 5 * SECOND
 
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, error_code=25)
@@ -262,10 +275,18 @@ class WentBack(Unlawful):
     """A JoinGroup of a known member succeeds two generations lower."""
 
     rules = frozenset({"G-04"})
+    least_acts = 6
+
+    def commit_to(self, history: History) -> None:
+        super().commit_to(history)
+        self.issued: dict[int, str] = {}  # generation → the first who was given it
 
     def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
-        succeeded = isinstance(body, wire.JoinGroupResponse) and not body.error_code
-        return succeeded and body.generation_id >= 3 and bool(asked.body.member_id)
+        """The first answer of a generation: a later one may have been overtaken."""
+        if not isinstance(body, wire.JoinGroupResponse) or body.error_code:
+            return False
+        first = self.issued.setdefault(body.generation_id, body.member_id) == body.member_id
+        return first and body.generation_id >= 3 and bool(asked.body.member_id)
 
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, generation_id=body.generation_id - 2)
@@ -369,7 +390,7 @@ class JoinForgotten(Unlawful):
         return None
 
     def knowable(self, seen: list[Seen]) -> bool:
-        """The roster names it, and its connection stayed open, without another attempt, for longer than any slack."""
+        """The roster names it, and it stayed a member, its connection open, without another attempt, for longer than any slack."""
         if self.done is None:
             return False
         roster = next((one for one in joins(seen) if one.answer.generation_id == self.generation and one.answer.members), None)
@@ -386,7 +407,15 @@ class JoinForgotten(Unlawful):
             and _decode(one).member_id == self.member_id
             and one.at_us > self.at_us
         ]
-        return min([*closed, *again, records[-1].at_us]) > self.at_us + patience_us
+        evicted = [
+            one.answered_us
+            for one in seen
+            if isinstance(one.answer, wire.HeartbeatResponse)
+            and one.error == 25
+            and one.request.member_id == self.member_id
+            and one.answered_us > self.at_us
+        ]
+        return min([*closed, *again, *evicted, records[-1].at_us]) > self.at_us + patience_us
 
 
 def lived(plan: Plan, act: type[Unlawful] | None, random: Random) -> History:

@@ -94,17 +94,26 @@ class Asked:
         self.queued_behind = 0
 
 
-VERSIONS = {8: 8, 11: 9, 12: 4, 13: 5, 14: 5}
+VERSIONS: dict[str, dict[int, int]] = {
+    "newest": {8: 8, 11: 9, 12: 4, 13: 5, 14: 5},
+    "2.6": {8: 8, 11: 7, 12: 4, 13: 4, 14: 5},
+    "2.3": {8: 7, 11: 5, 12: 3, 13: 3, 14: 3},  # the first with static members (KIP-345)
+    "2.2": {8: 6, 11: 4, 12: 2, 13: 2, 14: 2},  # a member id is given before the join (KIP-394)
+    "2.0": {8: 4, 11: 2, 12: 1, 13: 1, 14: 1},  # the join itself gives the id
+    "0.9": {8: 2, 11: 0, 12: 0, 13: 0, 14: 0},  # the session timeout is the rebalance timeout (before KIP-62)
+}
+"""Kafka release → API key → the highest version that a client or a broker of it knows."""
 
 
 class Connection:
     """A client's connection to one broker, with the capture in the middle."""
 
-    def __init__(self, world: World, client_id: str, broker: str) -> None:
+    def __init__(self, world: World, client_id: str, broker: str, versions: dict[int, int]) -> None:
         world.connections += 1
         self.world = world
         self.client_id = client_id
         self.broker = broker
+        self.versions = versions
         self.name = f"{client_id}/{world.connections}"
         self.address = world.address_of(client_id)
         self.closed = False
@@ -117,7 +126,7 @@ class Connection:
     def ask(self, body: Any, reply: Reply) -> None:
         if self.closed:
             return
-        asked = Asked(body, VERSIONS[body.API_KEY], self._exchange, reply)
+        asked = Asked(body, self.versions[body.API_KEY], self._exchange, reply)
         self._exchange += 1
         self._travel("tap", lambda: self._seen(asked))
 
@@ -163,10 +172,12 @@ class Connection:
             self._busy = False
             self.world.at(0, self._next)  # not at once: the coordinator is in the middle of something
 
-        self.world.brokers[self.broker].handle(self, asked.body, answer)
+        self.world.brokers[self.broker].handle(self, asked, answer)
 
     def _returned(self, asked: Asked, body: Any) -> None:
         self._unanswered -= 1
+        if isinstance(body, wire.JoinGroupResponse) and asked.api_version < 7:  # before KIP-559 the name is never null
+            body.protocol_name = body.protocol_name or ""
         frame = wire.encode_response(body, api_version=asked.api_version, correlation_id=asked.exchange)
         self.world.capture(Kind.RESPONSE, self, asked, frame)
         self._travel("client", lambda: asked.reply(body))

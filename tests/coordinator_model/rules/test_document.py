@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from coordinator_model.groups.classic.protocol import ROWS
 from coordinator_model.groups.classic.state import TRANSITIONS, Observation, State
 from coordinator_model.rules import CATALOGUE
-from coordinator_model.rules.document import FAMILIES, families, family, rules_document, states_document
+from coordinator_model.rules.document import FAMILIES, families, family, protocol_document, rules_document, states_document
+from coordinator_model.rules.protocol_rows import ROWS_OF
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize(("name", "make"), [("rules.md", rules_document), ("group-states.md", states_document)])
+@pytest.mark.parametrize(
+    ("name", "make"), [("rules.md", rules_document), ("protocol.md", protocol_document), ("group-states.md", states_document)]
+)
 def test_a_document_is_what_the_code_makes_of_it(name: str, make) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == make(), "run 'python -m streaming.commands.docs'"
 
@@ -87,3 +91,12 @@ def test_the_command_runs_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("streaming.commands.docs", run_name="__main__", alter_sys=True)
     assert ended.value.code == 0
+
+
+def test_a_rule_links_to_the_rows_of_the_protocol_by_which_it_judges() -> None:
+    names = {row.name for row in ROWS}
+    assert ROWS_OF.keys() <= CATALOGUE.keys()
+    assert {name for rows in ROWS_OF.values() for name in rows} <= names
+    assert ROWS_OF["G-02"] == ("Y9", "H10", "C15", "T14")
+    assert all(22 in row.answers for row in ROWS if row.name in ROWS_OF["G-02"])
+    assert "- **Protocol**: rows [Y9](protocol.md#syncgroup), [H10](protocol.md#heartbeat)," in rules_document()

@@ -371,10 +371,12 @@ def test_R_07_warns_of_a_member_that_follows_up_without_end(talk: Conversation) 
     assert (finding.severity, finding.member_id) == (Severity.WARNING, b.member_id)
 
 
-def test_R_07_knows_a_crash_loop_by_sessions_that_end(talk: Conversation) -> None:
+def crashes(talk: Conversation, times: int) -> None:
+    """A client dies, and comes back once its session has ended."""
     a, b = settled(talk)
-    bad, generation = talk.client("bad"), 3
-    for _ in range(2):
+    generation = 3
+    for _ in range(times):
+        bad = talk.client("bad")
         generation += 1
         arrives(talk, bad, [a, b], generation)
         talk.close(bad)
@@ -382,9 +384,18 @@ def test_R_07_knows_a_crash_loop_by_sessions_that_end(talk: Conversation) -> Non
         generation += 1
         told_to_rejoin(talk, [a, b])
         talk.round([a, b], generation)
-        bad = talk.client("bad")
+    arrives(talk, talk.client("bad"), [a, b], generation + 1)
     talk.settle()
-    assert "new member (2), session expired (2)" in talk.the("R-07").observed
+
+
+def test_R_07_counts_each_return_of_a_client_that_crashes(talk: Conversation) -> None:
+    crashes(talk, 3)
+    assert "new member (4)" in talk.the("R-07").observed
+
+
+def test_R_07_does_not_count_the_end_of_a_session_beside_the_return(talk: Conversation) -> None:
+    crashes(talk, 2)
+    assert "R-07" not in talk.rules()
 
 
 def test_R_07_does_not_blame_a_member_for_being_removed_by_an_operator(talk: Conversation) -> None:

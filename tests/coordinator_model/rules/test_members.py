@@ -759,6 +759,21 @@ def test_M_10_allows_a_leave_that_the_coordinator_could_not_take(talk: Conversat
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize("version", [1, 5])
+def test_M_10_allows_a_leave_that_names_no_member(talk: Conversation, version: int) -> None:
+    """Librdkafka leaves with an empty member id when it closes before its first JoinGroup was answered."""
+    settled(talk)
+    nameless = talk.client("nameless")
+    if version < 3:
+        body, answer = wire.LeaveGroupRequest(group_id="g", member_id=""), wire.LeaveGroupResponse(error_code=25)
+    else:
+        body = wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=""),))
+        answer = wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id="", error_code=25),))
+    talk.call(nameless, body, answer, version=version)
+    talk.settle()
+    assert talk.rules() == []
+
+
 def test_few_refused_leaves_are_kept(talk: Conversation) -> None:
     settled(talk)
     for number in range(LEAVES_KEPT + 4):

@@ -202,6 +202,16 @@ def test_R_02_does_not_count_the_leader_among_those_that_wait_for_it(talk: Conve
     assert ": 2 other members wait for its SyncGroup" in talk.the("R-02").summary
 
 
+@pytest.mark.parametrize("roster", ["of the leader alone", "not known"])
+def test_R_02_counts_nobody_where_the_leader_is_alone_or_the_roster_is_not_known(talk: Conversation, roster: str) -> None:
+    """It said "0 other members wait"."""
+    a = talk.client("a")
+    talk.hand_out_id(a)
+    talk.joined(talk.ask_join(a), generation=3, leader=a, roster=[a] if roster == "of the leader alone" else [])
+    live(talk, [a], 12)
+    assert "has sent no assignment: the group waits for its SyncGroup since" in talk.the("R-02").summary
+
+
 def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
     """It told of the member alone, and not that the others had stood still for 11 s."""
     a, b, c = settled(talk, ("a", "b", "c"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status, iso_utc
-from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.conversation import VERSIONS, Client, Conversation
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.test_rules import live, settled
 
@@ -422,7 +422,12 @@ def test_T_03_allows_a_removal_by_an_operator(talk: Conversation) -> None:
     assert talk.rules() == []
 
 
-def test_T_03_allows_static_members_that_took_over(talk: Conversation) -> None:
+@pytest.mark.parametrize(("join_version", "found"), [(7, []), (8, ["T-03"])])
+def test_T_03_allows_static_members_that_took_over_where_the_broker_may_forget_it(
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch, join_version: int, found: list[str]
+) -> None:
+    """Brokers before 2.6.1 do (KAFKA-10284); JoinGroup v8 came with 3.2."""
+    monkeypatch.setitem(VERSIONS, 11, join_version)
     a, b = talk.client("a"), talk.client("b")
     b.instance_id = "i"
     talk.round([a, b], 3)
@@ -431,7 +436,24 @@ def test_T_03_allows_static_members_that_took_over(talk: Conversation) -> None:
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     evicted(talk, a, new)
-    assert talk.rules() == []
+    assert talk.rules() == found
+
+
+def test_T_03_fires_on_a_static_member_that_took_over_and_was_written_since(
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader's SyncGroup of the next generation writes who holds the instance id, on brokers before 2.6.1 too."""
+    monkeypatch.setitem(VERSIONS, 11, 7)
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    new = talk.client("b")
+    new.instance_id = "i"
+    talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    talk.round([a, new], 4)
+    evicted(talk, a, new)
+    assert talk.rules() == ["T-03"]
 
 
 def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None:

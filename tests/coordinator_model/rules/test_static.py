@@ -724,7 +724,7 @@ def test_S_09_needs_an_instance_id(talk: Conversation) -> None:
     talk.wait(1)
     talk.heartbeat(leader)
     talk.settle()
-    assert talk.rules() == []
+    assert talk.rules() == ["P-07"]  # nobody can be fenced who names none
 
 
 # ---------------------------------------------------------------------------------------------------- S-10

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Status
-from coordinator_model.rules import TIMER_RULES, timers_for
+from coordinator_model.rules import EPOCH_TIMERS, TIMER_RULES, timers_for
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
@@ -26,7 +26,7 @@ def test_a_rule_that_is_spared_has_nothing_to_say(plan: Plan, act: type[Unlawful
         model.receive(record)
         for key in model.groups:
             group, _ = model.groups.opened(key)
-            asked = timers_for(group)
+            asked = (*timers_for(group), *EPOCH_TIMERS)
             assert [rule.id for rule in TIMER_RULES if rule not in asked and any(rule.due(group))] == []
 
 

@@ -9,14 +9,16 @@ import java.util.Properties;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** The Java consumer of the laboratory: what client.py says of its consumers holds here too. */
+/** The Java consumer of the laboratory, or a share consumer: what client.py says of its consumers holds here too. */
 public final class LabClient {
     private static final Map<String, String> ASSIGNORS = Map.of(
         "range", "org.apache.kafka.clients.consumer.RangeAssignor",
@@ -36,7 +38,11 @@ public final class LabClient {
         }
         sun.misc.Signal.handle(new sun.misc.Signal("TERM"), signal -> client.stop = true);
         sun.misc.Signal.handle(new sun.misc.Signal("HUP"), signal -> client.switches.incrementAndGet());
-        client.run();
+        if (client.options.get("protocol").equals("share")) {
+            client.share();
+        } else {
+            client.run();
+        }
         System.exit(0);
     }
 
@@ -72,6 +78,33 @@ public final class LabClient {
         tell("stopped", "");
     }
 
+    private void share() {
+        Properties settings = common();
+        settings.put("group.id", options.get("group"));
+        settings.put("metadata.max.age.ms", "5000");
+        tell("started", "");
+        try (KafkaShareConsumer<byte[], byte[]> consumer =
+                new KafkaShareConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            subscribe(consumer, "topics");
+            for (int switched = 0; !stop;) {
+                try {
+                    consumer.poll(Duration.ofMillis(250));
+                } catch (KafkaException error) {
+                    tell("failed", ", \"error\": \"" + error.getClass().getSimpleName() + "\"");
+                }
+                if (switched != switches.get()) {
+                    switched = switches.get();
+                    subscribe(consumer, switched % 2 == 1 ? "other_topics" : "topics");
+                }
+            }
+        }
+        tell("stopped", "");
+    }
+
+    private void subscribe(KafkaShareConsumer<byte[], byte[]> consumer, String which) {
+        consumer.subscribe(Arrays.asList(options.get(which).split(",")));
+    }
+
     private KafkaConsumer<byte[], byte[]> consumer() {
         Properties settings = common();
         List<String> assignors = new ArrayList<>();
@@ -105,16 +138,26 @@ public final class LabClient {
     }
 
     private void subscribe(KafkaConsumer<byte[], byte[]> consumer, String which) {
-        consumer.subscribe(Arrays.asList(options.get(which).split(",")), new ConsumerRebalanceListener() {
+        ConsumerRebalanceListener listener = new ConsumerRebalanceListener() {
             @Override
             public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
+                try {
+                    Thread.sleep(Long.parseLong(options.get("revoke_ms")));
+                } catch (InterruptedException error) {
+                    Thread.currentThread().interrupt();
+                }
             }
 
             @Override
             public void onPartitionsAssigned(Collection<TopicPartition> assigned) {
                 tell("assigned", ", \"partitions\": " + assigned.size());
             }
-        });
+        };
+        if (options.get(which).startsWith("^")) {
+            consumer.subscribe(new SubscriptionPattern(options.get(which)), listener);
+        } else {
+            consumer.subscribe(Arrays.asList(options.get(which).split(",")), listener);
+        }
     }
 
     private void commit(KafkaConsumer<byte[], byte[]> consumer) {

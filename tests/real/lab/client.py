@@ -12,6 +12,7 @@ import json
 import logging
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from tests.real.lab import java
 
 Kind = Literal["confluent-kafka", "kafka-python", "java"]
 Commits = Literal["auto", "sync", "async", "transaction"]
-Protocol = Literal["classic", "consumer"]
+Protocol = Literal["classic", "consumer", "share"]
 
 KINDS: tuple[Kind, ...] = ("confluent-kafka", "kafka-python", "java")
 POLL_S = 0.25
@@ -45,6 +46,7 @@ class Client:
     session_timeout_ms: int = 6_000
     heartbeat_interval_ms: int = 1_000
     rebalance_timeout_ms: int = 12_000
+    revoke_ms: int = 0  #: how long its callback takes when partitions are taken from it
 
     def command(self) -> list[str]:
         """The command line of its process."""
@@ -120,8 +122,11 @@ def _confluent_kafka(options: Client) -> Iterator[Any]:
     def assigned(_: Any, partitions: Any) -> None:
         tell("assigned", partitions=len(partitions))
 
+    def revoked(_: Any, __: Any) -> None:
+        time.sleep(options.revoke_ms / 1000)
+
     def subscribe(topics: list[str]) -> None:
-        consumer.subscribe(topics, on_assign=assigned)
+        consumer.subscribe(topics, on_assign=assigned, on_revoke=revoked)
 
     producer: Any = None
     subscribe(list(options.topics))

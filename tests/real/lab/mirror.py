@@ -155,4 +155,5 @@ class Mirror:
 
 
 def _identity_of(record: MirrorRecord) -> tuple[Any, ...]:
-    return record.kind, record.at_us, record.connection, record.exchange, record.frame
+    # A description of many groups is a record for each of them.
+    return record.kind, record.at_us, record.connection, record.exchange, record.group, record.frame

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 import threading
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -49,10 +50,16 @@ class Network:
 
     def cut(self, share: float, rng: random.Random) -> int:
         """Cut this share of the open connections; gives how many."""
+        return self._cut(lambda _: rng.random() < share)
 
+    def cut_from(self, ports: Collection[int]) -> int:
+        """Cut the open connections that come from these ports; gives how many."""
+        return self._cut(lambda peer: peer[1] in ports)
+
+    def _cut(self, doomed: Callable[[tuple[str, int]], bool]) -> int:
         async def cut() -> int:
-            pairs = sorted(self._writers.values(), key=lambda pair: str(pair[0].get_extra_info("peername")))
-            chosen = [pair for pair in pairs if rng.random() < share]
+            pairs = {pair[0].get_extra_info("peername"): pair for pair in self._writers.values()}
+            chosen = [pairs[peer] for peer in sorted(pairs) if doomed(peer)]
             for pair in chosen:
                 for writer in pair:
                     writer.transport.abort()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model.coordinator import Coordinator
 from streaming.cli import app
 from streaming.kafka.topics import Mirror
-from streaming.spark import checkpoint, model_seeds
+from streaming.spark import checkpoint
 
 MIRROR = Mirror("mirror", "topic-id", "cluster-id", 2)
 
@@ -55,14 +56,14 @@ def test_there_may_be_nothing_to_look_into(call, folder):
     status, said = call("inspect")
     assert (status, said.startswith("error: there is no checkpoint in")) == (2, True)
     status, said = call("reset")
-    assert (status, said) == (0, f"there is no checkpoint in {folder}: the monitor begins anew as it is")
+    assert (status, said) == (0, f"there is no checkpoint in {folder}: the next start reads the mirror topic from the beginning")
 
 
 def test_what_is_put_away_stays_inside_and_the_monitor_begins_anew(call, folder):
     status, said = call("reset")
     assert status == 0
     (put_away,) = folder.glob("before-*")
-    assert f"put away in {put_away}" in said
+    assert f"archived in {put_away}" in said
     assert sorted(each.name for each in put_away.iterdir()) == ["findings", "monitor.json", "quality"]
     assert checkpoint.about(folder) is None
     assert checkpoint.check(folder, MIRROR._replace(topic_id="new"), lanes=4) == []
@@ -82,19 +83,6 @@ def test_a_kafka_that_is_away_is_an_error_in_a_sentence(call):
     assert said.startswith("error: no Kafka broker answers at 127.0.0.1:1")
 
 
-def test_seeds_say_where_to_begin_and_partitions_without_one_begin_at_the_beginning(tmp_path):
-    model = Coordinator(topic="mirror", partition=1)
-    model.receive_unreadable(41, 1_700_000_000_000_000, None, "no envelope")
-    model.drain_dead_letters()
-    fresh = Coordinator(topic="mirror", partition=0)
-    model_seeds.write(tmp_path / "seeds", {0: fresh.snapshot(), 1: model.snapshot()})
-    assert model_seeds.starting_offsets(tmp_path / "seeds", "mirror", range(3)) == '{"mirror": {"0": -2, "1": 42, "2": -2}}'
-    blob = model_seeds.read(tmp_path / "seeds", 1)
-    assert blob is not None
-    assert Coordinator.restore(blob).next_offset == 42
-    assert model_seeds.read(tmp_path / "seeds", 2) is None
-
-
 def test_a_relative_path_in_the_configuration_is_absolute_in_what_is_said(tmp_path, folder, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "monitor.toml"
@@ -102,3 +90,12 @@ def test_a_relative_path_in_the_configuration_is_absolute_in_what_is_said(tmp_pa
     (folder / "monitor.json").write_text("{")
     done = CliRunner().invoke(app, ["checkpoint", "inspect", "--config", str(file)])
     assert f"the checkpoint is damaged: {folder / 'monitor.json'} is not JSON" in " ".join(done.output.split())
+
+
+def test_migrate_of_a_checkpoint_in_which_nothing_was_committed_says_to_start_the_monitor(call, folder, monkeypatch):
+    """And the start goes on with it (tests/streaming/spark/test_checkpoint.py); each had named the other."""
+    monkeypatch.setattr("streaming.commands.checkpoint.prepare", lambda _settings: Mirror("mirror", "topic-id", "cluster-id", 2))
+    shutil.rmtree(folder / "findings" / "0" / "commits")
+    checkpoint.note(folder, spark="4.1.3")
+    status, said = call("migrate")
+    assert (status, said) == (2, f"error: there is nothing to migrate in {folder}: start the monitor")

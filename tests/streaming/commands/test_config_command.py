@@ -46,10 +46,12 @@ def test_each_value_is_shown_with_where_it_came_from(check, monkeypatch):
         "[kafka]",
         "[topics]",
         "[job]",
+        "[spark]",
         "[quality]",
         "[model]",
         "[notify]",
         "[metrics]",
+        "[traces]",
     ]
     assert told[-1].endswith("monitor.toml can be used")
 

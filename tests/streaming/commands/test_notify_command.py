@@ -25,7 +25,7 @@ def notify(tmp_path):
 
 
 def test_there_must_be_somebody_to_tell(notify):
-    assert "nobody is to be told: add a section [notify.alertmanager.NAME]" in notify("")
+    assert "no receiver is configured: add a section [notify.alertmanager.NAME]" in notify("")
 
 
 def test_a_template_is_tried_before_kafka_is_asked_for_anything(notify, tmp_path, monkeypatch):
@@ -47,7 +47,7 @@ def test_an_address_that_is_a_secret_has_no_place_in_the_file(notify):
 
 
 def test_a_test_of_a_receiver_that_is_none_names_those_that_are(notify):
-    assert "there is no receiver webhook/chat; there are stdout" in notify(
+    assert "there is no receiver webhook/chat; the receivers are stdout" in notify(
         "[notify.stdout]\n", "test", "--receiver", "webhook/chat"
     )
 

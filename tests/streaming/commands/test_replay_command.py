@@ -24,13 +24,14 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_envelope, pack_loss
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming.cli import app
+from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
-from streaming.mirror.pcap.reader import CaptureReader
-from streaming.mirror.producer import DEFAULT_TOPIC
 from streaming.mirror.record_file import RecordFile
 from streaming.replay.engine import ReplayEngine
 from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
 from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
+from tests.golden import transcript
 from tests.processes import started
 from tests.streaming.mirror.wires import CLIENT, Connection, Segment, pcap, pcapng
 
@@ -41,7 +42,7 @@ def invoke(*arguments: object, stdin: bytes | None = None) -> Any:
     return CliRunner().invoke(app, ["replay", *map(str, arguments)], input=stdin, catch_exceptions=False)
 
 
-def events(*arguments: object) -> list[dict]:
+def events(*arguments: object) -> list[dict[str, Any]]:
     result = invoke(*arguments, "--format", "json")
     assert result.exit_code in (0, 1), result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]
@@ -158,6 +159,23 @@ class TestFindings:
         assert {"id", "status", "evidence", "opened_at", "summary", "client_software"} <= found[0].keys()
         assert events(capture) == found, "the same once more, ids and all"
 
+    def test_what_happens_in_groups_stands_among_the_findings_if_asked_for(self, capture):
+        lines = events(capture, "--events")
+        assert [line for line in lines if "rule" in line] == events(capture)
+        happened = [line for line in lines if "rule" not in line]
+        assert {line["group"] for line in happened} == {"healthy", "violation", "other"}
+        assert [line["kind"] for line in happened if line["group"] == "healthy"] == [
+            "rebalance_began",
+            "member_joined",
+            "phase_ended",
+            "member_synced",
+            "phase_ended",
+            "member_served",
+            "rebalance_finished",
+            "member_left",
+        ]
+        assert events(capture, "--events", "--group", "other") == [line for line in lines if line["group"] == "other"]
+
     def test_only_the_groups_asked_for(self, capture):
         assert {event["group"] for event in events(capture, "--group", "healthy")} == set()
         result = invoke(capture, "--group", "healthy")
@@ -231,7 +249,17 @@ class TestSameRecordsSameFindings:
         records.append(tick._replace(at_us=end_us, offset=len(records) + 5, kind=Kind.GAP, frame=loss))  # and five are missing
         path = tmp_path / "traffic.records"
         path.write_bytes(recording(records))
-        assert events(path) == _spark(records, tmp_path / "models")
+        said = _spark(records)
+        assert events(path) == said["findings"]
+        assert [line for line in events(path, "--events") if "kind" in line] == said["events"]
+
+    @pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("violation-")][::5])
+    def test_the_events_of_a_golden_transcript_are_those_of_sparks_worker(self, name, tmp_path):
+        records = transcript.read(name)
+        path = tmp_path / "golden.records"
+        path.write_bytes(recording(records))
+        replayed = [line for line in events(path, "--events") if "kind" in line]
+        assert replayed == _spark(records).get("events", [])
 
     def test_a_record_that_cannot_be_read_is_a_finding_and_not_the_end(self, capture, tmp_path):
         records = captured(capture.read_bytes())
@@ -280,9 +308,9 @@ def _spread(records: list[MirrorRecord], partitions: int) -> list[MirrorRecord]:
     return out
 
 
-def _spark(records: list[MirrorRecord], models: Path) -> list[dict]:
-    outputs = Outputs("findings", "groups", "status", "dead")
-    worker = Replay(topic=DEFAULT_TOPIC, outputs=outputs, model=Coordinator, settings=Settings(), run_id="run", models=models)
+def _spark(records: list[MirrorRecord]) -> dict[str, list[dict[str, Any]]]:
+    outputs = Outputs("findings", "groups", "events", "status", "dead")
+    worker = Replay(topic=DEFAULT_TOPIC, outputs=outputs, model=Coordinator, settings=Settings(), run_id="run")
     rows = [
         (0, record.offset, record.at_us // 1000, record.group and record.group.encode(), record.frame, pack_envelope(record))
         for record in records
@@ -302,7 +330,10 @@ def _spark(records: list[MirrorRecord], models: Path) -> list[dict]:
         valueSchema=StructType(),
     )
     (out,) = worker((0,), iter([pd.DataFrame(rows, columns=list(INPUT_COLUMNS))]), state)
-    return [json.loads(value) for topic, value in zip(out["topic"], out["value"], strict=True) if topic == "findings"]
+    said: dict[str, list[dict[str, Any]]] = {}
+    for topic, value in zip(out["topic"], out["value"], strict=True):
+        said.setdefault(topic, []).append(json.loads(value))
+    return said
 
 
 class TestBadInput:
@@ -363,7 +394,7 @@ class TestBadInput:
         assert result.exit_code == 2
         assert "P-08" in result.stdout
         assert f"{path} ends in the middle of a" in result.stderr
-        assert "what came before was replayed" in result.stderr
+        assert "everything before it was replayed" in result.stderr
 
     def test_so_is_that_of_a_cut_or_damaged_recording(self, tmp_path, capture):
         whole = recording(captured(capture.read_bytes()))
@@ -382,6 +413,7 @@ class TestBadInput:
         assert invoke().exit_code == 2
         assert invoke(capture, "--port", 0).exit_code == 2
         assert invoke(capture, "--format", "xml").exit_code == 2
+        assert invoke(capture, "--events").exit_code == 2
 
 
 class TestPipes:
@@ -429,4 +461,4 @@ def test_an_interruption_leaves_no_gap_in_the_numbers(healthy, monkeypatch):
     monkeypatch.setattr(CaptureReader, "finish", lambda reader: goes_on.append(reader.next_offset) or finish(reader))
     result = invoke("--format", "json", healthy)
     assert goes_on == [taken[-1] + 1], "or the records of connections that end later would stand behind a gap of the mirror"
-    assert "interrupted: what follows was not read" in result.stderr
+    assert "interrupted: the rest was not read" in result.stderr

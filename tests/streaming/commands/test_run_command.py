@@ -9,7 +9,7 @@ from rich.console import Console
 
 from streaming.commands import run
 from streaming.commands.run import Screen, _behind
-from streaming.spark.supervisor import Progress
+from streaming.spark.supervisor import QueryProgress
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_how_far_it_is_behind_is_told_with_the_time_that_takes(records, pace, sa
     [
         (None, "starting for 12 s, nothing read yet", "starting for 12 s, nothing read yet · open findings: none"),
         (
-            Progress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
+            QueryProgress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
             "nothing read for 70 s: a query or the JVM is being started again",
             "batch 3 (170 ms) · nothing read for 70 s: a query or the JVM is being started again · open findings: none",
         ),
         (
-            Progress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
+            QueryProgress("t", batches=3, batch_ms=170, read={0: 7}, available={0: 7}),
             None,
             "batch 3 (170 ms) · 0 records/s · up to date · open findings: none",
         ),

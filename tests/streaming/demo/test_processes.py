@@ -60,13 +60,13 @@ def test_a_child_is_heard_and_ends_in_good_order(processes, reports):
 
 def test_a_child_that_ends_too_early_is_told_with_its_last_words(processes):
     child = processes.start("hasty", python("raise SystemExit('no broker here')"))
-    with pytest.raises(ChildError, match=r"hasty \(pid \d+\) ended before it has joined:\nno broker here"):
+    with pytest.raises(ChildError, match=r"hasty \(pid \d+\) ended before it reported 'joined':\nno broker here"):
         child.wait_for("joined", timeout_s=20)
 
 
 def test_a_silent_child_is_given_up_on(processes):
     child = processes.start("silent", python("import time; time.sleep(600)"))
-    with pytest.raises(ChildError, match="has not joined after 0 s"):
+    with pytest.raises(ChildError, match="did not report 'joined' within 0 s"):
         child.wait_for("joined", timeout_s=0.3)
 
 

@@ -33,8 +33,8 @@ def test_the_right_finding_is_found_and_timed_from_the_fact():
         ({"blame": Blame.BROKER}, "blames broker, not client"),
         ({"client_id": "shipping-worker-2"}, "names shipping-worker-2"),
         ({"client_id": None, "summary": "somebody is a zombie"}, "does not name shipping-worker-1"),
-        ({"member_id": "shipping-worker-1-bbbb"}, "names member shipping-worker-1-bbbb, which is another"),
-        ({"opened_at_us": FACT_US - 1_000_000}, "opened before anything was wrong"),
+        ({"member_id": "shipping-worker-1-bbbb"}, "names member shipping-worker-1-bbbb, which is not the culprit"),
+        ({"opened_at_us": FACT_US - 1_000_000}, "opened before the fault"),
     ],
 )
 def test_a_finding_that_misses_in_one_point_does_not_count_and_says_why(changes, problem):
@@ -73,7 +73,7 @@ def test_a_client_id_is_named_as_a_whole_word(text, named):
 
 
 def test_what_was_not_made_cannot_be_found():
-    assert judge(ZOMBIE, Truth(), [sighting()]).problem == "the trouble was not made"
+    assert judge(ZOMBIE, Truth(), [sighting()]).problem == "the fault was not injected"
     assert judge(ZOMBIE, replace(truth(), failure="no process"), [sighting()]).problem == "no process"
 
 

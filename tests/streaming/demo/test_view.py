@@ -79,7 +79,7 @@ def test_the_summary_of_a_success_says_for_each_trouble_what_was_found_who_and_w
         assert trouble.rule_waits in text
     assert "inventory-pod-2" in text
     assert "4711" in text
-    assert "✔ 6 of 6 troubles found and their culprits named" in text
+    assert "✔ 6 of 6 faults found and their culprits named" in text
     assert f"✔ no finding about the healthy group {HEALTHY_GROUP}" in text
     assert "1:33" in text
     assert all(len(line) <= width for line in text.splitlines())
@@ -92,7 +92,7 @@ def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
     stray = sighting(group="search", rule="R-01", name="join phase overdue")
     board = board_with(meeting(TROUBLES[0]), wrong, noise, stray)
     text = printed(view.summary(view.outcome(lines_of(board), board, 90.0), 160))
-    assert "✘ 1 of 6 troubles found" in text
+    assert "✘ 1 of 6 faults found" in text
     assert "names somebody-else" in text
     assert "no finding of R-02 about group search" in text
     assert f"✘ 1 findings about the healthy group {HEALTHY_GROUP}: R-06 rebalance storm" in text
@@ -113,7 +113,9 @@ def test_the_live_view_fits_and_shows_groups_findings_and_notes(width, height):
     for number in range(20):
         board.note(f"note {number}")
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
-    screen = view.DemoScreen(console, board, lambda: lines_of(board), began_us=FACT_US, duration_s=90)
+    screen = view.DemoScreen(
+        console, board, lambda: lines_of(board), page="http://127.0.0.1:8080/", began_us=FACT_US, duration_s=90
+    )
     drawn = [
         "".join(segment.text for segment in line).rstrip()
         for line in console.render_lines(screen, console.options.update(height=None))
@@ -134,12 +136,12 @@ def test_a_trouble_stands_as_it_goes_on():
     def standing(truth, *sightings, began=True, ended=False):
         return printed(view.troubles_table([view.standing(trouble, truth, sightings, began=began, ended=ended)]))
 
-    assert "to come" in standing(Truth(), began=False)
-    assert "being made" in standing(Truth())
-    assert "under way" in standing(Truth(fact_us=FACT_US))
+    assert "pending" in standing(Truth(), began=False)
+    assert "starting" in standing(Truth())
+    assert "active" in standing(Truth(fact_us=FACT_US))
     assert "✔ error" in standing(Truth(fact_us=FACT_US), meeting(trouble))
     assert "✘ not found" in standing(Truth(fact_us=FACT_US), ended=True)
-    assert "✘ not made" in standing(Truth(failure="no process"))
+    assert "✘ not injected" in standing(Truth(failure="no process"))
 
 
 def test_the_log_says_each_finding_once_and_its_changes_of_severity():

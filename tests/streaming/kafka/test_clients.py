@@ -54,3 +54,27 @@ def test_credentials_are_looked_at_again_only_when_they_were_refused(tmp_path):
     credentials.renewed()
     assert credentials.refused is None
     assert not credentials.changed()
+
+
+def test_files_that_keep_changing_and_are_refused_are_looked_at_ever_less_often(tmp_path, monkeypatch):
+    now_s = 1_000.0
+    monkeypatch.setattr("streaming.kafka.credentials.time.monotonic", lambda: now_s)
+    password = tmp_path / "password"
+    password.write_text("0")
+    credentials = Credentials(lambda: {"sasl.password": password.read_text()}, "the writer")
+    looks = []
+    for attempt in range(8):
+        credentials.properties()
+        credentials.not_usable("for the test")
+        password.write_text(f"{attempt + 1}")
+        began_s = now_s
+        while not credentials.changed():
+            now_s += 0.5
+        looks.append(now_s - began_s)
+    assert looks == [0.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+    credentials.accepted()
+    credentials.properties()
+    credentials.not_usable("for the test")
+    password.write_text("last")
+    now_s += 30.0
+    assert credentials.changed(), "the next refusal begins with a short wait again"

@@ -10,8 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_model.counters import EVICTIONS
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
 from coordinator_model.rules import CATALOGUE
-from streaming.metrics.state import GROUPS, STATUS, MetricsState
+from streaming.metrics.metrics_state import GROUPS, STATUS, MetricsState
 from streaming.metrics.table import METRICS
 from tests.golden import transcript
 from tests.needs import needs
@@ -81,6 +82,39 @@ def test_evictions_of_all_groups_are_shown_and_those_that_never_came_as_none():
     assert shown == {("lab", cause): counted.get(("lab", cause), 0) for cause in EVICTIONS}
 
 
+def costs_of(records):
+    """What the records of a transcript's rebalances add up to: cause → rebalances, member-seconds, partition-seconds."""
+    found = {}
+    for event in transcript.events_of(records):
+        if event.kind == "rebalance_finished":
+            known = found.setdefault(event.details["cause"].replace(" ", "_"), [0, 0.0, 0.0])
+            known[0] += 1
+            known[1] += event.details["cost_member_seconds"]
+            unheld = event.details["unheld"] or {}
+            known[2] += sum(seconds for by_partition in unheld.values() for seconds in by_partition.values())
+    return found
+
+
+@pytest.mark.parametrize("name", [EAGER, VIOLATION, "lawful-cooperative-4.3.1", "violation-never-rejoins-4.3.1"])
+def test_the_cost_of_all_rebalances_is_that_of_their_records_by_cause_in_total_and_for_the_group(name):
+    watched = Watched(name).read().told()
+    expected = costs_of(watched.records)
+    assert sum(member_s for _, member_s, _ in expected.values()) > 0
+    found = samples(watched.board)
+    rebalances = {dict(labels)["cause"]: count for labels, count in select(found, "rebalance_finished_total").items()}
+    assert rebalances == {cause.replace(" ", "_"): 0 for cause in CAUSES} | {cause: one[0] for cause, one in expected.items()}
+    for place, total, singly in (
+        (1, "rebalance_cost_member_seconds_total", "rebalance_group_cost_member_seconds_total"),
+        (2, "rebalance_unheld_partition_seconds_total", "rebalance_group_unheld_partition_seconds_total"),
+    ):
+        in_total = {dict(labels)["cause"]: seconds for labels, seconds in select(found, total).items()}
+        assert in_total == pytest.approx(
+            {cause: expected.get(cause, (0, 0, 0))[place] for cause in in_total}, abs=0.001
+        )  # published in milliseconds
+        of_groups = {dict(labels)["cause"]: seconds for labels, seconds in select(found, singly).items()}
+        assert of_groups == pytest.approx({cause: one[place] for cause, one in expected.items()}, abs=0.001)
+
+
 def test_findings_are_shown_by_rule_and_severity_and_for_the_group_that_they_are_about():
     watched = Watched(VIOLATION).told().read()
     found, open_ = samples(watched.board), list(watched.board.look().open.values())
@@ -106,15 +140,20 @@ def test_what_was_open_before_the_start_did_not_open_now():
     assert sum(select(samples(earlier.board), "rebalance_findings_total").values()) == 0
 
 
-def test_a_group_whose_type_is_not_modelled_has_no_state_and_no_number_of_members():
-    """It had 0 members, and a state: a dashboard showed a live group as an empty one."""
+def test_a_group_of_the_consumer_protocol_has_its_state_its_epoch_and_its_members():
     found = samples(Watched(NEW_PROTOCOL).read().told().board)
     (labels,) = [dict(labels) for labels in select(found, "rebalance_group_info")]
     assert labels["group_type"] == "consumer"
     where = {"cluster": labels["cluster"], "group": labels["group"]}
-    assert value(found, "rebalance_group_learning", **where) == 1
-    for name in ("members", "state", "state_number", "state_since_timestamp_seconds", "generation"):
-        assert not select(found, f"rebalance_group_{name}"), name
+    shown = {
+        name: value(found, f"rebalance_group_{name}", **where) for name in ("learning", "members", "state_number", "generation")
+    }
+    assert shown == {"learning": 0, "members": 0, "state_number": 5, "generation": 18}
+    halfway = Watched(NEW_PROTOCOL)
+    halfway.read(halfway.records[: len(halfway.records) // 2]).told()
+    found = samples(halfway.board)
+    assert value(found, "rebalance_group_members", **where) > 0
+    assert value(found, "rebalance_group_state_number", **where) in {3, 7}
 
 
 # ---------------------------------------------------------------------------------------------------- what goes, and what stays out
@@ -135,9 +174,7 @@ def several(count=12):
 
 
 def _again(watched):
-    from coordinator_model.group_view import group_view
-
-    return [group_view(watched.model.groups.opened(key)[0], 0, 0, watched.model.now_us) for key in watched.model.groups]
+    return [watched.model.groups.opened(key)[0].view(0, 0, watched.model.now_us) for key in watched.model.groups]
 
 
 def test_a_tombstone_takes_all_series_of_a_group_away():

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from streaming.kafka.topics import SetupError
 from streaming.metrics.collector import Collector
+from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.server import opened
 from streaming.metrics.settings import Address, Metrics, parse_address
-from streaming.metrics.state import MetricsState
 
 WRITTEN = {"option": "metrics.listen", "remedy": "set another port"}
 
@@ -36,7 +36,7 @@ def test_an_address_is_host_and_port(text, address):
     "text", ["", "19930", ":19930", "localhost", "localhost:", "localhost:65536", "::1:80", "a b:1", "h:1/metrics"]
 )
 def test_what_is_no_address_is_refused_with_an_example(text):
-    with pytest.raises(ValidationError, match=r"host:port is wanted, such as 127\.0\.0\.1:19930"):
+    with pytest.raises(ValidationError, match=r"the address must be host:port, such as 127\.0\.0\.1:19930"):
         Metrics(listen=text)
 
 
@@ -67,7 +67,7 @@ def test_a_port_that_is_taken_is_said_with_the_remedy(registry):
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(SetupError) as refused, opened(listen, registry, **WRITTEN):
             pass
-    assert str(refused.value) == f"metrics.listen: {listen} is in use, by another one perhaps; set another port"
+    assert str(refused.value) == f"metrics.listen: {listen} is already in use; set another port"
 
 
 def test_an_address_that_is_not_this_machines_is_said(registry):

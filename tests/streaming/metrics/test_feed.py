@@ -10,7 +10,7 @@ from streaming.config.settings import MonitorConfig
 from streaming.kafka.topics import Mirror
 from streaming.metrics import feed as module
 from streaming.metrics.feed import MetricsFeed
-from streaming.metrics.state import MetricsState
+from streaming.metrics.metrics_state import MetricsState
 from tests.streaming.metrics.transcripts import Watched, samples, select, value
 
 MIRROR = Mirror("mirror", "id", "cluster", 1)

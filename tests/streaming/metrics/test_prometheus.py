@@ -8,9 +8,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from streaming.metrics.collector import Collector
+from streaming.metrics.metrics_state import GROUPS
 from streaming.metrics.server import opened
 from streaming.metrics.settings import Metrics
-from streaming.metrics.state import GROUPS
 from tests.needs import needs
 from tests.real.harness import wait_for
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus

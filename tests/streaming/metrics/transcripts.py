@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_model.coordinator import Coordinator
 from streaming.metrics.collector import Collector
+from streaming.metrics.metrics_state import FINDINGS, GROUPS, STATUS, MetricsState
 from streaming.metrics.settings import Metrics
-from streaming.metrics.state import FINDINGS, GROUPS, STATUS, MetricsState
 from tests.golden import transcript
 
 TOPIC = "mirror"

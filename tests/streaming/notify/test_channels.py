@@ -11,7 +11,7 @@ import pytest
 
 from streaming.notify.alertmanager import HEARTBEAT, AlertmanagerChannel
 from streaming.notify.http import Accepted, Rejected
-from streaming.notify.notification import Event, Notification, who
+from streaming.notify.notification import Event, Links, Notification, who
 from streaming.notify.outbox import DueNotification, Outbox, Policy
 from streaming.notify.settings import Alertmanager, Heartbeat, Patience, Stdout, Wants, Webhook
 from streaming.notify.watchdog import Watchdog
@@ -36,13 +36,13 @@ def status(written_s: float, topic: str = "mirror") -> bytes:
 class Managed:
     """An Alertmanager's channel with its outbox, and a clock."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, page_url: str | None = None, **settings: Any) -> None:
         chosen = Alertmanager(**{"url": "http://alertmanager:9093", "heartbeat": False, "keep_firing_s": 0, **settings})
         policy = Policy(Wants(minimum_severity="info"), NO_PATIENCE, keep_s=chosen.keep_firing_s)
         self.outbox = Outbox(policy, {}, {})
         self.outbox.begin({0: 0})
         self.pulse = pulse()
-        self.channel = AlertmanagerChannel("main", chosen, rule_url="", cluster="prod", pulse=self.pulse)
+        self.channel = AlertmanagerChannel("main", chosen, links=Links("", page_url), cluster="prod", pulse=self.pulse)
         self.offset = 0
 
     def hear(self, *states: dict[str, Any]) -> float:
@@ -111,6 +111,18 @@ def test_findings_of_one_rule_in_one_group_are_one_alert():
     now_s = managed.hear(TWINS[3])
     (alert,) = managed.sent(now_s)
     assert seconds(alert, "endsAt") <= now_s
+
+
+def test_an_alert_leads_to_its_first_finding_on_the_page_unless_another_address_is_set():
+    def source(page_url, **settings):
+        managed = Managed(page_url, heartbeat=False, **settings)
+        (alert,) = managed.sent(managed.hear(TWINS[0], TWINS[1]))
+        return alert.get("generatorURL")
+
+    page, other = "https://page.example.org", "https://grafana.example.org/d/x"
+    assert source(page) == f"{page}/findings/{TWINS[0]['id']}"
+    assert source(page, generator_url=other) == other
+    assert source(None) is None
 
 
 def test_on_request_each_finding_is_an_alert_of_its_own():
@@ -210,7 +222,7 @@ def test_a_flood_is_cut_into_messages_of_a_bearable_size():
 
 def test_a_line_of_standard_output_is_one_json_object():
     stream = io.BytesIO()
-    channel = StdoutChannel(Stdout(), rule_url="https://docs/{rule}", stream=stream)
+    channel = StdoutChannel(Stdout(), links=Links("https://docs/{rule}"), stream=stream)
     assert channel.send(channel.only(Notification(Event.OPEN, CRITICAL[0]), 0.0)) == Accepted()
     (line,) = stream.getvalue().splitlines()
     told = json.loads(line)
@@ -222,7 +234,7 @@ def test_a_line_of_standard_output_is_one_json_object():
 def test_a_message_that_cannot_be_made_is_refused_with_file_and_line(tmp_path):
     template = tmp_path / "mine.j2"
     template.write_text('{\n"a": {{ (1 / (7 - notices[0].finding.count)) | tojson }}}')
-    channel = WebhookChannel("hook", Webhook(url="http://127.0.0.1:1/x", template_file=template), rule_url="")
+    channel = WebhookChannel("hook", Webhook(url="http://127.0.0.1:1/x", template_file=template), links=Links())
     outcome = channel.send(channel.only(Notification(Event.OPEN, {**CRITICAL[0], "count": 7}), 0.0))
     assert outcome == Rejected(f"{template}, line 2: division by zero")
 
@@ -249,6 +261,16 @@ def test_a_monitor_that_stops_is_a_finding_until_it_goes_on():
     life.status(status(1062.0), 1062.0, live=True)
     over = life.look(1062.0)
     assert (over.id, over.is_over) == (stalled.id, True)
+
+
+def test_a_monitor_that_starts_slowly_is_no_finding():
+    """It writes that it starts, each 10 s; the first batch came after 29 s and more."""
+    life = pulse(1000.0)
+    for now_s in range(1002, 1400, 10):
+        starting = {"topic": "mirror", "starting_since_ms": 1_002_000, "written_ms": now_s * 1000}
+        life.status(json.dumps(starting).encode(), float(now_s), live=True)
+        assert life.look(now_s + 9.0) is None
+        assert life.beats(now_s + 9.0)
 
 
 def test_a_monitor_that_never_ran_has_no_heartbeat_and_is_told_of_after_a_while():

@@ -16,7 +16,7 @@ import pytest
 from streaming.notify.delivery_log import Memory
 from streaming.notify.dispatcher import Dispatcher, in_words
 from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
-from streaming.notify.notification import Delivered, Event, Notification
+from streaming.notify.notification import Delivered, Event, Links, Notification
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Heartbeat, Patience, Wants, Webhook
 from streaming.notify.webhook import WebhookChannel
@@ -97,7 +97,7 @@ class Scene:
         outbox.begin({0: 0})
         settings = Webhook(url=server.url, group_by="finding", group_wait_s=0)
         self.courier = Dispatcher(
-            WebhookChannel("hook", settings, rule_url=""),
+            WebhookChannel("hook", settings, links=Links()),
             outbox,
             self.ledger,
             tell=self.said.append,
@@ -128,8 +128,8 @@ def test_a_receiver_that_is_away_is_tried_again_after_waits_that_double(scene, s
 
     server.answer = (200, {}, b"")
     scene.courier.step()
-    assert "can be reached again" in scene.said[1]
-    assert "told open critical G-02" in scene.said[2]
+    assert "reachable again" in scene.said[1]
+    assert "sent open critical G-02" in scene.said[2]
     assert scene.ledger.told[ID].finding["id"] == ID
     assert scene.courier.told == 1
 
@@ -158,9 +158,7 @@ def test_a_refusal_is_said_once_for_each_reason(scene, server):
     scene.courier.hear(heard({**CRITICAL[0], "id": "another"}, offset=1))
     scene.courier.step()
     assert len(server.seen) == 2
-    assert scene.said == [
-        f"webhook/hook: refused 1 of what it was to be told, which is not tried again: {server.where} answered 404: no such hook"
-    ]
+    assert scene.said == [f"webhook/hook: rejected 1 notification (no retry): {server.where} answered 404: no such hook"]
     server.answer = (403, {}, b"")
     scene.courier.hear(heard({**CRITICAL[0], "id": "a third"}, offset=2))
     scene.courier.step()
@@ -188,7 +186,7 @@ def test_a_courier_survives_what_nobody_foresaw(scene, tmp_path):
     scene.courier._channel.plan = lambda *_: (_ for _ in ()).throw(OSError("the file is gone"))
     scene.courier._tell = lambda sentence: (scene.said.append(sentence), stop.set())
     scene.courier.run(stop)
-    assert scene.said == ["webhook/hook: cannot be told anything: OSError: the file is gone; trying again"]
+    assert scene.said == ["webhook/hook: delivery failed: OSError: the file is gone; retrying"]
 
 
 def test_the_same_news_carry_the_same_key(scene, server):
@@ -237,7 +235,7 @@ def test_an_answer_is_taken_refused_or_to_be_tried_again(server, status, kind):
     [
         ("http://127.0.0.1:1/hunter2", "connection refused"),
         ("http://name.invalid/hunter2", "the host's name cannot be resolved"),
-        ("nonsense/hunter2", "this is no address"),
+        ("nonsense/hunter2", "the address is not a valid URL"),
     ],
 )
 def test_what_fails_is_said_without_the_secret(url, words, monkeypatch):

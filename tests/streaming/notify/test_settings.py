@@ -11,6 +11,7 @@ import pytest
 from streaming.config.settings import ConfigError, load
 from streaming.notify.maintenance import Maintenance
 from streaming.notify.settings import Alertmanager, Heartbeat, Notify, Patience, Stdout, Webhook
+from streaming.traces.settings import Traces
 
 REFERENCE = Path(__file__).parents[3] / "deploy" / "rebalance-monitor.toml"
 KAFKA = '[kafka]\nbootstrap_servers = "k:9092"\n'
@@ -38,14 +39,14 @@ def refusal(path: Path) -> str:
         ("[notify]\nstalled = 5\n", "unknown key notify.stalled"),
         ('[notify.alertmanager.main]\nurl = "localhost:9093"\n', "notify.alertmanager.main.url: an address begins with http://"),
         ('[notify.alertmanager."Main One"]\nurl = "http://a"\n', "notify.alertmanager.Main One"),
-        ('[notify.alertmanager.main]\nurl = "http://a"\nlabels = { rule = "x" }\n', "'rule' cannot be a label of yours"),
-        ('[notify.alertmanager.main]\nurl = "http://a"\nlabels = { a-b = "x" }\n', "'a-b' cannot be a label of yours"),
+        ('[notify.alertmanager.main]\nurl = "http://a"\nlabels = { rule = "x" }\n', "'rule' is not allowed"),
+        ('[notify.alertmanager.main]\nurl = "http://a"\nlabels = { a-b = "x" }\n', "'a-b' is not allowed"),
         ('[notify.alertmanager.main]\nurl = "http://a"\nminimum_severity = "fatal"\n', "notify.alertmanager.main.minimum_severity"),
         ('[notify.alertmanager.main]\nurl = "http://a"\nusername = "x"\n', "username goes with password"),
         ("[notify.webhook.chat]\n", "notify.webhook.chat: it needs url_file"),
         ('[notify.webhook.chat]\nurl_file = "nowhere"\n', "notify.webhook.chat.url_file: there is no file nowhere"),
         ('[notify.webhook.chat]\ntemplate = "irc"\n', "notify.webhook.chat.template"),
-        ('[notify.stdout]\ndeny_groups = ["/(/"]\n', "/(/ is no regular expression"),
+        ('[notify.stdout]\ndeny_groups = ["/(/"]\n', "/(/ is not a valid regular expression"),
         ('[notify.stdout]\nallow_groups = [""]\n', "an empty pattern matches nothing"),
         ("[notify.wait_s]\ncritical = -1\n", "notify.wait_s.critical"),
         ('[notify.maintenance.w]\nzone = "Europe/Nowhere"\nat = 02:00:00\nminutes = 5\n', "there is no time zone 'Europe/Nowhere'"),
@@ -94,16 +95,18 @@ def test_pagerduty_needs_a_routing_key_and_one_message_for_each_finding(file, tm
 
 
 def test_the_reference_file_shows_every_key_with_its_default():
-    shown = tomllib.loads(re.sub(r"^#(?=\w+ = |\[)", "", REFERENCE.read_text(), flags=re.MULTILINE))["notify"]
+    file = tomllib.loads(re.sub(r"^#(?=\w+ = |\[)", "", REFERENCE.read_text(), flags=re.MULTILINE))
+    shown = file["notify"]
     address = {"url": "https://somewhere.example.org"}
     # Names of files and addresses are examples, and so is the window; secrets themselves have no place in the file.
     sections = [
-        (Notify(), shown, {"alertmanager", "webhook", "heartbeat", "stdout", "maintenance", "wait_s"}, set()),
+        (Notify(), shown, {"alertmanager", "webhook", "heartbeat", "stdout", "maintenance", "wait_s", "page_url"}, set()),
         (Patience(), shown["wait_s"], set(), set()),
         (Alertmanager(**address), shown["alertmanager"]["main"], {"url", "generator_url", "username"}, {"password", "token"}),
         (Webhook(**address), shown["webhook"]["chat"], {"username"}, {"url", "secret", "password", "token"}),
         (Heartbeat(**address), shown["heartbeat"]["deadman"], {"username"}, {"url", "password", "token"}),
         (Stdout(), shown["stdout"], set(), set()),
+        (Traces(), file["traces"], {"endpoint", "username"}, {"password", "token"}),
     ]
     for defaults, values, examples, secrets in sections:
         assert set(values) == set(type(defaults).model_fields) - secrets, type(defaults).__name__

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from streaming.kafka.topics import SetupError
-from streaming.notify.notification import Event, Notification
+from streaming.notify.notification import Event, Links, Notification
 from streaming.notify.settings import TEMPLATES
 from streaming.notify.templating import Template, context, message_key, samples, shipped
 from tests.streaming.notify.said import of_rule
@@ -23,7 +23,7 @@ HOSTILE = {
 
 def render(template: str, *notices: Notification) -> dict:
     made = Template(shipped(template)).render(
-        context(notices, receiver="webhook/x", rule_url="https://docs/{anchor}", secret="key")
+        context(notices, receiver="webhook/x", links=Links("https://docs/{anchor}", "https://page.example.org/"), secret="key")
     )
     assert made.isascii() or made.decode()
     return json.loads(made)
@@ -69,6 +69,23 @@ def test_pagerduty_opens_and_closes_the_same_incident():
     assert opened["links"] == [{"href": "https://docs/g-02-stale-generation-accepted", "text": "G-02"}]
 
 
+def test_every_message_leads_to_its_finding_on_the_page():
+    address = f"https://page.example.org/findings/{CRITICAL[0]['id']}"
+    notice = Notification(Event.OPEN, CRITICAL[0])
+    assert render("generic", notice)["notices"][0]["page_url"] == address
+    assert f"<{address}|on the page>" in json.dumps(render("slack", notice))
+    (card,) = render("teams", notice)["attachments"]
+    assert card["content"]["body"][-1]["actions"] == [{"type": "Action.OpenUrl", "title": "Show on the page", "url": address}]
+    assert render("pagerduty", notice)["client_url"] == address
+
+
+def test_a_hostile_id_stays_within_the_address_and_what_the_notifier_found_itself_leads_to_what_the_monitor_sees():
+    links = Links(page_url="https://page.example.org/sub")
+    assert links.to_page({"rule": "G-01", "id": "G-01-../<x>?y"}) == "https://page.example.org/sub/findings/G-01-..%2F%3Cx%3E%3Fy"
+    assert links.to_page({"rule": "V-05", "id": "V-05-1"}) == "https://page.example.org/sub/sight"
+    assert Links().to_page({"rule": "G-01", "id": "x"}) is None
+
+
 def test_the_secret_is_in_no_message_that_did_not_ask_for_it():
     assert "key" not in json.dumps(
         render("generic", Notification(Event.OPEN, CRITICAL[0]))["notices"][0]["finding"].get("secret", "")
@@ -92,7 +109,7 @@ def test_the_title_of_one_names_it_and_the_title_of_several_counts_them():
     [
         ('{\n"a": {{ titel | tojson }} }', "line 2: 'titel' is undefined"),
         ("x\n{% if %}", "line 2: Expected an expression"),
-        ('{"a":\n {{ title }} }', "does not make JSON"),
+        ('{"a":\n {{ title }} }', "does not produce JSON"),
         ("{{ notices[0].finding.__class__.__mro__ }}", "line 1: access to attribute '__class__'"),
         ("{{ 1 / 0 }}", "line 1: division by zero"),
         ("\n\n{{ notices[99].x }}", "line 3:"),
@@ -116,7 +133,7 @@ def test_a_template_that_cannot_be_read_is_named(tmp_path):
 def test_text_need_not_be_json_where_none_is_promised(tmp_path):
     file = tmp_path / "mine.txt.j2"
     file.write_text("{{ title }}")
-    made = Template(file, makes_json=False).render(context(samples()[0], receiver="x", rule_url="", secret=None))
+    made = Template(file, makes_json=False).render(context(samples()[0], receiver="x", links=Links(), secret=None))
     assert made == b"error in group sample of sample: sample"
 
 

@@ -13,8 +13,8 @@ from coordinator_model.finding import Status
 from coordinator_model.wire.record import Kind, MirrorRecord, pack_envelope
 from streaming.config.settings import ConfigError, Kafka, MonitorConfig, Quality
 from streaming.quality.checker import Checker
-from streaming.quality.continuity import GRACE_US, Continuity, Remembered
-from streaming.quality.frames import COLUMNS, Describer, to_frame
+from streaming.quality.frame_rows import COLUMNS, Describer, to_frame
+from streaming.quality.record_sequences import GRACE_US, RecordSequences, Remembered
 from streaming.quality.suite import DEFAULT_SUITE, load
 from tests.real.traffic import partition_of, story, tick
 
@@ -200,7 +200,7 @@ def test_a_group_that_moves_once_because_the_topic_gained_a_partition_is_no_find
 
 
 def test_a_group_that_goes_to_and_fro_between_partitions_is_seen_each_time():
-    continuity = Continuity()
+    continuity = RecordSequences()
     seen = []
     for second, partition in enumerate((0, 0, 1, 0, 0, 1, 0)):
         record = tick(START_US + second * SECOND)._replace(kind=Kind.CLOSE, group="g", partition=partition, offset=second)

@@ -31,7 +31,6 @@ def folder(tmp_path):
     store.mkdir(parents=True)
     with zipfile.ZipFile(store / "9.zip", "w") as archive:
         archive.writestr("CURRENT", "x")
-    (tmp_path / "models").mkdir()
     return tmp_path
 
 
@@ -85,15 +84,11 @@ def test_a_checkpoint_that_this_release_cannot_go_on_from_is_refused_with_the_co
 def test_a_checkpoint_in_which_nothing_was_committed_is_begun_anew_under_other_lanes_or_another_spark(folder, written):
     """It said: run checkpoint migrate; and that said: start the monitor."""
     shutil.rmtree(folder / "findings" / "0" / "commits")
-    (folder / "seeds").mkdir()
-    (folder / "seeds" / "0.snapshot").write_bytes(b"a model")
     checkpoint.note(folder, **written)
     assert checkpoint.check(folder, MIRROR, lanes=1) == [
         f"the checkpoint {folder} holds nothing that was committed: it is begun anew"
     ]
     assert not (folder / "findings").exists()
-    assert not (folder / "models").exists()
-    assert (folder / "seeds" / "0.snapshot").read_bytes() == b"a model"
     assert checkpoint.check(folder, MIRROR, lanes=1) == []
 
 
@@ -114,8 +109,8 @@ def test_a_disk_with_too_little_room_is_refused_before_spark_fails_on_it(tmp_pat
     monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(12_000_000, 0, 12_000_000))
     said = refusal(tmp_path)
     assert f"the disk under {tmp_path} has 12 MB left; a checkpoint needs 100 MB" in said
-    (tmp_path / "models").mkdir()
-    with (tmp_path / "models" / "large").open("wb") as file:
+    (tmp_path / "quality").mkdir()
+    with (tmp_path / "quality" / "large").open("wb") as file:
         file.truncate(95_000_000)
     assert checkpoint.check(tmp_path, MIRROR, lanes=1) == [], "it holds a checkpoint that takes as much already"
 
@@ -191,16 +186,9 @@ def test_a_damaged_file_is_named_with_the_remedy(folder, file, content, words):
     assert f"run rebalance-monitor checkpoint reset, which moves {folder} away" in message
 
 
-def test_a_partition_whose_model_is_there_but_not_its_lane_would_begin_anew_in_silence(tmp_path):
-    checkpoint.check(tmp_path, MIRROR, lanes=2)
-    (tmp_path / "models" / "3").mkdir(parents=True)
-    assert "findings/1 is missing" in refusal(tmp_path, lanes=2)
-
-
-@pytest.mark.parametrize("part", ["models", "findings/0/state"])
-def test_a_part_that_is_gone_is_named_too(folder, part):
-    shutil.rmtree(folder / part)
-    assert re.search(rf"{part}(/0)? is missing; run .*checkpoint reset", refusal(folder))
+def test_a_state_that_is_gone_is_named_too(folder):
+    shutil.rmtree(folder / "findings/0/state")
+    assert re.search(r"findings/0/state/0 is missing; run .*checkpoint reset", refusal(folder))
 
 
 def test_bytes_that_are_no_text_are_damage_too(folder):

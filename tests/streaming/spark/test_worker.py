@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import random
-import tempfile
 from dataclasses import replace
-from pathlib import Path
-from unittest import mock
 
 import pandas as pd
 import pytest
@@ -20,18 +16,15 @@ from pyspark.sql.types import Row, StructType
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
-from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind, Loss, pack_envelope, pack_loss
-from streaming.spark import model_store
 from streaming.spark import worker as module
-from streaming.spark.model_restore import restore
-from streaming.spark.model_store import SnapshotRef
 from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
+from tests.golden import transcript
 from tests.real.kills import alone, without_moments
 from tests.real.traffic import Group, breach, tick
 
 START_US = 1_700_000_000_000_000
-OUTPUTS = Outputs("findings", "groups", "status", "dead")
+OUTPUTS = Outputs("findings", "groups", "events", "status", "dead")
 
 
 def row(offset, record):
@@ -71,14 +64,14 @@ def state_of(value=None):
     )
 
 
-@pytest.fixture
-def replay(tmp_path):
+def replay_of(topic="mirror", settings=None, **given):
     module._kept.clear()
-    return replay_in(tmp_path)
+    return Replay(topic=topic, outputs=OUTPUTS, model=Coordinator, settings=settings or Settings(), run_id="run", **given)
 
 
-def replay_in(models, model=Coordinator, run_id="run", **given):
-    return Replay(topic="mirror", outputs=OUTPUTS, model=model, settings=Settings(), run_id=run_id, models=models, **given)
+@pytest.fixture
+def replay():
+    return replay_of()
 
 
 def run(replay, batch, committed=None):
@@ -126,7 +119,6 @@ def test_order_within_a_batch_does_not_matter(replay):
     assert ids([run(replay, shuffled)[0]]) == ids([expected])
 
 
-@pytest.mark.usefixtures("_rows_are_cheap")
 @pytest.mark.parametrize("cuts", [(10, 20), (1, 2, 3), (50,), ()])
 def test_batches_do_not_matter_nor_does_where_the_model_comes_from(replay, cuts):
     whole, _ = run(replay, rows())
@@ -176,31 +168,45 @@ def cut_up(told, chance):
 
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
-def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_files(seed):
+def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_snapshot(seed):
     chance = random.Random(seed)
     batches = list(cut_up(lives(chance), chance))
     outcomes = []
-    for snapshot_every, is_lost in ((1, 0.0), (8, 0.3)):
+    for share in (0.0, 0.3):
         findings, groups = {}, {}
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            mock.patch.multiple(module, SNAPSHOT_EVERY=snapshot_every, ROW_COSTS=chance.choice([1, 60])),
-        ):
-            replay = replay_in(Path(folder), partitions=4)
-            outs = list(runs(replay, batches, lambda share=is_lost: chance.random() < share))
-            for out, _ in outs:
-                findings |= out.get("findings", {})
-                groups |= out.get("groups", {})
-            _, committed = outs[-1]
-            known = alone(restore(Coordinator, replay.models, SnapshotRef(*committed), Settings()).model)
-        outcomes.append((findings, without_moments(groups), known))
+        outs = list(runs(replay_of(partitions=4), batches, lambda share=share: chance.random() < share))
+        for out, _ in outs:
+            findings |= out.get("findings", {})
+            groups |= out.get("groups", {})
+        outcomes.append((findings, without_moments(groups), alone(restored(outs[-1][1]))))
     assert outcomes[0] == outcomes[1]
+
+
+def restored(committed):
+    (snapshot,) = committed
+    return Coordinator.restore(snapshot, settings=Settings())
 
 
 class Clock:
     def __init__(self, monkeypatch):
         self.now_s = 100.0
         monkeypatch.setattr(module.time, "monotonic", lambda: self.now_s)
+
+
+def test_events_come_once_and_in_order_wherever_the_worker_is_lost():
+    """The same as in replay, however the records are cut into batches."""
+    records = transcript.read("violation-subscription-ping-pong-3.9.2")
+    batch = [row(record.offset, record) for record in records]
+    replay = replay_of("golden", transcript.SETTINGS)
+    told, committed = [], None
+    for begin in range(0, len(batch), 7):
+        module._kept.clear()  # the worker is lost behind each batch
+        state = state_of(committed)
+        (out,) = replay((0,), frames(batch[begin : begin + 7]), state)
+        committed = state.get
+        told += [(key, json.loads(value)) for topic, key, value in out.itertuples(index=False) if topic == "events"]
+    expected = [event.as_json() for event in transcript.events_of(records)]
+    assert told == [(f"{event['cluster']}/{event['group']}", event) for event in expected]
 
 
 def test_a_status_is_written_once_a_second_and_only_a_sign_of_life_where_nothing_changes(replay, monkeypatch):
@@ -226,20 +232,18 @@ def test_a_batch_that_was_repeated_changes_nothing(replay):
     second, _ = run(replay, rows()[50:], committed)
     again, kept = run(replay, rows()[50:], committed)
     assert again["findings"] == second["findings"]
-    restored = restore(Coordinator, replay.models, SnapshotRef(*kept), Settings()).model
-    assert restored.record_counts["repeated records"] == 0
+    assert restored(kept).record_counts["repeated records"] == 0
 
 
-def test_a_kept_model_is_used_only_if_the_committed_state_names_its_snapshot(replay, monkeypatch):
-    restored = []
+def test_a_kept_model_is_used_only_if_the_committed_state_is_its_snapshot(replay, monkeypatch):
+    restores = []
     real = Coordinator.restore
-    monkeypatch.setattr(Coordinator, "restore", classmethod(lambda cls, blob, **kw: restored.append(1) or real(blob, **kw)))
+    monkeypatch.setattr(Coordinator, "restore", classmethod(lambda cls, blob, **kw: restores.append(1) or real(blob, **kw)))
     _, committed = run(replay, rows()[:20])
     _, committed = run(replay, rows()[20:40], committed)
-    assert restored == []
-    another_workers = model_store.write_snapshot(replay.models, SnapshotRef(*committed), another_model().snapshot())
-    out, _ = run(replay, rows()[40:60], another_workers)
-    assert restored == [1]
+    assert restores == []
+    out, _ = run(replay, rows()[40:60], (bytearray(another_model().snapshot()),))
+    assert restores == [1]
     assert out["status"]["mirror/0"]["counters"]["missing records"] == 39
 
 
@@ -252,70 +256,10 @@ def another_model():
 
 def test_a_failure_half_way_leaves_no_model_behind(replay, monkeypatch):
     _, committed = run(replay, rows()[:20])
-    monkeypatch.setattr(model_store, "write_batch", lambda *_: 1 / 0)
+    monkeypatch.setattr(Coordinator, "snapshot", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(replay, rows()[20:40], committed)
     assert module._kept == {}
-
-
-def test_a_snapshot_that_is_gone_is_an_error_that_names_it(replay):
-    _, committed = run(replay, rows()[:20])
-    module._kept.clear()
-    file = replay.models / SnapshotRef(*committed).file
-    file.unlink()
-    with pytest.raises(SnapshotError, match=f"{file} is missing"):
-        run(replay, rows()[20:40], committed)
-
-
-@pytest.fixture
-def _rows_are_cheap(monkeypatch):
-    monkeypatch.setattr(module, "ROW_COSTS", 1)
-
-
-def kinds_of_files(replay, cuts):
-    batches = [rows()[begin:end] for begin, end in itertools.pairwise(cuts)]
-    return [SnapshotRef(*committed).file.suffix for _, committed in runs(replay, batches)]
-
-
-@pytest.mark.usefixtures("_rows_are_cheap")
-def test_most_batches_keep_their_rows_and_partitions_write_snapshots_in_turn(replay, monkeypatch):
-    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 4)
-    assert kinds_of_files(replay, range(0, 50, 5)) == [".snapshot", ".batch", ".batch", ".batch"] * 2 + [".snapshot"]
-    live = module._Live(None, SnapshotRef(1, 3, "", 1), 10_000, 0)
-    assert not module._is_worth_a_snapshot(live, 10)
-    assert module._is_worth_a_snapshot(live._replace(place=SnapshotRef(1, 4, "", 1)), 10)
-
-
-@pytest.mark.usefixtures("_rows_are_cheap")
-def test_when_too_many_rows_would_have_to_be_taken_in_again_a_snapshot_is_written(replay, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ROWS", 30)
-    kinds = kinds_of_files(replay, [0, 10, 20, 40, 45, 55, 65])
-    assert kinds == [".snapshot", ".batch", ".batch", ".snapshot", ".batch", ".batch"]
-
-
-def test_many_rows_of_few_groups_are_not_kept(replay):
-    assert kinds_of_files(replay, [0, 10, 70, 72]) == [".snapshot", ".snapshot", ".batch"]
-
-
-@pytest.mark.usefixtures("_rows_are_cheap")
-def test_what_is_taken_in_again_is_judged_and_told_again(replay):
-    """The rows in which a finding lies were read under settings, or by a release, that did not see it."""
-    run_, told = replace(replay, model=Blind), rows()
-    committed = None
-    for begin, end in ((0, 10), (10, 30)):
-        out, committed = run(run_, told[begin:end], committed)
-        assert "findings" not in out
-    module._kept.clear()
-    out, _ = run(replay, told[30:31], committed)
-    assert counted(out, "M-08") == 1
-
-
-class Blind(Coordinator):
-    """Finds nothing."""
-
-    def receive(self, record):
-        super().receive(record)
-        return []
 
 
 def test_models_of_an_earlier_run_are_forgotten(replay):

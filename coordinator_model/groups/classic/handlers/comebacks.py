@@ -1,7 +1,7 @@
-"""Clients that die and come back: a process that ends without leaving, and the next one that takes its place, again and again.
+"""Crash loops: a client's process ends without a LeaveGroup, and another one takes its place, repeatedly.
 
-The trap: many processes may share a client id and a host, and all may be killed at once. So a return counts only with those before it if
-the member that died was the one that had returned: each id inherits the returns of the one that it replaces.
+Many processes may share a client id and a host, and all may be killed at once. A return is therefore added to earlier ones only if the
+member that died was the one that had returned: each id inherits the returns of the one that it replaces.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ RETURNS_KEPT: Final = 32
 
 
 class Dead(NamedTuple):
-    """An id whose process ended without leaving."""
+    """A member id whose process ended without a LeaveGroup."""
 
     id: str
     actor: ClientInfo
 
 
 class CameBackDead(NamedTuple):
-    """A client that ended without leaving was given another id, not for the first time."""
+    """A client whose process ended without a LeaveGroup got another member id."""
 
     exchange: Exchange
     member_id: str
     dead: Dead
     known_by: str  #: what shows that it is the same client: "instance id", "client id and host", "client id" or "host"
-    returns_us: tuple[int, ...]  #: the times of this and the earlier returns, within the configured time
+    returns_us: tuple[int, ...]  #: times of this return and of earlier ones within the configured time
 
 
 def check(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Event, ...]:
-    """Note that a process without a member id was given this one, or a place for it; tell it if its client had died before.
+    """Note that a JoinGroup without a member id was given this one; return an event if its client had died before.
 
-    Which ids stand at the end of a row of deaths is kept with the sessions.
+    The sessions tracker keeps the last id of each client and its returns.
     """
     found = _dead_before(group, exchange, member_id)
     if found is None:
@@ -55,7 +55,7 @@ def check(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Even
 
 
 def _dead_before(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Dead, str] | None:
-    """The id that this client had before it died, the one with most returns first, and what shows that it is the same client."""
+    """Return the id that this client had before it died, of several the one with most returns, and what identifies the client."""
     if exchange.instance_id is not None:
         holders = [one for one in group.members.values() if one.instance_id == exchange.instance_id]
         ended = [
@@ -80,7 +80,7 @@ def _most_returned(group: ClassicGroup, dead: list[Dead], successor_id: str) -> 
 
 
 def _ended(group: ClassicGroup) -> list[Dead]:
-    """Dynamic members and ids not used yet whose connection ended without a LeaveGroup."""
+    """Return the dynamic members and unused ids whose connection ended without a LeaveGroup."""
     members = [one for one in group.members.values() if one.instance_id is None and _died(group, one)]
     unused = [(id_, issued.actor) for id_, issued in group.issued.items() if id_ not in group.members]
     return [
@@ -120,7 +120,7 @@ def _is_neighbour(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> b
 
 
 def _connected(group: ClassicGroup, but: ClientInfo) -> list[ClientInfo]:
-    """The members that are connected, on other connections."""
+    """Return the clients of members on other open connections."""
     actors = (member.actor for member in group.members.values())
     return [actor for actor in actors if actor.connection in group.connections and actor.connection != but.connection]
 

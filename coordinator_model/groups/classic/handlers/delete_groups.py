@@ -1,4 +1,4 @@
-"""DeleteGroups: what ends with a group that is deleted."""
+"""DeleteGroups: drop what ends with a deleted group."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
 
 
-def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    for result in body.results:
-        if result.group_id == group.name and result.error_code == NONE:
-            group.deleted_us = exchange.res_us  # the generations stay: the next one is explained by it
-            group.members.clear()
-            group.instances.clear()
-            group.issued.clear()
-            group.observe(Observation.DELETED, exchange.res_us)
+def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
+    if NONE in exchange.error_codes:
+        group.deleted_us = exchange.res_us  # the generations stay, because the deletion explains the next one
+        group.members.clear()
+        group.instances.clear()
+        group.issued.clear()
+        group.observe(Observation.DELETED, exchange.res_us)
     return NOTHING

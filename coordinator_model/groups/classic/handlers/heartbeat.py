@@ -1,6 +1,6 @@
 """Heartbeat: nine frames in ten.
 
-The trap: success does not prove that somebody is a member. A coordinator that is still loading answers any heartbeat so.
+A success does not prove membership: a coordinator that is still loading answers every Heartbeat with success.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
-from coordinator_model.groups.events import Accepted, ServedInJoinPhase, ToldToRejoin
+from coordinator_model.groups.events import ServedInJoinPhase, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -25,7 +25,7 @@ from coordinator_model.wire.constants import (
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
 
-_WITNESSES: Final = 2  # members that wait in a join phase, for it to be proven
+_WITNESSES: Final = 2  # members waiting in a join phase that prove it
 _UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})
 """In these states no heartbeat succeeds."""
 
@@ -44,7 +44,7 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
 
 
 def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
-    """Note that the member sent a heartbeat; return the microseconds since the one before, 0 if there was none."""
+    """Update the member's heartbeat interval; return the microseconds since its previous Heartbeat, 0 if there was none."""
     before_us, member.heartbeat_us = member.heartbeat_us, at_us
     if not before_us:
         return 0
@@ -71,7 +71,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
             and exchange.broker == group.broker
             and member.removed is None
         ):
-            # Steady traffic ends here.
+            # Steady traffic takes only this branch.
             member.proven_us = exchange.res_us
             if member.leaving:
                 group.stays(member, exchange)
@@ -93,10 +93,10 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
 
 
 def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
-    """A member is served in a state in which nobody is: what led to that state did not happen.
+    """Correct a state in which no Heartbeat succeeds, after one did.
 
-    Sessions that had run out were started anew by a coordinator that loaded the group unseen. The request that seemed to start a join
-    phase never reached the coordinator, if a member is served long after it and nobody waits to join.
+    In Empty, the coordinator has loaded the group again unseen, and restarted the sessions. In PreparingRebalance, the request that
+    seemed to start a join phase never reached it, if the Heartbeat came long after it and no JoinGroup is open.
     """
     late_us = (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
     if group.state is State.EMPTY:
@@ -110,10 +110,11 @@ def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
 
 
 def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Generation) -> tuple[Event, ...]:
-    """Whether this success was given at a generation that had provably ended before it was asked for.
+    """Return an event if this Heartbeat succeeded at a generation that provably ended before its request.
 
-    Others were told to rejoin and wait for the phase's end: their connections stand, so the coordinator has not loaded the group again,
-    which alone would bring the generation back. That they wait for longer than any frame may be late rules out that they were answered.
+    Other members got REBALANCE_IN_PROGRESS, and wait for the join phase to end. Their connections are open, so the coordinator has not
+    loaded the group again, which alone would restore the generation. They wait longer than any frame may be late, so they were not
+    answered.
     """
     if member.id in ended.told:
         return NOTHING
@@ -144,7 +145,7 @@ def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
             group.prove(member, exchange)
         member.rejoin_asked_us = None
         group.observe(Observation.HEARTBEAT_OK, exchange.res_us)
-    return (Accepted(exchange),)
+    return group.unlawful(exchange)
 
 
 def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation | None) -> tuple[Event, ...]:
@@ -158,7 +159,7 @@ def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation 
     if newest is not None and newest.generation == exchange.generation and exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
         newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
     if exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
-        events = (Accepted(exchange),)
+        events = group.unlawful(exchange)  # such a broker checks member and generation first
     if group.parked(member):
         return events
     if member.rejoin_asked_us is None:

@@ -1,7 +1,7 @@
-"""JoinGroup: how members come in, and generations come about.
+"""JoinGroup: members join, and a completed join phase makes a new generation.
 
-The trap: an answer tells of the moment at which it was made, which may be long before it was captured. So a generation below the newest
-is a breach only if the newest was proven before its request took effect.
+A response describes the time at which it was made, which may be long before its capture. A generation below the newest is therefore a
+breach only if the newest was proven before the request took effect.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import JOIN
-from coordinator_model.groups.classic.admissions import Admission
 from coordinator_model.groups.classic.handlers import comebacks
 from coordinator_model.groups.classic.state import Observation, State
-from coordinator_model.groups.events import Accepted, Answered, Mixed, Regressed, Replaced, Returned
+from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import host_of, response_evidence
 from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, Generation, IssuedId, JoinFacts, Member, StaticMember
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -29,7 +28,7 @@ from coordinator_model.wire.constants import (
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
 
-ROUNDS_KEPT: Final = 6
+GENERATIONS_KEPT: Final = 6
 ISSUED_KEPT: Final = 64
 
 
@@ -50,7 +49,7 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
         _classify_rejoin(group, exchange, member, ask)
         return NOTHING
     if exchange.instance_id is None:
-        return NOTHING  # with v4+ it is answered MEMBER_ID_REQUIRED and changes nothing
+        return NOTHING  # from v4 on the response is MEMBER_ID_REQUIRED, and nothing changes
     instance = group.instances.get(exchange.instance_id)
     if instance is None:
         _mark_trigger(group, exchange)
@@ -88,7 +87,7 @@ def _mark_trigger(group: ClassicGroup, exchange: Exchange) -> None:
 
 
 def contradicts_itself(body: Any) -> bool:
-    """Whether a JoinGroup success lacks what every success has. In a mixed group (KIP-848), without a leader, epoch 0 is one."""
+    """Return True if a JoinGroup success lacks a required field. In a mixed group (KIP-848), which has no leader, epoch 0 is valid."""
     if body.error_code:
         return False
     return body.generation_id < 0 or not body.member_id or (body.generation_id == 0 and bool(body.leader))
@@ -119,6 +118,7 @@ def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event
         if error == FENCED_INSTANCE_ID:
             return group.fence(exchange, member)
         if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.removed in {None, "dropped"}:
+            group.rebalance_events.on_refused(group, exchange, error)
             group.remove(member, "refused", exchange.res_us)
         group.issued.pop(exchange.member_id, None)
     return NOTHING
@@ -126,10 +126,7 @@ def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event
 
 def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     if not body.leader:
-        # Only a group of the new type names no leader: its members have epochs of their own (KIP-848 migration).
-        frame = response_evidence(exchange, NONE, body.generation_id)
-        return (*group.becomes("consumer", Admission(exchange.actor, body.member_id, exchange.res_us, frame)), Mixed(exchange))
-    group.kind = "classic"
+        return NOTHING  # of a group of the consumer type, late
     group.accepted(exchange)
     events: list[Event] = []
     if exchange.member_id and exchange.member_id != body.member_id:
@@ -139,7 +136,7 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
     if newest is not None and generation < newest.generation:
         skew = group.settings.clock_skew_ms * 1_000
         if newest.proven_us >= exchange.effective_us - skew:
-            # It overlaps the newest generation, so it may be an old answer that was captured late; but how old, its request tells.
+            # It overlaps the newest generation, so it may be an old response that was captured late. Its request shows how old.
             passed = group.proof_beyond(generation, exchange.effective_us)
             if passed is not None:
                 events.append(Regressed(exchange, generation, passed, _why_reset(group, exchange, passed, generation)))
@@ -154,7 +151,7 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
         group.accepted(exchange)
         newest = None
     if newest is None or generation > newest.generation:
-        newest = _new_round(group, exchange, body)
+        newest = _new_generation(group, exchange, body)
     _adopt_joiner(group, exchange, body, newest, events)
     if body.members and body.member_id == body.leader and newest.roster is None:
         _adopt_roster(group, exchange, body, newest)
@@ -162,7 +159,7 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
 
 
 def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> str | None:
-    """A lawful reason for a newcomer to be handed the newest generation's number again: it is that of a group which began anew."""
+    """Return a lawful reason for a newcomer to get the newest generation's number again (the group started over), None if there is none."""
     if body.generation_id != newest.generation or newest.roster is None or body.member_id in newest.roster:
         return None
     if exchange.instance_id is not None and exchange.instance_id in newest.roster.values():
@@ -173,7 +170,7 @@ def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
 
 
 def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, generation: int) -> str | None:
-    """A lawful reason for the generation to have started anew since ``before``, or None if there can be none."""
+    """Return a lawful reason for the generation to have started over since ``before``, None if there can be none."""
     if group.deleted_us is not None and group.deleted_us >= before.proven_us:
         return "the group was deleted in between"
     if group.lasting_beyond(generation, exchange.effective_us) is None:
@@ -181,7 +178,7 @@ def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, gene
     if before.roster is None:
         return "not all members of the earlier generation are known"
     if exchange.member_id in before.roster:
-        return None  # a group that started anew would not know this member
+        return None  # a group that started over would not know this member
     for id_ in before.roster:
         member = group.members.get(id_)
         if member is None or member.session_timeout_ms is None:
@@ -191,7 +188,7 @@ def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, gene
     return "the group may have been empty in between, and expired"
 
 
-def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Generation:
+def _new_generation(group: ClassicGroup, exchange: Exchange, body: Any) -> Generation:
     newest = Generation(
         body.generation_id,
         exchange.res_us,
@@ -200,13 +197,14 @@ def _new_round(group: ClassicGroup, exchange: Exchange, body: Any) -> Generation
         body.protocol_name,
     )
     began_us = group.state_since_us
-    if group.state is not State.PREPARING:  # its beginning was not seen: whoever waited longest was there by then
+    if group.state is not State.PREPARING:  # its beginning was not captured, but it had begun by the oldest waiting request
         began_us = min([exchange.inv_us, *(waiting.inv_us for waiting in group.waiting_joins())])
     group.join_took_us = max(0, exchange.res_us - began_us)
     group.joins = (group.joins[0] + 1, group.joins[1] + group.join_took_us)
     group.counters.took(group.cluster, JOIN, group.join_took_us)
+    exchange.completes_generation = True
     group.generations.append(newest)
-    del group.generations[:-ROUNDS_KEPT]
+    del group.generations[:-GENERATIONS_KEPT]
     for older in group.generations[:-2]:
         older.roster = None
     group.generation_seen = newest.generation
@@ -257,12 +255,12 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
         instance.held_us = instance.held_us or exchange.res_us
         return
     if exchange.member_id and instance.held_us:
-        events.append(Accepted(exchange))  # only an empty member id replaces: this is an old answer, or a wrong one
+        events.extend(group.unlawful(exchange))  # only an empty member id replaces a holder: this response is old, or wrong
         return
     old_id, instance.member_id = instance.member_id, member.id
     instance.held_us, instance.settled_us = exchange.res_us, 0
     if exchange.member_id:
-        return  # who held it in an earlier incarnation was only a hint
+        return  # the holder of an earlier incarnation was only a hint
     if newest.leader == old_id and exchange.api_version >= LEADER_TOLD_SINCE:
         newest.leader = member.id
     note = (exchange.res_us, exchange.actor.address, member.id)
@@ -278,7 +276,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
 
 
 def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> None:
-    """The leader's answer names every member: from here on the membership is known."""
+    """Set the roster from the leader's response, which names every member."""
     newest.roster = {entry.member_id: entry.group_instance_id for entry in body.members}
     for id_, instance_id in newest.roster.items():
         member = group.members.get(id_)

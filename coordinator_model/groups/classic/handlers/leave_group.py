@@ -1,10 +1,11 @@
-"""LeaveGroup: a member leaves, or somebody removes it (an admin client, by its instance id)."""
+"""LeaveGroup: a member leaves, or another client removes it (an admin client, by its instance id)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from coordinator_model.groups.records import Exchange, LeaveFacts
+from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, UNKNOWN_MEMBER_ID
 
@@ -31,13 +32,15 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
         return group.coordinator_moves(exchange)
     if error != NONE:
         return NOTHING
-    outcomes = [entry.error_code for entry in body.members] or [NONE]  # v0-2 fold the only member's error into the top one
     group.accepted(exchange)
-    for (id_, instance_id), outcome in zip(exchange.facts.members, outcomes, strict=False):
+    reasons = exchange.facts.reasons
+    for index, (id_, instance_id, outcome) in enumerate(leave_outcomes(exchange, body)):
         holder = group.instances.get(instance_id) if instance_id is not None and not id_ else None
         member = group.members.get(holder.member_id if holder is not None else id_)
         group.issued.pop(id_, None)
         if outcome == NONE and member is not None:
+            if member.removed != "left":
+                group.rebalance_events.on_left(group, exchange, member, reasons[index] if reasons else "")
             group.remove(member, "left", exchange.res_us)
             if member.instance_id is not None:
                 group.instances.pop(member.instance_id, None)
@@ -52,7 +55,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
 
 
 def _not_left(group: ClassicGroup, member_id: str) -> None:
-    """A LeaveGroup was refused. One that repeats another, which was granted, is refused as well."""
+    """Process a refused LeaveGroup. One that repeats a granted one is refused as well."""
     member = group.members.get(member_id)
     if member is not None and member.removed != "left":
         member.leaving = False

@@ -1,10 +1,9 @@
-"""OffsetCommit and TxnOffsetCommit: only a member may commit, at its group's generation."""
+"""OffsetCommit and TxnOffsetCommit: only a member may commit, at its group's current generation."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.groups.events import Accepted
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, NOT_ADMITTED
@@ -12,13 +11,12 @@ from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, NOT_ADMITT
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
 
-# A commit's per-partition codes that the request layer gives without asking the coordinator.
+# A commit's per-partition codes that come from the request layer, not from the coordinator.
 _NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
 
 
-def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    codes = {partition.error_code for topic in body.topics for partition in topic.partitions}
-    codes -= _NOT_FROM_COORDINATOR
+def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
+    codes = exchange.error_codes - _NOT_FROM_COORDINATOR
     if codes & COORDINATOR_MOVES:
         exchange.error = min(codes & COORDINATOR_MOVES)
         return group.coordinator_moves(exchange)
@@ -29,14 +27,13 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     return _accepted(group, exchange) if NONE in codes else NOTHING
 
 
-def on_transactional_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    """Of use is only an acceptance.
+def on_transactional_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
+    """Process an acceptance; a refusal proves nothing.
 
-    From v3 on the coordinator holds who commits against the group (KIP-447). A refusal may be the transaction coordinator's: brokers that
-    cannot reach it to verify the transaction answer COORDINATOR_LOAD_IN_PROGRESS (KIP-890).
+    From v3 on the coordinator checks the committer against the group (KIP-447). A refusal may be the transaction coordinator's: brokers
+    that cannot reach it to verify the transaction answer COORDINATOR_LOAD_IN_PROGRESS (KIP-890).
     """
-    accepted = any(partition.error_code == NONE for topic in body.topics for partition in topic.partitions)
-    return _accepted(group, exchange) if accepted else NOTHING
+    return _accepted(group, exchange) if NONE in exchange.error_codes else NOTHING
 
 
 def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
@@ -46,4 +43,4 @@ def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     if newest is not None and newest.generation == exchange.generation and exchange.member_id in (newest.roster or ()):
         return NOTHING
     group.accepted(exchange)
-    return (Accepted(exchange),)
+    return group.unlawful(exchange)

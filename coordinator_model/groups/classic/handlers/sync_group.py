@@ -1,4 +1,4 @@
-"""SyncGroup: the leader hands in the assignment, and each member is given its part."""
+"""SyncGroup: the leader submits the assignment, and each member gets its part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_model.counters import SYNC
 from coordinator_model.groups.classic.state import Observation, State
-from coordinator_model.groups.events import Accepted
 from coordinator_model.groups.records import Exchange, StaticMember, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, NOT_ADMITTED, REBALANCE_IN_PROGRESS
@@ -56,9 +55,9 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     if held is not None and held.member_id == member.id and _is_written(group, exchange, held):
         held.settled_us = held.settled_us or exchange.res_us
     if newest is None or newest.generation != exchange.generation or member.id not in (newest.roster or ()):
-        suspects: tuple[Event, ...] = (Accepted(exchange),)
+        unlawful = group.unlawful(exchange)
     else:
-        suspects = NOTHING
+        unlawful = NOTHING
     if newest is None or newest.generation <= exchange.generation:
         group.prove(member, exchange)
         group.generation_seen = max(exchange.generation, group.generation_seen or 0)
@@ -69,13 +68,13 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
                 group.syncs = (group.syncs[0] + 1, group.syncs[1] + group.sync_took_us)
                 group.counters.took(group.cluster, SYNC, group.sync_took_us)
         group.observe(Observation.SYNCED, exchange.res_us)
-    return suspects
+    return unlawful
 
 
 def _is_written(group: ClassicGroup, exchange: Exchange, held: StaticMember) -> bool:
-    """Whether the log knows the holder by the time that it is given its assignment, so that no restart brings back the one before.
+    """Return True if the log contains the holder when it gets its assignment, so that no restart restores the one before.
 
-    The leader's SyncGroup writes all holders. A replacement after it is written by itself, but not by old brokers.
+    The leader's SyncGroup writes all holders to the log. A later replacement is written separately, but not by old brokers.
     """
     newest = group.newest_generation
     with_the_generation = (

@@ -1,11 +1,11 @@
-"""What the leader of a generation assigned, what the members offered and were given, and in which protocol they all speak.
+"""Tracker of assignments: what members subscribe to, what the leader submits, what members get, and in which protocol.
 
-The traps. *An assignment is the leader's word about one generation of one incarnation.* A static member that took over an instance after
-the generation inherits the old one's entry, under an id that the leader never heard of. *A generation is not one plan*: a leader that lost
-an answer submits again, and the coordinator may keep either. *Whoever starts listening in the middle has missed the plan*: the coordinator
-hands out what it stored before. So a delivery is held against the plan only when the generation was seen from its beginning (``Plan.born``)
-and nothing contradicts itself since (``Plan.disputed``); and what does not fit waits for the reorder window, because the frame that
-explains it may be on a slower connection.
+*An assignment holds for one generation of one incarnation.* A static member that replaces another later inherits its entry, under an
+id that the leader does not know. *A generation may have several plans*: a leader that misses a response
+submits again, and the coordinator may keep either. *A capture that starts in mid-generation lacks the plan*: the coordinator delivers
+what it stored before. A delivery is therefore compared with the plan only if the generation was captured from its beginning
+(``Plan.born``) and no response contradicts another (``Plan.disputed``). A mismatch waits for the reorder window, because a frame of a
+slower connection may explain it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from coordinator_model.groups.classic.trackers.plans import (
     Plan,
     Strange,
     Suspect,
-    errors_of,
     hash_of,
     holds_digest,
     is_awaited,
@@ -46,7 +45,7 @@ from coordinator_model.groups.classic.trackers.plans import (
     without_claims,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.requests import MODELLED_API_KEYS
+from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     INCONSISTENT_GROUP_PROTOCOL,
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from coordinator_model.groups.records import Exchange
 
 
-API_KEYS: Final = MODELLED_API_KEYS
+API_KEYS: Final = ASKED_OF_COORDINATOR
 
 SUSPECTS_KEPT: Final = 16
 TOPICS_KEPT: Final = 32
@@ -67,22 +66,22 @@ NEWCOMERS_KEPT: Final = 64
 REFUSED_KEPT: Final = 32
 DIGESTS_KEPT: Final = 3
 STRANGE_KEPT: Final = 8
-METADATA_AGE_US: Final = 600_000_000  #: twice metadata.max.age.ms: no leader's view of a topic is older, unless that is configured
-OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, while a generation waits for its plan
+METADATA_AGE_US: Final = 600_000_000  #: twice the default metadata.max.age.ms: a leader's metadata is no older by default
+OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, until the leader submits the plan
 
 
 # ---------------------------------------------------------------------------------------------------- events
 
 
 class JoinAnswered(NamedTuple):
-    """A JoinGroup succeeded in a classic group. ``body`` is the answer."""
+    """A JoinGroup succeeded in a classic group. ``body`` is the response."""
 
     exchange: Exchange
     body: Any
 
 
 class RivalClaims(NamedTuple):
-    """The members' subscriptions, as the leader was given them, claim a partition twice."""
+    """The members' subscriptions, in the leader's JoinGroup response, claim a partition twice."""
 
     exchange: Exchange
     claims: tuple[tuple[str, int, int, tuple[str, ...]], ...]  #: topic, partition, generation, members
@@ -103,14 +102,14 @@ class SyncAsked(NamedTuple):
 
 
 class SyncAnswered(NamedTuple):
-    """A SyncGroup succeeded in a classic group. ``body`` is the answer."""
+    """A SyncGroup succeeded in a classic group. ``body`` is the response."""
 
     exchange: Exchange
     body: Any
 
 
 class Unparsable(NamedTuple):
-    """A subscription or an assignment that does not even parse as version 0 of its kind."""
+    """A subscription or an assignment that does not even decode as version 0."""
 
     exchange: Exchange
     what: str
@@ -118,10 +117,10 @@ class Unparsable(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """An answer with error codes; in those that carry several, all that are not success."""
+    """A response with error codes, of which ``errors`` holds all."""
 
     exchange: Exchange
-    errors: set[int]
+    errors: frozenset[int]
 
 
 # ---------------------------------------------------------------------------------------------------- facts
@@ -132,20 +131,20 @@ class Assignments:
     """Assignment and protocol facts of one group."""
 
     plan: Plan | None = None
-    older: Plan | None = None  #: the one before, while a SyncGroup at its generation is under way
-    since_us: int = 0  #: first JoinGroup or SyncGroup frame since frames were last missing
-    rooted: bool = False  #: the group was seen living since then: what completes from now on completes in sight
+    older: Plan | None = None  #: the one before, while a SyncGroup at its generation is open
+    since_us: int = 0  #: first JoinGroup or SyncGroup frame since the last gap
+    rooted: bool = False  #: the group has been captured since then, so further generations are captured from their completion
     incarnation: int = 1
-    newcomers: dict[str, bool] = field(default_factory=dict)  #: ids handed out by MEMBER_ID_REQUIRED, in a JoinGroup under way
+    newcomers: dict[str, bool] = field(default_factory=dict)  #: ids issued with MEMBER_ID_REQUIRED that are in an open JoinGroup
     suspects: tuple[Suspect, ...] = ()
     flaws: AssignmentErrors | None = None  #: of the newest plan submitted
-    topics: dict[str, int] = field(default_factory=dict)  #: topic → partitions it is known to have
+    topics: dict[str, int] = field(default_factory=dict)  #: topic → known number of partitions
     unowned: tuple[tuple[str, int, int], ...] = ()  #: topic, partition, since when
     strange: tuple[Strange, ...] = ()
-    refused: dict[str, int] = field(default_factory=dict)  #: who → times in a row that no common protocol was found
-    mixed_since_us: int = 0  #: since when the group has had members of both protocols (KIP-848 migration); 0 while it has not
+    refused: dict[str, int] = field(default_factory=dict)  #: client → consecutive refusals for lack of a common protocol
+    mixed_since_us: int = 0  #: since when the group has members of both protocols (KIP-848 migration); 0 if it has not
     shrunk: dict[str, int] = field(default_factory=dict)
-    #: topic → partitions that the newest plan knows of, where those that it leaves out are the last ones: they may exist no more
+    #: topic → partitions in the newest plan, if it leaves out only the last ones, which may no longer exist
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == JOIN_GROUP:
@@ -167,13 +166,13 @@ class Assignments:
             events = self._synced(group, exchange, body)
         if self.older is not None or self.suspects:
             self._tidy(group, exchange)
-        errors = errors_of(api_key, body, group.name)
+        errors = exchange.error_codes - {0}
         return (*events, Failed(exchange, errors)) if errors else events
 
     def on_gap(self, group: GroupData) -> None:
-        """Forget the current generation's plan. How many partitions a topic has is no secret of the coordinator, and stays.
+        """Drop the current plan. Partition counts do not depend on the coordinator, and stay.
 
-        When the coordinator merely moved, no frame is missing: who is suspected stays so, and what the next one completes is in sight.
+        If only the coordinator moved, no frame is missing: suspects stay, and the next generation is captured from its completion.
         """
         moved = group.incarnation != self.incarnation
         self.incarnation = group.incarnation
@@ -214,7 +213,7 @@ class Assignments:
         answered = JoinAnswered(exchange, body)
         newest = group.newest_generation
         if newest is None or newest.generation != body.generation_id:
-            return (answered,)  # an old answer, captured late
+            return (answered,)  # an old response, captured late
         plan = self._plan_of(group, body)
         self.rooted = self.rooted or exchange.effective_us >= self.since_us + window_us(group)
         self.suspects = tuple(one for one in self.suspects if one.kind != AHEAD or one.generation > plan.generation)
@@ -230,7 +229,7 @@ class Assignments:
         return (answered, *self._offered(group, exchange, body, plan))
 
     def _plan_of(self, group: GroupData, body: Any) -> Plan:
-        """The plan of the generation that the answer carries, begun if it is the first of it."""
+        """Return the plan of the response's generation; create it with the first response."""
         plan = self.plan
         if plan is None or plan.generation != body.generation_id:
             self.older = plan if plan is not None and is_awaited(group, plan) else None
@@ -243,7 +242,7 @@ class Assignments:
         return plan
 
     def _offered(self, group: GroupData, exchange: Exchange, body: Any, plan: Plan) -> tuple[Event, ...]:
-        """The leader was told who offers what."""
+        """Process the subscriptions in the leader's JoinGroup response."""
         if (body.protocol_type or group.protocol_type) != CONSUMER:
             return NOTHING
         offers = {entry.member_id: assignment_checks.read_subscription(entry.metadata) for entry in body.members}
@@ -290,7 +289,7 @@ class Assignments:
     def _judge(
         self, group: GroupData, exchange: Exchange, body: Any, plan: Plan | None, submitted: dict[str, Partitions | None]
     ) -> None:
-        """Note what is wrong with the plan. Only a plan that answers a roster can be held against one."""
+        """Note the errors of a plan. It is compared with subscriptions only if the leader's JoinGroup response is known."""
         protocol = (
             body.protocol_name
             or (group.newest_generation.protocol if group.newest_generation is not None and plan is not None else "")
@@ -324,7 +323,7 @@ class Assignments:
                 self._learn_topics(given or {})
             self._note_unowned(exchange.inv_us, submitted, offers, protocol)
         elif self.flaws is not None and plan is not None and self.flaws.generation == plan.generation:
-            flaws = self.flaws._replace(shared=self.flaws.shared or flaws.shared)  # submitted again: either plan may be in force
+            flaws = self.flaws._replace(shared=self.flaws.shared or flaws.shared)  # submitted again: either plan may apply
         self.flaws = flaws if flaws.any else None
 
     def _plan_at(self, generation: int) -> Plan | None:
@@ -348,7 +347,7 @@ class Assignments:
         )
 
     def _believe_shrunk(self, at_us: int) -> None:
-        """Take it that partitions exist no more which the leader has not known of for long."""
+        """Lower the partition count of topics whose last partitions leaders have long left out."""
         for topic, _, since_us in self.unowned:
             if topic in self.shrunk and at_us - since_us >= METADATA_AGE_US:
                 self.topics[topic] = self.shrunk[topic]
@@ -360,7 +359,7 @@ class Assignments:
                 self.topics[topic] = max(self.topics.get(topic, 0), max(partitions) + 1)
 
     def _submitted(self, group: GroupData, plan: Plan, exchange: Exchange, body: Any) -> None:
-        """Keep what each member is to be given. Of a plan that is submitted again, either may be stored."""
+        """Store digests of what each member is to get. Of a plan submitted again, the coordinator may store either."""
         given: dict[bytes, bytes] = {}
         for entry in body.assignments:
             member = group.members.get(entry.member_id)
@@ -369,7 +368,7 @@ class Assignments:
                     given[hash_of(owner.encode())] = hash_of(entry.assignment)
         if plan.submitted:
             nothing = hash_of(b"")
-            for key, known in plan.entries.items():  # whom the first plan left out stays unknown
+            for key, known in plan.entries.items():  # members left out of the first plan stay unknown
                 digest = given.get(key, nothing)
                 if not holds_digest(known, digest):
                     plan.entries[key] = known + digest
@@ -378,9 +377,7 @@ class Assignments:
             plan.entries = given
         plan.submitted = True
         plan.offers = None
-        before_us = (
-            exchange.inv_us - group.settings.clock_skew_ms * 1_000
-        )  # what was answered before then knew nothing of this plan
+        before_us = exchange.inv_us - group.settings.clock_skew_ms * 1_000  # earlier responses cannot follow from this plan
         self.suspects = tuple(one for one in self.suspects if one.at_us < before_us or not is_explained(plan, one))
 
     def _synced(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -393,7 +390,7 @@ class Assignments:
         return (SyncAnswered(exchange, body),)
 
     def _held_against(self, group: GroupData, plan: Plan, exchange: Exchange, delivered: bytes) -> str:
-        """What does not fit about this delivery; empty if it fits."""
+        """Return how a delivered assignment contradicts the plan; "" if it does not."""
         if not plan.submitted:
             return ORDER
         if not delivered and plan.blank:
@@ -407,7 +404,7 @@ class Assignments:
             return ""
         if delivered:
             return SWAPPED
-        return EMPTIED if owner == own else ""  # brokers 2.3 and 2.4 know a static member replaced meanwhile, its leader does not
+        return EMPTIED if owner == own else ""  # in 2.3 and 2.4 the broker knows of a replaced static member, the leader does not
 
     def _note_strange(self, group: GroupData, exchange: Exchange, body: Any) -> None:
         self.strange = tuple(one for one in self.strange if one.member_id != exchange.member_id)
@@ -420,7 +417,7 @@ class Assignments:
     # ------------------------------------------------------------------------------------------------ suspects
 
     def ahead(self, group: GroupData, exchange: Exchange) -> None:
-        """A heartbeat was accepted at a generation beyond the newest that anybody was handed."""
+        """Process a Heartbeat accepted at a later generation than the newest known one."""
         if self.plan is not None and self.plan.born and not self.plan.disputed:
             self._suspect(AHEAD, exchange, b"")
             group.changed = True
@@ -442,12 +439,9 @@ class Assignments:
         self.suspects = (*self.suspects[1 - SUSPECTS_KEPT :], suspect)
 
     def _tidy(self, group: GroupData, exchange: Exchange) -> None:
-        """Suspects have been told of, or explained, long before they are this old."""
+        """Drop suspects that were reported or explained long ago, and the older plan once no SyncGroup waits for it."""
         if self.older is not None and not is_awaited(group, self.older):
             self.older = None
         if exchange.api_key in {JOIN_GROUP, SYNC_GROUP}:
             oldest_us = exchange.res_us - group.settings.quiet_ms * 1_000
             self.suspects = tuple(one for one in self.suspects if one.at_us >= oldest_us)
-
-
-# ---------------------------------------------------------------------------------------------------- reading

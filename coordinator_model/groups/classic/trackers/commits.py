@@ -1,4 +1,4 @@
-"""What a commit names, and what a member may commit."""
+"""Records and helpers of the offsets tracker: content of commits, and the partitions that a member may commit."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Partition = tuple[str, int]
 
 
 class Holding(NamedTuple):
-    """What a member was assigned."""
+    """The partitions that a member was assigned."""
 
     generation: int  #: -1 before its first assignment
     now: Topics
-    lost: Topics | None  #: assigned in the generation before and not any more; None where that is not known
+    lost: Topics | None  #: assigned in the generation before, but no longer; None if that is not known
 
 
 class SimpleCommit(NamedTuple):
-    """A commit without generation or identity."""
+    """Commits of one client without generation or identity."""
 
     actor: ClientInfo
     effective_us: int
@@ -49,9 +49,9 @@ class SimpleCommit(NamedTuple):
 
 
 def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
-    """A member whose membership spans the commit: it joined before, and a heartbeat asked after was accepted.
+    """Return a member whose membership spans the commit: it joined before, and a later Heartbeat was accepted.
 
-    A member id is never used again, so it was a member all the while (the coordinator cannot have been empty).
+    Member ids are never reused, so it was a member throughout, and the group was not empty.
     """
     skew_us = group.settings.clock_skew_ms * 1_000
     for member, last_frame_us_of in heard(group):
@@ -65,12 +65,12 @@ def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
 
 
 def committer_of(actor: ClientInfo) -> str:
-    """Somebody who is no member: ``client id at host``."""
+    """Return the name of a committer that is no member: ``client id at host``."""
     return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
 
 
 def committer_identity(group: GroupData, member_id: str, instance_id: str | None) -> str:
-    """A static member's instance id, else the member id: what stays the same when a static member is replaced."""
+    """Return a static member's instance id, which outlives a replacement, else the member id."""
     if instance_id is not None:
         return instance_id
     member = group.members.get(member_id)
@@ -78,7 +78,7 @@ def committer_identity(group: GroupData, member_id: str, instance_id: str | None
 
 
 def is_simple(exchange: Exchange) -> bool:
-    """Whether it could name a member and does not. Version 0 could not, and was not for the coordinator."""
+    """Return True if an OffsetCommit names no member. Version 0 cannot name one, and does not go to the coordinator."""
     return (
         exchange.api_key == OFFSET_COMMIT and exchange.api_version >= 1 and not exchange.member_id and exchange.instance_id is None
     )
@@ -107,7 +107,7 @@ def without_refused(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFa
 
 
 def read_assignment(raw: bytes) -> Topics | None:
-    """The partitions of an embedded assignment; None when it cannot be read, or names partitions beyond reason."""
+    """Return the partitions of an embedded assignment; None if it cannot be read, or names absurd partition numbers."""
     if not raw:
         return {}
     try:

@@ -1,9 +1,9 @@
-"""Which brokers acted as coordinator, when they refused to, and what they left unanswered.
+"""Tracker of the coordinator: which brokers acted as coordinator, which refused to, and when it was lost.
 
-The traps. *One failover is told many times*: by refusals, by FindCoordinator answers of brokers that know it already and of others that do
-not yet. What follows within ten seconds counts as the same move. *Two brokers that take turns are no split brain*: each may have been the
-coordinator when it answered. Only turns that no move explains are, and a move shows on the connections that live through it. *A
-generation is persisted when the leader's assignment is*, not when it is handed out: only the former must survive a failover.
+*One failover shows many times*: in refusals, and in FindCoordinator responses of brokers that do or do not know it yet. Signs within ten
+seconds of each other count as the same move. *Two brokers that act alternately are no split brain*: each may have been the coordinator
+when it responded. Only an alternation that no move explains is one, and a move shows on the connections that outlive it. *A generation is
+persisted with the leader's assignment*, not when it is issued: only a persisted one must survive a failover.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Member
-from coordinator_model.groups.requests import MODELLED_API_KEYS
+from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COMMITS,
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_MOVES,
     COORDINATOR_NOT_AVAILABLE,
-    DELETE_GROUPS,
     FIND_COORDINATOR,
     GROUP_MAX_SIZE_REACHED,
     HEARTBEAT,
@@ -45,43 +44,43 @@ from coordinator_model.wire.constants import (
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
-API_KEYS: Final = MODELLED_API_KEYS
-TURNS: Final = 3  #: so often two brokers must have acted in turns to be worth a word
-_ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: spells
+API_KEYS: Final = ASKED_OF_COORDINATOR
+TURNS: Final = 3  #: minimum number of alternations between two brokers
+_ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: keys of ``spells``
 _ASKS_COORDINATOR: Final = COMMITS | {
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
     SYNC_GROUP,
-}  # only the coordinator answers these otherwise
+}  # a response without COORDINATOR_MOVES is the coordinator's
 _ACTS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}  # a success of these changes the group
 
 SAME_MOVE_US: Final = 10_000_000
-FLAPS_US: Final = 60_000_000  #: a move that is still not over after this long, with this many changes, is no move
+FLAPS_US: Final = 60_000_000  #: a move that lasts this long, with this many changes, is flapping
 FLAPS: Final = 4
 HOUR_US: Final = 3_600_000_000
 MOVES_KEPT: Final = 3
 MINUTE_US: Final = 60_000_000
-SAME_SPELL_US: Final = 30_000_000  #: clients that are told to wait come back within seconds
+SAME_SPELL_US: Final = 30_000_000  #: clients that must wait retry within seconds
 CONNECTIONS_KEPT: Final = 4
 TENURES_KEPT: Final = 3
 ROSTER_KEPT: Final = 64
-USUAL_SESSION_MS: Final = 45_000  #: session.timeout.ms by default, for members whose own is not known
+USUAL_SESSION_MS: Final = 45_000  #: default session.timeout.ms, for members whose own is not known
 
 
 # ---------------------------------------------------------------------------------------------------- events
 
 
 class Moved(NamedTuple):
-    """The coordinator moved, or is said to be elsewhere."""
+    """The coordinator moved, or FindCoordinator names another one."""
 
     exchange: Exchange
-    moves: tuple[int, ...]  #: when, within the last hour
-    flaps: int  #: changes within the latest, if that goes on for too long; else 0
+    moves: tuple[int, ...]  #: their times, within the last hour
+    flaps: int  #: changes within the latest move, if it lasts too long; else 0
 
 
 class TookTurns(NamedTuple):
-    """Two brokers act as coordinator, and no move of the coordinator explains it."""
+    """Two brokers act as coordinator alternately, and no move explains it."""
 
     exchange: Exchange
     rival: str
@@ -90,7 +89,7 @@ class TookTurns(NamedTuple):
 
 
 class KeepsLoading(NamedTuple):
-    """A request was answered COORDINATOR_LOAD_IN_PROGRESS, as others before it."""
+    """A request was answered COORDINATOR_LOAD_IN_PROGRESS."""
 
     exchange: Exchange
     spell: ErrorStreak
@@ -104,7 +103,7 @@ class SyncWhileLoading(NamedTuple):
 
 
 class NotAvailable(NamedTuple):
-    """A request was answered COORDINATOR_NOT_AVAILABLE, as others before it."""
+    """A request was answered COORDINATOR_NOT_AVAILABLE."""
 
     exchange: Exchange
     spell: ErrorStreak
@@ -125,20 +124,20 @@ class Lost(NamedTuple):
 
 
 class GroupFull(NamedTuple):
-    """Several JoinGroups were answered GROUP_MAX_SIZE_REACHED within a minute."""
+    """A JoinGroup was answered GROUP_MAX_SIZE_REACHED."""
 
     exchange: Exchange
     times: int
 
 
 class PointedWrong(NamedTuple):
-    """The broker that FindCoordinator names says that it is not the coordinator."""
+    """The broker that FindCoordinator names answered NOT_COORDINATOR."""
 
     exchange: Exchange
     pointed: FindCoordinatorAnswer
 
 
-# ---------------------------------------------------------------------------------------------------- the watch
+# ---------------------------------------------------------------------------------------------------- tracker
 
 
 @dataclass(slots=True)
@@ -146,31 +145,31 @@ class CoordinatorChanges:
     """Coordinator facts of one group."""
 
     incarnation: int = 1
-    moved: bool = False  #: a new incarnation has begun, and no answer was looked at since
+    moved: bool = False  #: a new incarnation has begun, and no response was processed since
     moves: tuple[int, ...] = ()
     changed_us: int = 0  #: the latest sign of a move
     changes: int = 0  #: signs of the latest move
-    named: tuple[str, ...] = ()  #: node id and address that FindCoordinator named last
+    named: tuple[str, ...] = ()  #: node id and address of the last FindCoordinator response
     pointed: FindCoordinatorAnswer | None = None
     acting: str = ""  #: the broker that acted last
-    turns: int = 0  #: how often another one acted, since tenures began
+    turns: int = 0  #: how often the acting broker changed, since ``tenures`` began
     tenures: dict[str, CoordinatorTerm] = field(default_factory=dict)
     spells: dict[str, ErrorStreak] = field(default_factory=dict)
     full_us: tuple[int, ...] = ()
     persisted: Persisted | None = None
     throttled_until_us: int = 0
-    told_us: int = 0  #: when a heartbeat, of whomever, was last answered REBALANCE_IN_PROGRESS
+    told_us: int = 0  #: when any Heartbeat was last answered REBALANCE_IN_PROGRESS
     lost: LostCoordinator | None = None  #: the latest
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR and self.lost is not None and not self.lost.returned_us:
             self._searched(group, exchange, self.lost)
         if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
-            group.changed = True  # nothing else makes the timers look at a group without members
+            group.changed = True  # nothing else schedules the timers of a group without members
         return NOTHING
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        errors = _errors(group, exchange, body)
+        errors = exchange.error_codes
         if exchange.api_key in _ASKS_COORDINATOR and not errors & COORDINATOR_MOVES:
             self.returned(group, exchange.res_us)
         _count(group, exchange.api_key, errors)
@@ -203,10 +202,10 @@ class CoordinatorChanges:
         self.persisted = None
         self.pointed = None
 
-    # ------------------------------------------------------------------------------------------------ no coordinator
+    # ------------------------------------------------------------------------------------------------ loss of the coordinator
 
     def on_no_connection(self, group: GroupData, at_us: int) -> None:
-        """No member is connected any more."""
+        """Process the end of the last connection of a member."""
         if self.lost is not None and not self.lost.returned_us:
             return
         members = [member for member in group.present_members() if not member.leaving]
@@ -217,15 +216,15 @@ class CoordinatorChanges:
             _note_disconnection(group, at_us)
 
     def returned(self, group: GroupData, at_us: int) -> None:
-        """A broker accepted somebody."""
+        """Note that a broker accepted a client."""
         if self.lost is not None and not self.lost.returned_us:
             self.lost = self.lost._replace(returned_us=at_us)
             group.changed = group.slow_changed = True
 
     def lost_with_others(self, group: GroupData) -> bool:
-        """Return True if several clients lost their connections to the coordinator at once: none of them need have ended.
+        """Return True if several clients lost their connections to the coordinator at once, so that none need have crashed.
 
-        They are members of this group, or of others that the same broker coordinates.
+        They are members of this group, or of others with the same coordinator.
         """
         lost = self.lost
         if lost is None:
@@ -239,10 +238,10 @@ class CoordinatorChanges:
         return self.lost is not None and member.id in self.lost.members and self.lost_with_others(group)
 
     def _searched(self, group: GroupData, exchange: Exchange, lost: LostCoordinator) -> None:
-        """A client of the group asks who its coordinator is, after all members lost theirs.
+        """Process a FindCoordinator of a client of the group, after all members lost their connections.
 
-        One that lives asks within a second or two. Where nobody did so for half a session, the processes themselves were gone, and who
-        asks then has been started again.
+        A live client sends it within a second or two. If none does for half a session timeout, the processes had ended, and a later
+        FindCoordinator is from a restarted one.
         """
         if not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500:
             return
@@ -258,7 +257,7 @@ class CoordinatorChanges:
     # ------------------------------------------------------------------------------------------------ moves
 
     def _named(self, group: GroupData, exchange: Exchange, body: Any) -> bool:
-        """Whether FindCoordinator names another broker than it did."""
+        """Return True if FindCoordinator names another broker than before."""
         answers = [answer for answer in body.coordinators if answer.key == group.name] or [body]
         answer = answers[0]
         if answer.error_code:
@@ -283,7 +282,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ refusals
 
-    def _refusals(self, exchange: Exchange, errors: set[int]) -> list[Event]:
+    def _refusals(self, exchange: Exchange, errors: frozenset[int]) -> list[Event]:
         events: list[Event] = []
         finding = exchange.api_key == FIND_COORDINATOR
         if COORDINATOR_LOAD_IN_PROGRESS in errors:
@@ -329,10 +328,10 @@ class CoordinatorChanges:
             self.pointed = pointed._replace(times=pointed.times + 1, frames=(*pointed.frames[:3], frame))
         return PointedWrong(exchange, self.pointed)
 
-    # ------------------------------------------------------------------------------------------------ who acts
+    # ------------------------------------------------------------------------------------------------ terms
 
     def _stepped_down(self, broker: str) -> None:
-        """It says itself that it is not, or not yet, the coordinator: what it does later is another tenure."""
+        """End the term of a broker that denies being the coordinator, now or yet: what it does later is another term."""
         if self.tenures.pop(broker, None) is not None:
             self.turns = 0
 
@@ -346,9 +345,9 @@ class CoordinatorChanges:
             before = self.tenures.get(self.acting)
             skew_us = group.settings.clock_skew_ms * 1_000
             if before is not None and exchange.effective_us - skew_us <= before.last_us:
-                return []  # the two answers overlap: nobody knows which came first
+                return []  # the two exchanges overlap, so their order is unknown
             if known is not None and connection not in known.connections:
-                known = None  # it may have been away meanwhile
+                known = None  # it may have lost the group in between
                 self.turns = 0
             self.turns += 1
         self.acting = broker
@@ -372,19 +371,19 @@ class CoordinatorChanges:
                 return [TookTurns(exchange, rival, overlap_us, (other.frame, tenure.frame))]
         return []
 
-    # ------------------------------------------------------------------------------------------------ what survives
+    # ------------------------------------------------------------------------------------------------ persisted generations
 
     def _survived(self, group: GroupData, exchange: Exchange, body: Any, *, moved: bool) -> list[Event]:
         generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
-        if group.kind != "classic" or generation < 0:
+        if generation < 0:
             return []
         lost: list[Event] = []
         known = self.persisted
         if known is not None and generation < known.generation and exchange.effective_us > known.res_us:
             if group.incarnation == known.incarnation:
-                return []  # a stale member that was let in, not a group that lost its state
+                return []  # a stale member was accepted; the group did not lose its state
             self.persisted = None
-            fell = moved and exchange.broker == known.broker  # seen by the generation alone: G-04 tells of it
+            fell = moved and exchange.broker == known.broker  # only the generation shows it, and G-04 reports it
             if not fell and _same_life(group, exchange, known):
                 lost.append(Lost(exchange, generation, known))
         known = self.persisted
@@ -400,17 +399,17 @@ class CoordinatorChanges:
 
 
 def _with_newest(connections: tuple[int, ...], connection: int) -> tuple[int, ...]:
-    """The connections that were acted on last, the newest last."""
+    """Return the latest connections that a broker used, the newest last."""
     others = tuple(other for other in connections if other != connection)
     return (*others[1 - CONNECTIONS_KEPT :], connection)
 
 
 def _same_life(group: GroupData, exchange: Exchange, persisted: Persisted) -> bool:
-    """Whether the group cannot have been empty, and then deleted or expired, since that generation was persisted."""
+    """Return True if the group cannot have been empty, and then deleted or expired, since that generation was persisted."""
     if group.deleted_us is not None and group.deleted_us >= persisted.res_us:
         return False
     if crc32(exchange.member_id.encode()) in persisted.roster:
-        return True  # a group that started anew would not know this member
+        return True  # a group that started over would not know this member
     return any(
         member.removed is None
         and member.session_timeout_ms is not None
@@ -421,33 +420,19 @@ def _same_life(group: GroupData, exchange: Exchange, persisted: Persisted) -> bo
 
 
 def heard(group: GroupData) -> Iterator[tuple[Member, int]]:
-    """Present members whose last heartbeat proved them members (success, or told to rejoin), and when that was asked."""
+    """Yield present members whose last Heartbeat proved them members, with the capture time of its request."""
     waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == HEARTBEAT}
     for member in group.present_members():
         if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
             yield member, member.heartbeat_us
 
 
-def _count(group: GroupData, api_key: int, errors: set[int]) -> None:
+def _count(group: GroupData, api_key: int, errors: frozenset[int]) -> None:
     for error in errors - {0}:
         known = group.errors.setdefault(api_key, {})
         known[error] = known.get(error, 0) + 1
         group.counters.errors[group.cluster, api_key, error] += 1
         group.counted = True
-
-
-def _errors(group: GroupData, exchange: Exchange, body: Any) -> set[int]:
-    """Every code that an answer holds for this group; 0 among them when something succeeded."""
-    api_key = exchange.api_key
-    if api_key in COMMITS:
-        return {partition.error_code for topic in body.topics for partition in topic.partitions}
-    if api_key == LEAVE_GROUP:
-        return {entry.error_code for entry in body.members} if body.members and not body.error_code else {body.error_code}
-    if api_key == FIND_COORDINATOR and body.coordinators:
-        return {answer.error_code for answer in body.coordinators if answer.key == group.name}
-    if api_key == DELETE_GROUPS:
-        return {result.error_code for result in body.results if result.group_id == group.name}
-    return {body.error_code}
 
 
 def _note_disconnection(group: GroupData, at_us: int) -> None:

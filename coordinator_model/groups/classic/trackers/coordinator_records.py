@@ -1,4 +1,4 @@
-"""What is kept of a group's coordinators: terms, answers that name one, streaks of refusals, the loss of one."""
+"""Records of a group's coordinators: terms, FindCoordinator answers, streaks of refusals, the loss of a coordinator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator_model.finding import Evidence
 
 
 class ErrorStreak(NamedTuple):
-    """A time in which the same refusal came again and again."""
+    """A time in which the same refusal recurred."""
 
     since_us: int
     last_us: int
@@ -21,16 +21,16 @@ class ErrorStreak(NamedTuple):
 
 
 class CoordinatorTerm(NamedTuple):
-    """A time in which a broker acted as coordinator, and nothing it said was to the contrary."""
+    """A time in which a broker acted as coordinator, and did not deny being it."""
 
-    first_us: int  #: earliest instant of its first act
-    last_us: int  #: answer time of its latest
-    connections: tuple[int, ...]  #: checksums of the names of those that it acted on
+    first_us: int  #: effective time of its first request
+    last_us: int  #: response time of its latest request
+    connections: tuple[int, ...]  #: checksums of the names of those that it used
     frame: Evidence  #: the latest
 
 
 class Persisted(NamedTuple):
-    """The newest generation whose assignment was delivered, and which is therefore in the log."""
+    """The newest generation whose assignment was delivered, so that it is in the log."""
 
     generation: int
     res_us: int
@@ -50,12 +50,12 @@ class FindCoordinatorAnswer(NamedTuple):
 
 
 class LostCoordinator(NamedTuple):
-    """All connections of the group's members ended, and nobody has been accepted since."""
+    """The end of all connections of the group's members."""
 
     since_us: int
     broker: str
-    members: tuple[str, ...]  #: who was a member then
+    members: tuple[str, ...]  #: ids of the members then
     session_ms: int  #: the shortest session timeout among them
-    searching: tuple[tuple[str | None, str], ...] = ()  #: (client id, host) of those that asked FindCoordinator since
+    searching: tuple[tuple[str | None, str], ...] = ()  #: (client id, host) of clients that sent FindCoordinator since
     frames: tuple[Evidence, ...] = ()  #: the first and the latest of these requests
-    returned_us: int = 0  #: when a broker accepted somebody again
+    returned_us: int = 0  #: when a broker accepted a client again

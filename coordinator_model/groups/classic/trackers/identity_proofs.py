@@ -1,4 +1,4 @@
-"""What frames prove about who is a member, and since when."""
+"""Proofs from frames of which clients are members, and since when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from coordinator_model.groups.records import (
     Exchange,
     Generation,
     JoinFacts,
-    Member,
 )
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -41,11 +40,10 @@ def same_client(one: ClientInfo, other: ClientInfo) -> bool:
     return one.client_id == other.client_id and host_of(one.address) == host_of(other.address)
 
 
-def validates(group: GroupData, exchange: Exchange, body: Any) -> bool:
-    """Whether the answer proves that the request's member and generation were the group's."""
+def validates(group: GroupData, exchange: Exchange) -> bool:
+    """Return True if the response proves that the request's member and generation were the group's."""
     if exchange.api_key == OFFSET_COMMIT:
-        accepted = any(partition.error_code == 0 for topic in body.topics for partition in topic.partitions)
-        return accepted and exchange.generation >= 0
+        return 0 in exchange.error_codes and exchange.generation >= 0
     if exchange.api_key == HEARTBEAT:
         if exchange.error == REBALANCE_IN_PROGRESS:
             return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
@@ -54,50 +52,16 @@ def validates(group: GroupData, exchange: Exchange, body: Any) -> bool:
 
 
 def bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: Any) -> bool:
-    """Whether a JoinGroup refusal has a generation that no refusal has."""
+    """Return True if a JoinGroup refusal has a generation that no refusal may have."""
     if body.generation_id < 0 or (exchange.instance_id is not None and not exchange.member_id):
-        return False  # a replacement that could not be written is answered with the group's own generation
+        return False  # the response to a replacement that could not be written has the group's generation
     return body.generation_id > 0 or broker_version.marks_failed_joins
 
 
-def known_so(group: GroupData, exchange: Exchange) -> bool:
-    """Whether the request names its instance as the group knows it: brokers since 3.0 refuse a wrong one as an unknown member."""
-    if exchange.instance_id is None:
-        return group.members[exchange.member_id].instance_id is None
-    instance = group.instances.get(exchange.instance_id)
-    return instance is not None and instance.member_id == exchange.member_id
-
-
-def provably_in(exchange: Exchange, member: Member, newest: Generation, before_us: int) -> bool:
-    """Whether the member was in the newest generation's list, and its session cannot have run out since it was last accepted.
-
-    To remove a dynamic member from a settled group is to start a join phase, which ends with another generation. A later success at
-    this generation therefore shows that it was never removed.
-    """
-    if newest.roster is None or newest.roster.get(member.id, "") is not None or newest.proven_us >= before_us:
-        return False
-    if member.session_timeout_ms is None or member.proven_us is None:
-        return False
-    return exchange.res_us - member.proven_us < member.session_timeout_ms * 1_000
-
-
-def is_rightful(group: GroupData, exchange: Exchange, member: Member, before_us: int) -> bool:
-    """Whether the fenced member is the latest known holder, and nobody was about to replace it: that may yet be undone."""
-    if exchange.instance_id is None:
-        return False
-    instance = group.instances.get(exchange.instance_id)
-    if instance is None or instance.member_id != member.id or instance.tried_us >= before_us:
-        return False
-    return not any(
-        waiting.api_key == JOIN_GROUP and not waiting.member_id and waiting.instance_id == instance.id
-        for waiting in group.open.values()
-    )
-
-
 def differs(group: GroupData, newest: Generation, body: Any, roster: dict[str, str | None]) -> bool:
-    """Whether the leader's list tells of another membership, leader or protocol than the one adopted for the generation.
+    """Return True if the leader's list has another membership, leader or protocol than the generation's.
 
-    By instance id where there is one: a static member may be replaced within a generation.
+    Static members are compared by instance id, because they may be replaced within a generation.
     """
     assert newest.roster is not None
     known = {instance_id or id_ for id_, instance_id in newest.roster.items()}
@@ -108,16 +72,16 @@ def differs(group: GroupData, newest: Generation, body: Any, roster: dict[str, s
 
 
 def in_one_life(group: GroupData, exchange: Exchange, newest: Generation) -> bool:
-    """Whether the coordinator cannot have loaded the group anew between the generation's first answer and this one.
+    """Return True if the coordinator cannot have lost the generation between its first response and this one.
 
-    Either it would not have lost the generation, or this request was parked with the others.
+    Either the generation outlives a restart, or this request was parked with the others.
     """
     parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - skew_us(group)
     return parked or group.lasts(newest, exchange.effective_us)
 
 
 def never_empty(group: GroupData, before: Generation, exchange: Exchange) -> bool:
-    """Whether somebody of that generation was a member ever since: a passage through Empty costs a generation of its own."""
+    """Return True if some member of that generation remained one since. Passing through Empty would take a generation of its own."""
     if before.roster is None:
         return False
     if exchange.member_id in before.roster:
@@ -133,12 +97,12 @@ def never_empty(group: GroupData, before: Generation, exchange: Exchange) -> boo
 
 
 def nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
-    """Whether the group is provably settled, and the static member that comes back asks for just what it had."""
+    """Return True if the group is provably settled, and the returning static member's JoinGroup changes nothing."""
     newest, ask = group.newest_generation, exchange.facts
     assert isinstance(ask, JoinFacts)
     assert exchange.instance_id is not None
     instance = group.instances.get(exchange.instance_id)
-    if newest is None or newest.roster is None or group.kind != "classic":
+    if newest is None or newest.roster is None:
         return False
     if newest.sync_done_us is None or newest.unsettled_us:
         return False
@@ -160,7 +124,7 @@ def nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
 
 
 def unused_ids(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
-    """Ids that this connection was handed a while ago, that still hold, and of which it makes no use while it asks for another."""
+    """Return an event if a connection asks for another member id, and has not used at least two that are still valid."""
     assert isinstance(exchange.facts, JoinFacts)
     oldest_us = exchange.inv_us - exchange.facts.session_timeout_ms * 1_000
     newest_us = exchange.inv_us - group.settings.reorder_window_ms * 1_000
@@ -173,7 +137,7 @@ def unused_ids(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
 
 
 def abandoned_joins(group: GroupData, exchange: Exchange) -> int:
-    """Member ids that this client left behind within the hour: not used, or lost without a LeaveGroup."""
+    """Return the number of member ids that this client abandoned within the hour: not used, or lost without a LeaveGroup."""
     since_us = exchange.res_us - _HOUR_US
     members = sum(
         1

@@ -1,10 +1,9 @@
-"""Who was handed which id and which generation, and which refusals and acceptances do not fit that.
+"""Tracker of member ids and generations: which client got which, and which refusals and acceptances contradict that.
 
-The traps. *A refusal is judged by what comes after it.* Only when a later answer shows that nothing had changed can a refusal be called
-wrong, so what looks odd is kept for a while, as a doubt. *Nobody announces that a coordinator loaded its group again*: it may crash
-and come back between two frames, and then starts from the last generation that was written. What rests on a generation or an instance
-must therefore rest on one that a SyncGroup success proved to be written. *A frame that was not captured explains anything*: whoever
-was never seen is not judged.
+*Later responses decide about a refusal.* A refusal is wrong only if a later response shows that nothing had changed, so a suspected one
+is kept for a while. *No frame announces that a coordinator loaded its group again*: it may restart between two frames, and then starts
+from the last generation in the log. Whatever relies on a generation or an instance must therefore rely on one that a SyncGroup success
+proved to be in the log. *A frame that was not captured explains anything*: members that were never captured are not checked.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from coordinator_model.finding import Certainty
 from coordinator_model.groups.classic.broker_version import BrokerVersion
+from coordinator_model.groups.classic.judge import judge
+from coordinator_model.groups.classic.positions import Later
 from coordinator_model.groups.classic.trackers.identity_proofs import (
     abandoned_joins,
     bears_generation,
     differs,
     in_one_life,
-    is_rightful,
-    known_so,
     never_empty,
     nothing_else_moves,
-    provably_in,
     same_client,
     skew_us,
     unused_ids,
     validates,
 )
 from coordinator_model.groups.events import (
-    Alternated,
     Collided,
     Contradicted,
+    HostAlternated,
     IdMishandled,
     Inconsistent,
     Invented,
@@ -53,12 +52,12 @@ from coordinator_model.groups.records import (
     ExchangeKey,
     Generation,
     JoinFacts,
-    LeaveFacts,
     Member,
     Skip,
     StaticMember,
     SuspectedRefusal,
 )
+from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
@@ -89,30 +88,30 @@ ODD_KEPT: Final = 8
 AHEAD_KEPT: Final = 8
 LEAVES_KEPT: Final = 8
 FRESH_KEPT: Final = 64
-_GONE_KEPT: Final = 32  # as many gone members as a group remembers: beyond, an unknown id may be a forgotten one
+_GONE_KEPT: Final = 32  # with as many removed members as a group keeps, an unknown id may be a dropped one
 
 
 @dataclass(slots=True)
 class MemberIdentity:
-    """Facts of one group about ids, generations handed out, and answers in doubt."""
+    """Facts of one group about ids, issued generations and suspected refusals."""
 
-    alert: bool = False  #: something is in doubt: look at successes too
+    alert: bool = False  #: True while successes must be checked too
     incarnation: int = 1
     broker_version: BrokerVersion = field(default_factory=BrokerVersion)
-    highest: int = -1  #: generation of any JoinGroup success so far, whatever happened since
-    born_us: int | None = None  #: when the group was seen to begin at generation 1, with no frame lost and no failover since
-    handed_out: tuple[int, ...] = ()  #: CRC-32 of the ids given with MEMBER_ID_REQUIRED since then
+    highest: int = -1  #: highest generation of any JoinGroup success so far, across incarnations
+    born_us: int | None = None  #: when the group began at generation 1, if no frame was lost and no failover happened since
+    handed_out: tuple[int, ...] = ()  #: CRC-32 of the ids issued with MEMBER_ID_REQUIRED since then
     doubts: tuple[SuspectedRefusal, ...] = ()
     ahead: dict[str, Ahead] = field(default_factory=dict)  #: by member id
-    odd: tuple[ExchangeKey, ...] = ()  #: requests under way whose instance id is not their member's
-    fresh: tuple[int, tuple[str, ...]] | None = None  #: a generation whose leader has not synced, and who was handed it
-    lost: tuple[int, tuple[str, ...]] | None = None  #: the same, of the incarnation before: it was never written
+    odd: tuple[ExchangeKey, ...] = ()  #: open requests whose instance id is not their member's
+    fresh: tuple[int, tuple[str, ...]] | None = None  #: a generation whose leader has not synced, and its members
+    lost: tuple[int, tuple[str, ...]] | None = None  #: the same, of the incarnation before: it was never written to the log
     skip: Skip | None = None
     lone: tuple[tuple[ExchangeKey, int, bool], ...] = ()
-    #: static members' returns to a settled group: (request, generation then, whether anybody was told to rejoin since)
+    #: static members' returns to a settled group: (request, generation then, whether REBALANCE_IN_PROGRESS was answered since)
     refused_leaves: dict[str, int] = field(default_factory=dict)
 
-    # ------------------------------------------------------------------------------------------------ the watch
+    # ------------------------------------------------------------------------------------------------ frames
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         api_key = exchange.api_key
@@ -129,7 +128,7 @@ class MemberIdentity:
             ):
                 self.fresh = None
         elif api_key in {JOIN_GROUP, LEAVE_GROUP}:
-            # Before anybody was told to rejoin, this may be what started the join phase.
+            # Before the first REBALANCE_IN_PROGRESS, this request may have started the join phase.
             self.lone = tuple(one for one in self.lone if one[2])
         if api_key != JOIN_GROUP:
             return NOTHING
@@ -147,7 +146,7 @@ class MemberIdentity:
         api_key = exchange.api_key
         self.broker_version = self.broker_version.heard(api_key, exchange.api_version)
         if api_key == DELETE_GROUPS:
-            if any(result.group_id == group.name and result.error_code == 0 for result in body.results):
+            if 0 in exchange.error_codes:
                 self.born_us = None
             return NOTHING
         if api_key == LEAVE_GROUP:
@@ -166,7 +165,7 @@ class MemberIdentity:
         return tuple(events)
 
     def on_gap(self, group: GroupData) -> None:
-        """What was proven is proven no longer. A failover, unlike lost frames, tells which generation was never written."""
+        """Drop what is no longer proven. After a failover, unlike after lost frames, it is known which generation was never written."""
         moved = group.incarnation != self.incarnation
         self.incarnation = group.incarnation
         self.lost = self.fresh if moved else None
@@ -178,14 +177,14 @@ class MemberIdentity:
         self._mind()
 
     def on_no_connection(self) -> None:
-        """Nobody is connected any more: a coordinator may restart unseen, and what was right or wrong before says nothing after."""
+        """Drop suspected refusals, because no member is connected: the coordinator may restart unseen."""
         self.doubts = ()
         self._mind()
 
-    # ------------------------------------------------------------------------------------------------ beside the watch
+    # ------------------------------------------------------------------------------------------------ checks of single frames
 
     def check_identity(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-        """A request was captured whose generation or instance id is not the one its member is known by."""
+        """Check a request whose generation or instance id is not its member's; return events."""
         events: list[Event] = []
         generation, frame = exchange.generation, member.joined_frame
         if (
@@ -196,7 +195,6 @@ class MemberIdentity:
             and generation <= self.highest
             and frame is not None
             and frame.connection == exchange.key[0]
-            and group.kind == "classic"
         ):
             events.append(OtherGeneration(exchange, member))
         known_as, calls_itself = member.instance_id, exchange.instance_id
@@ -210,7 +208,7 @@ class MemberIdentity:
         return tuple(events)
 
     def check_connection(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-        """A Heartbeat was captured on another connection than the member last spoke on."""
+        """Process a Heartbeat on another connection than the member's last; return an event if its host alternates."""
         before, member.actor = member.actor, exchange.actor
         group.slow_changed = True
         if before.connection not in group.connections or host_of(before.address) == host_of(exchange.actor.address):
@@ -218,16 +216,16 @@ class MemberIdentity:
                 member.alternations = 0
             return NOTHING
         member.alternations += 1
-        return (Alternated(exchange, member, before),)
+        return (HostAlternated(exchange, member, before),)
 
     def recheck(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        """An answer was captured while something is in doubt."""
+        """Check a response while :attr:`alert` is set; return events."""
         group.slow_changed = True
         was_odd = exchange.key in self.odd
         if was_odd:
             self.odd = tuple(key for key in self.odd if key != exchange.key)
         events: list[Event] = []
-        if validates(group, exchange, body):
+        if validates(group, exchange):
             if was_odd:
                 events.append(Mispaired(exchange))
             events.extend(self._clear_up(group, exchange, body))
@@ -238,19 +236,19 @@ class MemberIdentity:
         return tuple(events)
 
     def taken_over(self, group: GroupData, exchange: Exchange) -> StaticMember | None:
-        """The instance that the request names, if it was provably another member's before the request can have been processed."""
+        """Return the request's instance if another member provably held it before the request was processed, else None."""
         instance = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
         if instance is None or instance.member_id == exchange.member_id or not instance.settled_us:
             return None
         return instance if instance.settled_us + skew_us(group) < exchange.effective_us else None
 
-    # ------------------------------------------------------------------------------------------------ within
+    # ------------------------------------------------------------------------------------------------ helpers
 
     def _mind(self) -> None:
         self.alert = bool(self.doubts or self.odd or self.lost is not None)
 
     def contradicted(self, exchange: Exchange, body: Any) -> Malformed:
-        """A JoinGroup success contradicts itself."""
+        """Return the event of a JoinGroup success that contradicts itself."""
         self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
         return Malformed(exchange, body.generation_id, body.member_id)
 
@@ -280,11 +278,11 @@ class MemberIdentity:
         events: list[Event] = []
         newest = group.newest_generation
         if self.skip is not None and self.skip.before < body.generation_id < self.skip.generation:
-            self.skip = None  # an answer captured late explains it
-        if group.kind != "classic" or newest is None or newest.generation != body.generation_id:
+            self.skip = None  # a response captured late explains it
+        if newest is None or newest.generation != body.generation_id:
             return events
         generation = newest.generation
-        if newest.proven_us == exchange.res_us:
+        if exchange.completes_generation:
             self._completed(group, exchange, newest)
         self.highest = max(self.highest, generation)
         if self.fresh is not None and self.fresh[0] == generation:
@@ -302,9 +300,9 @@ class MemberIdentity:
         return events
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> None:
-        """A generation was seen for the first time."""
+        """Process the first JoinGroup success of a generation."""
         generation = newest.generation
-        begun = generation == 1 and self._is_new(exchange)
+        begun = generation == 1 and self._is_new(exchange) and not group.conversions
         # The first generation seen in an incarnation may have been written before it.
         self.fresh = (generation, ()) if begun or len(group.generations) > 1 else None
         if self.lost is not None and generation > self.lost[0]:
@@ -322,7 +320,7 @@ class MemberIdentity:
             self.skip = Skip(before.generation, generation, exchange.res_us, exchange.actor, frames)
 
     def _is_new(self, exchange: Exchange) -> bool:
-        """Whether a JoinGroup that succeeded is a newcomer's: it was parked, and its generation had not existed before."""
+        """Return True if a JoinGroup success is a newcomer's: it was parked, so its generation is new."""
         if exchange.member_id:
             return crc32(exchange.member_id.encode()) in self.handed_out
         return exchange.instance_id is None
@@ -330,13 +328,12 @@ class MemberIdentity:
     def _join_refused(self, group: GroupData, exchange: Exchange) -> list[Event]:
         member = group.members.get(exchange.member_id)
         if member is None:
-            return []  # the group was deleted while this waited for its answer
+            return []  # the group was deleted while this request waited
         if exchange.error == GROUP_MAX_SIZE_REACHED and member.proven_us is not None:
             return [OverCapacity(exchange, member)]
         assert isinstance(exchange.facts, JoinFacts)
         if (
             exchange.error == UNKNOWN_MEMBER_ID
-            and group.kind == "classic"
             and self.born_us is not None
             and exchange.inv_us > self.born_us + exchange.facts.session_timeout_ms * 1_000
             and member.joined is None
@@ -348,47 +345,39 @@ class MemberIdentity:
         return []
 
     def _doubt(self, group: GroupData, exchange: Exchange) -> None:
+        """Note a refusal that a later success would show to be unlawful: at this generation, or of the same member."""
         newest = group.newest_generation
+        if newest is None:
+            return
+        illegal = exchange.error == ILLEGAL_GENERATION
+        by_others = judge(group, exchange, exchange.error, BrokerVersion(), later=Later(newest.generation, in_sync=not illegal))
+        verdict = by_others or (
+            None if illegal else judge(group, exchange, exchange.error, BrokerVersion(), later=Later(member=True))
+        )
+        if verdict is None or verdict.certainty is Certainty.CERTAIN:
+            return  # it may be lawful in any case, or is unlawful in any case
         member = group.members[exchange.member_id]
-        if newest is None or group.kind != "classic":
-            return
-        before_us = exchange.effective_us - skew_us(group)
-        by_others = False
-        if exchange.error == ILLEGAL_GENERATION:
-            if newest.generation != exchange.generation or not group.lasts(newest, exchange.effective_us):
-                return
-            by_others = True
-        elif exchange.error == UNKNOWN_MEMBER_ID:
-            tells = BrokerVersion().heard(exchange.api_key, exchange.api_version).tells_unloaded_groups
-            if not tells or not known_so(group, exchange):
-                return
-            by_others = provably_in(exchange, member, newest, before_us)
-            if not by_others and (member.proven_us is None or member.proven_us >= before_us):
-                return
-        elif not is_rightful(group, exchange, member, before_us):
-            return
-        proof = member.joined_frame if exchange.error != ILLEGAL_GENERATION and member.joined_frame is not None else newest.proof
         doubt = SuspectedRefusal(
             exchange.error,
             member.id,
             exchange.instance_id,
             newest.generation,
-            by_others,
+            by_others is not None,
             member.joined_us,
             exchange.res_us,
             exchange.actor,
-            (proof, response_evidence(exchange, exchange.error)),
+            (*verdict.proof, response_evidence(exchange, exchange.error)),
+            verdict.text,
         )
         others = tuple(one for one in self.doubts if (one.error, one.member_id) != (doubt.error, doubt.member_id))
         self.doubts = (*others[1 - DOUBTS_KEPT :], doubt)
 
     def _look_ahead(self, group: GroupData, exchange: Exchange) -> None:
-        """Note a generation that nobody was handed, from somebody who is known to have joined."""
+        """Note a refused generation that was never issued, used by a proven member."""
         member = group.members[exchange.member_id]
         highest = max(self.highest, group.generation_seen or 0)
         if (
             exchange.error == FENCED_INSTANCE_ID
-            or group.kind != "classic"
             or group.newest_generation is None
             or member.proven_us is None
             or exchange.generation <= highest
@@ -405,7 +394,7 @@ class MemberIdentity:
         group.changed = True
 
     def _clear_up(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
-        """Whether this success shows that an earlier refusal was wrong."""
+        """Return events for the earlier refusals that this success proves wrong."""
         joins = exchange.api_key == JOIN_GROUP
         member_id = body.member_id if joins else exchange.member_id
         generation = body.generation_id if joins else exchange.generation
@@ -424,7 +413,7 @@ class MemberIdentity:
         return [Contradicted(exchange, doubt, member_id) for doubt in wrong]
 
     def _roster_shows(self, group: GroupData, exchange: Exchange, roster: dict[str, str | None]) -> list[Event]:
-        """Whether the leader's list shows that somebody was fenced although nobody had replaced it."""
+        """Return events for the members that were fenced without a replacement, as the leader's list shows."""
         holders = {instance_id: id_ for id_, instance_id in roster.items() if instance_id is not None}
         wrong, left = [], []
         for doubt in self.doubts:
@@ -450,17 +439,17 @@ class MemberIdentity:
         return []
 
     def _left(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
-        assert isinstance(exchange.facts, LeaveFacts)
         events: list[Event] = []
         if body.error_code not in {0, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID}:
             return events
-        outcomes = [entry.error_code for entry in body.members] or [body.error_code]
-        for (id_, instance_id), outcome in zip(exchange.facts.members, outcomes, strict=False):
+        for id_, instance_id, outcome in leave_outcomes(exchange, body):
             member = group.members.get(id_)
             if outcome:
                 if member is not None and member.removed == "left":
-                    continue  # asked twice, the first was granted
-                subject = id_ or instance_id or ""
+                    continue  # the second of two LeaveGroups, the first of which was granted
+                subject = id_ or instance_id
+                if not subject:
+                    continue  # librdkafka sends this if it closes before it has an id
                 times = self.refused_leaves.pop(subject, 0) + 1
                 kept = list(self.refused_leaves.items())[1 - LEAVES_KEPT :]
                 self.refused_leaves = {**dict(kept), subject: times}
@@ -468,6 +457,3 @@ class MemberIdentity:
             elif member is not None and member.instance_id is not None and same_client(member.actor, exchange.actor):
                 events.append(LeftByItself(exchange, member))
         return events
-
-
-# ---------------------------------------------------------------------------------------------------- what frames prove

@@ -1,9 +1,9 @@
-"""What was committed, by whom, and what became of it.
+"""Tracker of commits: the committed offsets, their committers and the outcome.
 
-The traps. *A commit says where it stands in the request and what became of it in the answer*, partition by partition. Codes for unknown
-topics, authorization and size come from the request layer and say nothing of the group; a refusal of the group is the same for all.
-*A commit at generation -1 without any identity* is from somebody who is no member: lawful while the group is empty, and refused else.
-*A commit may name thousands of partitions*: of one generation, only the first 256 positions are kept.
+*A commit has its offsets in the request and its outcomes in the response*, per partition. Error codes for unknown topics, authorization
+and size come from the request layer, and prove nothing about the group; a refusal by the group is the same for all partitions. *A commit
+at generation -1 without any identity* is from a client that is no member: lawful while the group is empty, else refused. *A commit may
+name thousands of partitions*: of one generation, only the first 256 positions are kept.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
 HOLDINGS_KEPT: Final = 256
-KEPT: Final = 32  #: members whose commits are refused, clients whose commits are rejected, committers that are no members
-#: API → first version in which topics are named by id, as no assignment names them
+KEPT: Final = 32  #: of members with refused commits, clients with rejected commits, and committers that are no members
+#: API → first version that names topics by id; assignments name them by name
 _NAMED_ALIKE: Final = {OFFSET_COMMIT: 10, TXN_OFFSET_COMMIT: 6}
 
-#: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH: refused for who it is from
+#: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH: refused for the committer
 REFUSALS: Final = (22, 25, 82, 113)
-#: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for what it asks
+#: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for the content
 REJECTIONS: Final = (12, 28, 29, 30)
 
 _NO_POSITIONS: Final[dict[int, tuple[int, int]]] = {}
@@ -65,7 +65,7 @@ _BY_NOBODY: Final = (_NOBODY, 0)
 
 
 class CommitRefused(NamedTuple):
-    """A member's commit was refused for its generation, its member id, its instance id or its epoch."""
+    """A member's commit was refused for its generation, member id, instance id or epoch."""
 
     exchange: Exchange
     refusals: Refusals
@@ -95,17 +95,17 @@ class CommittedForeign(NamedTuple):
 
 
 class CommittedOver(NamedTuple):
-    """A commit was accepted for partitions for which another member had committed in this generation."""
+    """A commit was accepted for partitions that another member had committed in this generation."""
 
     exchange: Exchange
     committer: str
     rival: str
     partitions: tuple[Partition, ...]
-    strangers: tuple[str, ...]  #: those of the two to whom not all of these partitions are assigned, as far as that is known
+    strangers: tuple[str, ...]  #: those of the two to which not all of these partitions are assigned, as far as is known
 
 
 class CommittedBack(NamedTuple):
-    """A member's commit put positions back that it had committed in this generation."""
+    """A member's commit moved back positions that it had committed in this generation."""
 
     exchange: Exchange
     steps: tuple[tuple[str, int, int, int], ...]  #: (topic, partition, offset before, offset after)
@@ -118,7 +118,7 @@ class Unfenced(NamedTuple):
     transactional_id: str
 
 
-# ---------------------------------------------------------------------------------------------------- the watch
+# ---------------------------------------------------------------------------------------------------- tracker
 
 
 @dataclass(slots=True)
@@ -134,11 +134,13 @@ class Offsets:
     refused: dict[str, Refusals] = field(default_factory=dict)  #: by member id, since its last JoinGroup or accepted commit
     rejected: dict[str, tuple[int, int]] = field(default_factory=dict)  #: committer → (error, times in a row)
     let_in: dict[str, SimpleCommit] = field(default_factory=dict)  #: by committer: accepted without identity
-    turned_away: dict[str, SimpleCommit] = field(default_factory=dict)  #: likewise, refused
-    joins_out: int = 0  #: JoinGroup requests without an answer since the generation was proven, those of ended connections included
+    turned_away: dict[str, SimpleCommit] = field(default_factory=dict)  #: by committer: refused without identity
+    joins_out: int = (
+        0  #: JoinGroup requests without a response since the generation was proven, including those of ended connections
+    )
     unrest_us: int = 0  #: capture time of the last request that may have ended the wait for the assignment
     set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
-    #: member id → topic, partition and the offset before, of what it has put back and not brought forward again
+    #: member id → (topic, partition, offset before) of positions that it moved back and not yet forward again
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
@@ -159,18 +161,18 @@ class Offsets:
             return self._commit_answered(group, exchange, body)
         if api_key == JOIN_GROUP:
             newest = group.newest_generation
-            if newest is not None and newest.proven_us == exchange.res_us:
+            if newest is not None and exchange.completes_generation:
                 if self.generation is not None and newest.generation <= self.generation:
-                    self._forget_positions(None)  # they may be of a group of this name that is no more
+                    self._forget_positions(None)  # they may be those of an earlier group of this name
                 self.joins_out = sum(1 for waiting in group.open.values() if waiting.api_key == JOIN_GROUP)
             else:
                 self.joins_out -= 1
-        elif api_key == SYNC_GROUP and exchange.error == 0 and group.kind == "classic":
+        elif api_key == SYNC_GROUP and exchange.error == 0:
             self._assigned(group, exchange, body)
         return NOTHING
 
     def on_gap(self, group: GroupData) -> None:  # noqa: ARG002
-        """Positions may have been committed and partitions assigned unseen."""
+        """Drop what may have changed unseen: positions and assignments."""
         self._forget_positions(None)
         self.set_back = {}
         self.holdings = {}
@@ -179,7 +181,7 @@ class Offsets:
         self.joins_out = 0
 
     def offset_before(self, generation: int, topic: str, partition: int) -> int | None:
-        """The rightful owner's position, if it is of a later generation than ``generation``."""
+        """Return the position that a member committed in a generation after ``generation``, None if there is none."""
         if self.generation is None or self.generation <= generation:
             return None
         known = self.committed.get(topic, {}).get(partition)
@@ -254,7 +256,7 @@ class Offsets:
                 self._note_simple(group, self.let_in, exchange, 0)
             return NOTHING
         self.refused.pop(exchange.member_id, None)
-        if group.kind != "classic" or not exchange.member_id:
+        if not exchange.member_id:
             return NOTHING
         events: list[Event] = []
         completing = self._completing(group, exchange)
@@ -269,9 +271,9 @@ class Offsets:
         return tuple(events)
 
     def _completing(self, group: GroupData, exchange: Exchange) -> Generation | None:
-        """The generation that provably waited for its assignment during the whole of this commit, or None.
+        """Return the generation that provably waited for its assignment during the whole commit, None if there is none.
 
-        Nothing may have been asked since it was complete that starts another join phase, no session and no sync timer can have run out.
+        Since its completion, no request may have started another join phase, and no session or sync timer may have expired.
         """
         newest = group.newest_generation
         if newest is None or newest.roster is None or newest.generation != exchange.generation:
@@ -292,7 +294,7 @@ class Offsets:
     def _foreign(
         self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
     ) -> tuple[Partition, ...]:
-        """Those of the partitions that are not the committer's, now or in the generation before."""
+        """Return the partitions that are not the committer's, now or in the generation before."""
         holding = self.holdings.get(committer)
         if holding is None or holding.lost is None:
             return ()
@@ -303,14 +305,14 @@ class Offsets:
     def _without_assignment(
         self, generation: int, api_key: int, api_version: int, named: Iterable[Partition], committer: str
     ) -> tuple[Partition, ...]:
-        """Those of the partitions that are not assigned to the committer in that generation; none where that is not known."""
+        """Return the partitions that are not assigned to the committer in that generation; none if that is not known."""
         holding = self.holdings.get(committer)
         if holding is None or holding.generation != generation or api_version >= _NAMED_ALIKE[api_key]:
             return ()
         return tuple((topic, partition) for topic, partition in named if not has_partition(holding.now, topic, partition))
 
     def _positions(self, exchange: Exchange, ask: CommitFacts, committer: str) -> Iterator[Event]:
-        """Note what was committed, and tell what does not fit what was there."""
+        """Store the committed positions, and yield what contradicts earlier ones."""
         if self.generation is None or exchange.generation > self.generation:
             self._forget_positions(exchange.generation)
         elif exchange.generation < self.generation:
@@ -367,14 +369,14 @@ class Offsets:
         self.kept = 0
 
     def _drop(self, ask: CommitFacts) -> None:
-        """Somebody else set these positions."""
+        """Drop these positions, set by a commit without a generation."""
         for topic, partitions, _ in ask.topics:
             known = self.committed.get(topic, {})
             for partition in partitions:
                 if known.pop(partition, None) is not None:
                     self.kept -= 1
 
-    # ------------------------------------------------------------------------------------------------ who holds what
+    # ------------------------------------------------------------------------------------------------ assignments
 
     def _assigned(self, group: GroupData, exchange: Exchange, body: Any) -> None:
         member = committer_identity(group, exchange.member_id, exchange.instance_id)
@@ -393,7 +395,7 @@ class Offsets:
         keep_newest(self.holdings, member, Holding(exchange.generation, now, lost), HOLDINGS_KEPT)
 
     def _forget_holdings(self, group: GroupData, generation: int) -> None:
-        """A generation begins: what was held two generations ago, and by whom nobody hears of any more, is of no use."""
+        """Drop holdings older than the generation before, and those of ids no longer known."""
         self.holdings = {
             id_: holding
             for id_, holding in self.holdings.items()
@@ -416,7 +418,7 @@ class Offsets:
 
 
 def keep_newest(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:
-    """Set the newest entry; the oldest gives way."""
+    """Set the newest entry; drop the oldest above ``at_most``."""
     kept.pop(key, None)
     kept[key] = value
     if len(kept) > at_most:

@@ -1,4 +1,4 @@
-"""Who or what began a rebalance."""
+"""Find the client and the cause that started a rebalance."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ LEADER_REJOINED: Final = "leader rejoined"
 SUBSCRIPTION_CHANGED: Final = "subscription changed"
 
 
-SAME_TOPICS: Final = "rejoined with the same topics"  #: the second half of a cooperative rebalance looks like this
+SAME_TOPICS: Final = "rejoined with the same topics"  #: as in the second half of a cooperative rebalance
 
 
-WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: what it gave up, or what somebody configured
+WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: it revoked something, or the configuration changed
 
 
 MEMBER_LEFT: Final = "member left"
@@ -59,19 +59,34 @@ STATIC_RETURNED: Final = "static member returned"
 NOT_SEEN: Final = "not seen"
 
 
+CAUSES: Final = (
+    NEW_MEMBER,
+    LEADER_REJOINED,
+    SUBSCRIPTION_CHANGED,
+    SAME_TOPICS,
+    WORKER_REJOINED,
+    MEMBER_LEFT,
+    REMOVED,
+    SESSION_EXPIRED,
+    STATIC_RETURNED,
+    NOT_SEEN,
+)
+"""Why a rebalance of a classic group begins."""
+
+
 class Starter(NamedTuple):
-    """Who made the coordinator start a join phase, as far as frames tell."""
+    """The client that made the coordinator start a join phase, as far as frames show."""
 
     cause: str
     member_id: str
     instance_id: str | None
     actor: ClientInfo
-    shared: bool  #: another member goes by the same client id, so it identifies nobody
-    reason: str  #: as the client gave it (KIP-800); often empty
+    shared: bool  #: another member has the same client id, so it identifies no client
+    reason: str  #: the client's (KIP-800); often empty
     frame: Evidence | None
 
     def is_same(self, other: Starter) -> bool:
-        """Whether both are the same client, across restarts too where its instance id or its client id tells."""
+        """Return True if both are the same client, by its instance id, member id, or client id and host."""
         if self.instance_id is not None or other.instance_id is not None:
             return self.instance_id == other.instance_id
         if self.member_id and self.member_id == other.member_id:
@@ -82,7 +97,7 @@ class Starter(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """What names it best in the identity of a finding."""
+        """The client's most stable id, as subject of a finding."""
         return self.instance_id or (self.actor.client_id if not self.shared else None) or self.member_id
 
 
@@ -90,7 +105,7 @@ NOBODY_SEEN: Final = Starter(NOT_SEEN, "", None, NOBODY, True, "", None)
 
 
 class Rebalance(NamedTuple):
-    """A generation that others had to take part in."""
+    """A new generation of a group that had members."""
 
     generation: int
     at_us: int
@@ -98,7 +113,7 @@ class Rebalance(NamedTuple):
 
 
 def digest_of_topics(body: Any) -> bytes:
-    """Of all topics that a JoinGroup subscribes to; empty where its metadata is not a consumer's."""
+    """Return a digest of all topics that a JoinGroup subscribes to; empty if its metadata is not a consumer's."""
     if body.protocol_type != "consumer":
         return b""
     topics: set[str] = set()
@@ -129,7 +144,7 @@ def find_starter(group: GroupData, exchange: Exchange, member: Member | None, to
 
 
 def is_shared(group: GroupData, actor: ClientInfo, member_id: str) -> bool:
-    """Whether another member that lives goes by the same client id. A dead one may be the same client, before it was restarted."""
+    """Return True if another connected member has the same client id. One without a connection may be the same client before a restart."""
     if actor.client_id is None:
         return True
     for other in group.present_members():
@@ -143,7 +158,7 @@ def is_shared(group: GroupData, actor: ClientInfo, member_id: str) -> bool:
 
 
 def expired_member(group: GroupData, newest: Generation, at_us: int) -> Starter | None:
-    """The only member whose session can have run out by then, if there is exactly one."""
+    """Return the only member whose session can have expired by then, None unless there is exactly one."""
     silent = [
         member
         for member in (group.members.get(id_) for id_ in newest.roster or ())
@@ -160,7 +175,7 @@ def expired_member(group: GroupData, newest: Generation, at_us: int) -> Starter 
 
 
 def cause_seen_late(group: GroupData, exchange: Exchange) -> str:
-    """Why a join phase came about whose beginning was not seen, as far as those who joined in it tell: for show, no rule rests on it."""
+    """Return the likely cause of a join phase whose beginning was not captured, from its JoinGroups. No rule uses it."""
     for asked in (exchange, *group.waiting_joins()):
         if asked.member_id:
             continue
@@ -172,7 +187,7 @@ def cause_seen_late(group: GroupData, exchange: Exchange) -> str:
 
 
 def had_members(group: GroupData) -> bool:
-    """Whether the join phase took anybody from work: a group that was empty before it, or is new, takes nobody."""
+    """Return True if the join phase interrupted members: a group that was empty before it, or is new, has none."""
     before = group.generations[-2] if len(group.generations) > 1 else None
     if before is None:
         return False  # not known
@@ -183,5 +198,5 @@ def had_members(group: GroupData) -> bool:
 
 
 def is_still_connected(group: GroupData, member: Member) -> bool:
-    """Whether the connection stands on which its last JoinGroup success was delivered, so that it has it."""
+    """Return True if the connection of the member's last JoinGroup success is open, so that the member received it."""
     return member.joined_frame is not None and member.joined_frame.connection in group.connections

@@ -1,8 +1,8 @@
-"""How rebalances followed each other: who started them, how long the group was kept from work, who did not come along.
+"""Tracker of rebalances: who started them, how long the group was not Stable, which members did not take part.
 
-The traps. *The start of a join phase is no frame*: what is kept as its start is the first frame that can have caused it, and where there
-is none, nobody is named. *A group that starts anew from Empty hurts nobody*, however often it does. *A client that hangs up while its
-JoinGroup is parked stays in*: the coordinator reads nothing from a connection that waits, so it neither notices nor lets the session run.
+*The start of a join phase is no frame*: it is taken to be the first frame that can have caused it, and without one the cause stays
+unknown. *A rebalance from Empty is harmless*, however often it happens. *A client that disconnects while its JoinGroup is parked
+remains a member*: the coordinator does not read from a connection that waits, so it neither notices nor lets the session run.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     REASON_KEPT,
     REMOVED,
     SAME_TOPICS,
+    SESSION_EXPIRED,
     WORKER_REJOINED,
     Rebalance,
     Starter,
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
 API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
 
 MINUTE_US: Final = 60_000_000
-TRIES_SPAN_US: Final = 10_000_000  #: clients find a coordinator that is there sooner than this
-LONG_US: Final = 15 * MINUTE_US  #: how far back anything here is remembered
+TRIES_SPAN_US: Final = 10_000_000  #: clients find an available coordinator sooner than this
+LONG_US: Final = 15 * MINUTE_US  #: how far back rebalances are kept
 REBALANCES_KEPT: Final = 20
 TOPIC_SETS_KEPT: Final = 6
 OTHERS_KEPT: Final = 8
@@ -65,7 +66,7 @@ FOLLOW_UPS: Final = 3  #: generations that a cooperative rebalance may take afte
 
 
 class Rebalanced(NamedTuple):
-    """A new generation was handed out, to a group that had members before."""
+    """A group that had members before has a new generation."""
 
     exchange: Exchange
     newest: Generation
@@ -79,15 +80,15 @@ class Settled(NamedTuple):
 
 
 class JoinedUnsynced(NamedTuple):
-    """A member was handed a generation again without having asked for the assignment of the one before."""
+    """A member joined another generation without a SyncGroup for the one before."""
 
     exchange: Exchange
     member: Member
     times: int
 
 
-class Alternated(NamedTuple):
-    """A member subscribed to other topics than in its JoinGroup before, again."""
+class SubscriptionAlternated(NamedTuple):
+    """A member subscribed to other topics than in its previous JoinGroup."""
 
     exchange: Exchange
     member: Member
@@ -96,7 +97,7 @@ class Alternated(NamedTuple):
 
 
 class NotRecovered(NamedTuple):
-    """A known client still looks for the group, long after its coordinator went away, and nobody was let in since."""
+    """A known client still looks for the coordinator, long after it went away, and no client was accepted since."""
 
     exchange: Exchange
     since_us: int
@@ -107,24 +108,25 @@ class NotRecovered(NamedTuple):
 class RebalanceHistory:
     """Rebalances of one group."""
 
-    generation: int | None = None  #: the newest one taken note of
-    trigger: Starter | None = None  #: of the generation to come
+    generation: int | None = None  #: the newest one recorded
+    trigger: Starter | None = None  #: of the next generation
     rebalances: tuple[Rebalance, ...] = ()  #: the latest, oldest first
     minutes: tuple[tuple[int, int, int], ...] = ()  #: (minute, microseconds outside Stable, rebalances completed)
     busy_since_us: int | None = None  #: outside Stable since then, as far as proven
     counted_us: int = 0  #: time outside Stable is counted up to here
-    birth_us: int | None = None  #: first JoinGroup that generation 1 answered
-    unsynced: dict[str, int] = field(default_factory=dict)  #: member id → generations handed to it without a SyncGroup between
+    birth_us: int | None = None  #: effective time of the first JoinGroup of generation 1
+    unsynced: dict[str, int] = field(default_factory=dict)  #: member id → generations that it joined without a SyncGroup in between
     topic_sets: dict[str, tuple[tuple[int, bytes], ...]] = field(default_factory=dict)  #: member id → (time, digest) of each change
     nameless: dict[str, AbandonedRequest] = field(
         default_factory=dict
     )  #: group instance id → a first JoinGroup whose connection ended
     incarnation: int = 1
-    moved_us: int | None = None  #: when the coordinator was last seen to go away, until somebody is let in again
-    tried_us: tuple[int, int] = (0, 0)  #: since and until when known clients looked for it, without a long pause
-    counted: int | None = None  #: the newest generation that is counted among the group's rebalances
+    moved_us: int | None = None  #: when the coordinator last went away, until a client is accepted again
+    tried_us: tuple[int, int] = (0, 0)  #: first and last time at which known clients looked for it, without a long pause
+    counted: int | None = None  #: newest generation counted among the group's rebalances
+    finished: Starter = NOBODY_SEEN  #: of that generation, with the cause under which it was counted
 
-    # ------------------------------------------------------------------------------------------------ frames in
+    # ------------------------------------------------------------------------------------------------ frames
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
@@ -137,7 +139,7 @@ class RebalanceHistory:
             return self._join_asked(group, exchange, body, member)
         if api_key == SYNC_GROUP:
             self.unsynced.pop(exchange.member_id, None)
-        else:  # LeaveGroup: watches are shown no heartbeats before they are answered
+        else:  # LeaveGroup: trackers get no Heartbeat requests
             self._leave_asked(group, exchange)
         return NOTHING
 
@@ -158,7 +160,7 @@ class RebalanceHistory:
         return NOTHING
 
     def on_abandoned(self, group: GroupData, exchange: Exchange, at_us: int) -> None:
-        """The connection ended on which this request waited for its answer."""
+        """Process the end of the connection on which this request waited for its response."""
         if exchange.api_key not in {JOIN_GROUP, SYNC_GROUP} or exchange.superseded or not exchange.gap_free:
             return
         abandoned_request = self._orphan(exchange, at_us)
@@ -170,27 +172,27 @@ class RebalanceHistory:
             self.nameless = dict([*self.nameless.items(), (exchange.instance_id, abandoned_request)][-OTHERS_KEPT:])
 
     def on_gap(self, group: GroupData) -> None:
-        """Generations may have come and gone unseen. What was counted stays true."""
+        """Drop what may have changed unseen, such as generations. What was counted stays."""
         self.generation = self.trigger = self.busy_since_us = self.birth_us = None
         self.unsynced = {}
         if group.incarnation != self.incarnation:
             self.incarnation = group.incarnation
             self.moved_us = group.last_record_us
 
-    # ------------------------------------------------------------------------------------------------ what rules ask
+    # ------------------------------------------------------------------------------------------------ queries
 
     def rebalanced_within(self, window_us: int, now_us: int) -> int:
-        """How many rebalances completed in the last ``window_us``, to the minute."""
+        """Return the number of rebalances completed in the last ``window_us``, to the minute."""
         return sum(rebalances for minute, _, rebalances in self.minutes if minute > (now_us - window_us) // MINUTE_US)
 
     def busy_us(self, now_us: int) -> int:
-        """For how long the group was outside Stable in the last 15 minutes, at least."""
+        """Return for how many microseconds, at least, the group was not Stable in the last 15 minutes."""
         return sum(busy_us for minute, busy_us, _ in self.minutes if minute > (now_us - LONG_US) // MINUTE_US)
 
     def in_a_row(self) -> tuple[Rebalance, ...]:
-        """The newest rebalances without a hole that one and the same client caused, oldest first; none if the newest only follows up.
+        """Return the newest consecutive rebalances of one client, oldest first; none if the newest is a follow-up of another.
 
-        A rebalance may take several generations: those that follow from it neither count nor interrupt the row.
+        A rebalance may take several generations: its follow-ups neither count nor interrupt the sequence.
         """
         if not self.rebalances or self.rebalances[-1].starter.cause in {NOT_SEEN, REMOVED}:
             return ()
@@ -212,13 +214,16 @@ class RebalanceHistory:
         return tuple(reversed(row))
 
     def _follow_ups(self) -> set[int]:
-        """The generations that belong to a rebalance that began before them."""
+        """Return the generations that belong to an earlier rebalance.
+
+        A client that dies and comes back makes two: its return, and the end of its former session.
+        """
         following: set[int] = set()
         streak = 0
         for rebalance in self.rebalances:
             cause = rebalance.starter.cause
             streak = streak + 1 if cause == SAME_TOPICS else 0
-            if cause == WORKER_REJOINED or (cause == SAME_TOPICS and streak <= FOLLOW_UPS):
+            if cause in {WORKER_REJOINED, SESSION_EXPIRED} or (cause == SAME_TOPICS and streak <= FOLLOW_UPS):
                 following.add(rebalance.generation)
         return following
 
@@ -251,7 +256,7 @@ class RebalanceHistory:
         known = [*(known or [(exchange.inv_us, member.topics)]), (exchange.inv_us, topics)][-TOPIC_SETS_KEPT:]
         others = {id_: entries for id_, entries in self.topic_sets.items() if id_ != member.id}
         self.topic_sets = dict([*others.items(), (member.id, tuple(known))][-OTHERS_KEPT:])
-        return (Alternated(exchange, member, len(known) - 1, len({digest for _, digest in known})),)
+        return (SubscriptionAlternated(exchange, member, len(known) - 1, len({digest for _, digest in known})),)
 
     def _leave_asked(self, group: GroupData, exchange: Exchange) -> None:
         assert isinstance(exchange.facts, LeaveFacts)
@@ -285,7 +290,7 @@ class RebalanceHistory:
 
     def _joined(self, group: GroupData, exchange: Exchange, body: Any, newest: Generation) -> tuple[Event, ...]:
         if body.generation_id != newest.generation:
-            return NOTHING  # an answer of an earlier generation, captured late
+            return NOTHING  # a response of an earlier generation, captured late
         events: tuple[Event, ...] = NOTHING
         if newest.generation != self.generation:
             events = self._completed(group, exchange, newest)
@@ -304,9 +309,10 @@ class RebalanceHistory:
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
         starter, self.trigger = self.trigger or NOBODY_SEEN, None
-        if newest.generation != self.counted:  # else sight was lost between two answers of one and the same
+        if newest.generation != self.counted:  # else frames were lost between two responses of one generation
             cause = cause_seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
             group.causes[cause] = group.causes.get(cause, 0) + 1
+            self.finished = starter._replace(cause=cause)
         self.generation = self.counted = newest.generation
         self.moved_us = None
         if newest.generation == 1:
@@ -325,7 +331,7 @@ class RebalanceHistory:
         return (Rebalanced(exchange, newest),)
 
     def _name_orphans(self, group: GroupData, newest: Generation) -> None:
-        """Static members get their first id with the completion: now it is known under which id a ghost sits in the roster."""
+        """Assign abandoned requests without a member id: the roster now shows which ids their static members got."""
         for id_, instance_id in (newest.roster or {}).items():
             abandoned_request = self.nameless.get(instance_id) if instance_id is not None else None
             member = group.members.get(id_)
@@ -343,10 +349,10 @@ class RebalanceHistory:
         self.counted_us = exchange.res_us
         return (Settled(exchange, newest),)
 
-    # ------------------------------------------------------------------------------------------------ the others
+    # ------------------------------------------------------------------------------------------------ helpers
 
     def _tries_on(self, group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
-        """Somebody looks for the coordinator, or was sent away by one."""
+        """Process a client's search for the coordinator, or its refusal by a broker that is not; return an event if it takes too long."""
         if self.moved_us is None or group.settled:
             self.moved_us = None
             return NOTHING
@@ -362,7 +368,7 @@ class RebalanceHistory:
         since_us = since_us if now_us - until_us < TRIES_SPAN_US else now_us
         self.tried_us = (since_us, now_us)
         if now_us - self.moved_us <= patience_us or now_us - since_us < TRIES_SPAN_US or any(group.waiting_joins()):
-            return NOTHING  # somebody who comes back late may be let in yet, as may whoever waits to join
+            return NOTHING  # a client that comes back late, or a waiting JoinGroup, may still be accepted
         return (NotRecovered(exchange, self.moved_us, patience_us),)
 
     @staticmethod

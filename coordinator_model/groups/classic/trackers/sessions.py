@@ -1,7 +1,6 @@
-"""How members kept their sessions, and how quickly the coordinator answered.
+"""Tracker of sessions, and of how quickly the coordinator responds.
 
-The trap: steady heartbeats come here only when a number is out of the ordinary. Whatever has to be known of all of them is a number that
-``ClassicGroup`` keeps anyway.
+Successful heartbeats arrive here only if a number is unusual. What all of them change is kept in ``ClassicGroup``.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
+    from coordinator_model.groups.classic.broker_version import BrokerVersion
     from coordinator_model.groups.classic.data import GroupData
 
 API_KEYS: Final = frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
@@ -33,47 +33,47 @@ API_KEYS: Final = frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
 SLOW_US: Final = 2_000_000  #: a third of the shortest session that brokers allow by default
 SLOW_WINDOW_US: Final = 60_000_000
 SLOW_TIMES: Final = 3
-USUAL_INTERVAL_US: Final = 3_000_000  #: heartbeat.interval.ms by default, for a member whose own is not known
+USUAL_INTERVAL_US: Final = 3_000_000  #: default heartbeat.interval.ms, for a member whose own is not known
 LEFT_KEPT: Final = 8
 PAUSES_WINDOW_US: Final = 900_000_000
-PAUSES_KEPT: Final = 4  #: of a member
+PAUSES_KEPT: Final = 4  #: per member
 PAUSING_KEPT: Final = 16  #: members
 IDS_KEPT: Final = 64
-THIN_SHARE: Final = 0.8  #: of the session: so long a pause leaves no room for one lost heartbeat
+THIN_SHARE: Final = 0.8  #: of the session timeout: after a longer pause one lost heartbeat ends the session
 
 
 class Left(NamedTuple):
-    """Somebody left without a reason, after longer than it may take between two polls."""
+    """A member left without a reason, longer after its last join than two polls may be apart."""
 
     actor: ClientInfo
     member_id: str
     instance_id: str | None
     generation: int | None
-    held_us: int  #: since it joined last
+    held_us: int  #: since its last join
     frame: Evidence
-    waiting: int = 0  #: others whose JoinGroup the coordinator held then
+    waiting: int = 0  #: number of JoinGroups that the coordinator held then
     waiting_since_us: int = 0
     at_us: int = 0
 
 
 class ThinMargin(NamedTuple):
-    """Between two heartbeats of a member more than four fifths of its session passed without any other request of it."""
+    """More than four fifths of a member's session timeout passed before a Heartbeat without any other request of it."""
 
     exchange: Exchange
     member: Member
-    gaps_us: tuple[int, ...]  #: the latest such pauses of this member within :data:`PAUSES_WINDOW_US`, this one included
+    gaps_us: tuple[int, ...]  #: the latest such pauses of this member within :data:`PAUSES_WINDOW_US`, including this one
 
 
 class Survived(NamedTuple):
-    """A member was accepted although its session had certainly run out."""
+    """A member was accepted although its session had certainly expired."""
 
     exchange: Exchange
     member: Member
-    witnessed: bool  #: another member was accepted meanwhile: the coordinator did not go away in between
+    witnessed: bool  #: another member was accepted in between, so the coordinator was available
 
 
 class Evicted(NamedTuple):
-    """A member in sync, heard of within its session, in a stable group, was told UNKNOWN_MEMBER_ID."""
+    """A member in sync got UNKNOWN_MEMBER_ID in a stable group, within its session timeout."""
 
     exchange: Exchange
     member: Member
@@ -81,7 +81,7 @@ class Evicted(NamedTuple):
 
 
 class PollTimeout(NamedTuple):
-    """A client says that it leaves because its application polled too rarely."""
+    """A LeaveGroup with the reason that the application polled too rarely."""
 
     exchange: Exchange
     member: Member | None
@@ -90,14 +90,14 @@ class PollTimeout(NamedTuple):
 
 
 class CameBack(NamedTuple):
-    """A client that left without a reason asks to join again on the same connection."""
+    """A client that left without a reason sends a JoinGroup on the same connection."""
 
     exchange: Exchange
     left: Left
 
 
 class Slow(NamedTuple):
-    """An answer took long that never has to wait for anybody else."""
+    """A slow response to a request that never has to wait for another client."""
 
     exchange: Exchange
     took_us: int
@@ -105,7 +105,7 @@ class Slow(NamedTuple):
 
 
 class Throttled(NamedTuple):
-    """The broker asks the client to be quiet for longer than one heartbeat interval."""
+    """The broker throttles the client for longer than one heartbeat interval."""
 
     exchange: Exchange
     throttle_ms: int
@@ -120,15 +120,17 @@ class SessionRefused(NamedTuple):
 
 @dataclass(slots=True)
 class Sessions:
-    """What was out of the ordinary with the sessions of one group."""
+    """Unusual facts about the sessions of one group."""
 
-    left: dict[str, Left] = field(default_factory=dict)  #: connection → who left on it and has not closed it yet
+    left: dict[str, Left] = field(default_factory=dict)  #: connection → the member that left on it and has not closed it yet
     slow_since_us: int = 0
-    slow_times: int = 0  #: slow answers since then
+    slow_times: int = 0  #: slow responses since then
     pauses: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    #: member id → (end, microseconds) of its latest pauses that nearly cost it its session
-    returns: dict[str, tuple[int, ...]] = field(default_factory=dict)  #: member id → times at which its client had come back dead
-    succeeded: tuple[str, ...] = ()  #: ids whose process ended without leaving, and whose client has come back since
+    #: member id → (end, microseconds) of its latest pauses that nearly ended its session
+    returns: dict[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  #: member id → times at which its client came back after a crash
+    succeeded: tuple[str, ...] = ()  #: ids whose process ended without a LeaveGroup, and whose client has come back since
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == LEAVE_GROUP:
@@ -142,7 +144,7 @@ class Sessions:
         return NOTHING
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        """Of heartbeats that succeeded, only those are shown that were slow, throttled, or late."""
+        """Process a response; return its events. Successful heartbeats arrive only if slow, throttled or late."""
         api_key, error = exchange.api_key, exchange.error
         events: tuple[Event, ...] = NOTHING
         member = group.members.get(exchange.member_id)
@@ -163,25 +165,25 @@ class Sessions:
         return events
 
     def on_disconnect(self, connection: str) -> None:
-        """A connection ended."""
+        """Drop what is kept of a connection that ended."""
         if connection in self.left:
             self.left = {other: left for other, left in self.left.items() if other != connection}
 
     def on_gap(self, group: GroupData) -> None:
-        """Who left or died may have come back unseen, and what looked like a pause may have been lost frames."""
+        """Drop what may have changed unseen: clients may have come back, and pauses may be lost frames."""
         self.left, self.pauses = {}, {}
         dead = (member.id for member in group.members.values() if hung_up_since(group, member) is not None)
         self.succeeded = tuple(dict.fromkeys((*self.succeeded, *dead)))[-IDS_KEPT:]
 
     def thin_margin(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-        """Look closer at a heartbeat that came late: called before anything of it is noted."""
+        """Return an event if a late Heartbeat nearly ended the session. Call this before the Heartbeat is noted."""
         assert member.session_timeout_ms is not None
         if not member.present or group.parked(member):
             return NOTHING
         newest = group.newest_generation
         synced_us = newest.sync_done_us or 0 if newest is not None else 0
         if member.disconnected_us >= member.last_frame_us:
-            return NOTHING  # its connection ended: it had nobody to heartbeat to
+            return NOTHING  # its connection ended, so it could not send a Heartbeat
         gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.coverage.since_us)
         if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
             return NOTHING
@@ -189,7 +191,7 @@ class Sessions:
         return (self._paused(exchange, member, gap_us),)
 
     def _paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
-        """Note a pause of a member that nearly cost it its session."""
+        """Note a pause that nearly ended a member's session; return the event."""
         since_us = exchange.inv_us - PAUSES_WINDOW_US
         known = [pause for pause in self.pauses.get(member.id, ()) if pause[0] > since_us]
         latest = (*known, (exchange.inv_us, gap_us))[-PAUSES_KEPT:]
@@ -222,22 +224,22 @@ class Sessions:
 
 
 def hung_up_since(group: GroupData, member: Member) -> int | None:
-    """When the connection ended that this member spoke on last, without a LeaveGroup before it; None while that is not the case."""
+    """Return when the member's last connection ended without a LeaveGroup before, None if it did not."""
     if not member.disconnected_us or member.disconnected_us < member.last_frame_us or member.actor.connection in group.connections:
         return None
     return None if member.leaving or member.removed == "left" else member.disconnected_us
 
 
 def held_joins(group: GroupData) -> tuple[int, int]:
-    """How many JoinGroups the coordinator holds just now, and since when it has held the oldest; (0, 0) if it holds none."""
+    """Return the number of JoinGroups that the coordinator holds, and since when it holds the oldest; (0, 0) if it holds none."""
     since_us = [one.effective_us for one in group.waiting_joins() if one.effective_us >= 0 and not one.queued_behind]
     return len(since_us), min(since_us, default=0)
 
 
-def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-    """Whether nothing lawful explains that ``member`` is told UNKNOWN_MEMBER_ID: called before the group's state follows from it."""
+def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_version: BrokerVersion) -> tuple[Event, ...]:
+    """Return an event if nothing lawful explains UNKNOWN_MEMBER_ID for ``member``. Call this before the group processes the refusal."""
     newest = group.newest_generation
-    if newest is None or newest.roster is None or member.id not in newest.roster or group.kind != "classic":
+    if newest is None or newest.roster is None or member.id not in newest.roster:
         return NOTHING
     in_sync = member.in_sync == newest.generation == exchange.generation and group.state is State.STABLE
     if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
@@ -246,13 +248,13 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple
     if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
         return NOTHING
     instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
-    if instance is not None and instance.replacements:
-        return NOTHING  # brokers before 2.6.1 forget a replacement when they load the group anew
+    if instance is not None and instance.replacements and not instance.settled_us and not broker_version.writes_replacements:
+        return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
     if any(waiting.api_key in {JOIN_GROUP, LEAVE_GROUP} for waiting in group.open.values()):
         return NOTHING  # a join phase may have come and gone
     roster = [group.members.get(id_) for id_ in newest.roster]
     if not all(other is not None and other.last_frame for other in roster):
-        return NOTHING  # some members are on a path that is not captured, and so may be what they did
+        return NOTHING  # frames of some members are not captured, so their requests may explain it
     joined_on = {other.joined_frame.connection for other in roster if other is not None and other.joined_frame is not None}
     if not any(connection in group.connections for connection in joined_on):
         return NOTHING  # all connections are new: the broker may have been restarted

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, unpack_loss
 from streaming.mirror.conversation import Conversation
+from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, opened, packets
-from streaming.mirror.pcap.reader import CaptureReader, in_order
 from streaming.mirror.pcap.segments import is_later_fragment
 from tests.streaming.mirror.wires import (
     ACK,

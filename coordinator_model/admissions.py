@@ -1,0 +1,120 @@
+"""Frames that show a group to be of another type than it is held as, and the conversion of the group.
+
+A request proves nothing: any client may send a heartbeat of any type to any group, and is refused. It is therefore kept until its
+response comes, and the group gets both once it has been converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from coordinator_model.finding import Evidence, Finding
+from coordinator_model.group_store import GroupStore
+from coordinator_model.groups.consumer.heartbeat import refused_by_type
+from coordinator_model.groups.consumer.kinds import KIND_BY_API
+from coordinator_model.groups.consumer.model import client_of, exchange_of
+from coordinator_model.groups.migration import carry_over, kind_shown, may_convert
+from coordinator_model.rule_engine import RuleEngine
+from coordinator_model.scheduler import GroupKey
+from coordinator_model.wire import API_NAMES, decode
+from coordinator_model.wire.constants import JOIN_GROUP
+from coordinator_model.wire.record import Kind, MirrorRecord
+
+CONVERTING: Final = KIND_BY_API.keys() | {JOIN_GROUP}
+"""APIs whose success shows the type of a group."""
+
+_KEPT: Final = 1_000
+
+
+class Admissions:
+    """The heartbeats whose response will show the type of their group."""
+
+    def __init__(self, groups: GroupStore, rules: RuleEngine) -> None:
+        self._groups = groups
+        self._rules = rules
+        self._waiting: dict[tuple[str, int], MirrorRecord] = {}
+
+    def takes(self, record: MirrorRecord, key: GroupKey, body: Any, found: list[Finding]) -> bool:
+        """Return True if the frame is not for the group as it is held now; convert the group if it shows another type.
+
+        :param found: receives the findings.
+        """
+        held = self._groups.opened(key)[0].kind if key in self._groups else ""
+        kind = KIND_BY_API.get(record.api_key)
+        if record.kind is Kind.REQUEST:
+            if kind is None or held == kind.name:
+                return False
+            self._waiting[record.connection, record.exchange] = record
+            if len(self._waiting) > _KEPT:
+                del self._waiting[next(iter(self._waiting))]
+            return True
+        asked = self._waiting.pop((record.connection, record.exchange), None)
+        if asked is None:
+            self._look_at_join(record, key, body, held, found)
+            return kind is not None and held != kind.name
+        shown = kind_shown(record.api_key, body)
+        if shown is None or (held and not may_convert(self._groups.opened(key)[0], asked.at_us)):
+            if held:
+                found.extend(self._refused(asked, record, key, body))
+            return True
+        if shown != held:
+            found.extend(self._convert(record, key, body.member_id, shown))
+        group, open_findings = self._groups.touched(key, record.at_us)
+        asked_body = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
+        events = group.request(asked, asked_body)
+        found.extend(self._rules.on_events(group, open_findings, events, asked.at_us))
+        return False
+
+    def _look_at_join(self, record: MirrorRecord, key: GroupKey, body: Any, held: str, found: list[Finding]) -> None:
+        """Convert the group if a JoinGroup success shows another type: it names a leader or it does not."""
+        if record.api_key != JOIN_GROUP or not held or kind_shown(record.api_key, body) in {None, held}:
+            return
+        group = self._groups.opened(key)[0]
+        asked = group.open.get((record.connection, record.exchange))
+        if asked is not None and may_convert(group, asked.inv_us):
+            found.extend(self._convert(record, key, body.member_id, kind_shown(record.api_key, body) or ""))
+
+    def _convert(self, record: MirrorRecord, key: GroupKey, member_id: str | None, kind: str) -> Iterator[Finding]:
+        """Hold the group as one of another type from here on. What was found in it as the type that it was is over."""
+        known = key in self._groups
+        old, open_findings = self._groups.opened(key)
+        if known:
+            for held in [one for one in open_findings.open.values() if not one.published]:
+                open_findings.withdraw(held)
+            yield from self._rules.resolve_all(old, open_findings, record.at_us)
+        new = self._groups.replace(key, kind)
+        events = carry_over(old, new, record.at_us, member_id, _success(record))
+        self._groups.touched(key, record.at_us)
+        self._groups.changed(key, record.at_us)
+        yield from self._rules.on_events(new, open_findings, events, record.at_us)
+
+    def _refused(self, asked: MirrorRecord, record: MirrorRecord, key: GroupKey, body: Any) -> Iterator[Finding]:
+        asked_body = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
+        exchange = exchange_of(asked, asked_body, client_of(asked))
+        exchange.res_us, exchange.response_offset, exchange.error = record.at_us, record.offset, body.error_code
+        group, open_findings = self._groups.touched(key, record.at_us)
+        events = refused_by_type(exchange, body)
+        yield from self._rules.on_events(group, open_findings, events, record.at_us)
+        if events:
+            self._groups.changed(key, record.at_us)
+
+    def closed(self, connection: str) -> None:
+        """Forget the heartbeats of a connection that ended."""
+        for key in [key for key in self._waiting if key[0] == connection]:
+            del self._waiting[key]
+
+    def pack(self) -> list[list[Any]]:
+        """Return the heartbeats as plain values for a snapshot."""
+        return [[*record[:3], record.kind.value, *record[4:]] for record in self._waiting.values()]
+
+    def fill(self, packed: list[list[Any]]) -> None:
+        """Take over what :meth:`pack` returned."""
+        for values in packed:
+            record = MirrorRecord(*values)
+            self._waiting[record.connection, record.exchange] = record._replace(kind=Kind(record.kind))
+
+
+def _success(record: MirrorRecord) -> Evidence:
+    words = f"{API_NAMES[record.api_key]} v{record.api_version} answer: success"
+    return Evidence(record.partition, record.offset, record.connection, record.exchange, record.at_us, words)

@@ -1,0 +1,253 @@
+"""What frames leave possible while a coordinator acts on one request: where the group is, and what the sender is to it.
+
+Everything that may have happened without a frame that shows it is allowed for here, each in one place:
+
+* *Lateness.* The coordinator acts between the capture of a request and that of its answer. Only what was captured before the request
+  bounds it from below, and only what was asked after the answer bounds it from above.
+* *Clocks of several capturers, deletion, and a restart that no frame shows.* ``GroupData.lasts`` says whether a generation still counts.
+* *Loading.* A broker that loads the group answers a Heartbeat unchecked. It loads near the time at which it says so.
+* *Loss and failover.* With them the group drops its generations, and nothing bounds it.
+* *Releases.* The table has a row for each behaviour, and all rows count that a broker of this age may follow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.protocol import Generation as Relation
+from coordinator_model.groups.classic.protocol import Sender
+from coordinator_model.groups.possible import Chain
+from coordinator_model.groups.records import Exchange, Generation, StaticMember
+from coordinator_model.wire.constants import JOIN_GROUP
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.data import GroupData
+
+_ORDER: Final = "EKSP"  #: within one generation a group goes only this way
+_COMPLETING, _STABLE, _PREPARING = (_ORDER.index(phase) for phase in "KSP")
+
+GENERATION: Final = "generation"
+PHASE: Final = "phase"
+MEMBER: Final = "member"
+REPLACED: Final = "replaced"
+HOLDER: Final = "holder"
+REQUEST: Final = "request"
+LOADING: Final = "loading"
+
+
+class Reason(NamedTuple):
+    """Why something was not possible."""
+
+    about: str  #: what would have had to be different: one of the words above
+    text: str
+    proof: tuple[Evidence, ...] = ()
+
+
+class Later(NamedTuple):
+    """What a later answer may show to have been so all the time."""
+
+    generation: int | None = None  #: the group is still at this generation
+    in_sync: bool = False  #: and no join phase has begun
+    member: bool = False  #: the sender is still a member, under the same instance id
+
+
+NOTHING_YET: Final = Later()
+NOT_LOADING: Final = Reason(LOADING, "it did not say so")
+
+
+class Positions:
+    """What was possible between the capture of a request and that of its answer."""
+
+    __slots__ = ("chain", "exchange", "first_us", "group", "instance", "instance_id", "later", "member", "member_id")
+
+    def __init__(
+        self, group: GroupData, exchange: Exchange, member_id: str, instance_id: str | None, later: Later = NOTHING_YET
+    ) -> None:
+        self.group = group
+        self.exchange = exchange
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.later = later
+        self.first_us = exchange.effective_us
+        self.member = group.members.get(member_id)
+        self.instance = group.instances.get(instance_id) if instance_id is not None else None
+        self.chain = self._chain()
+
+    # ------------------------------------------------------------------------------------------------ the group
+
+    def _chain(self) -> Chain:
+        """Return the group's chain: its positions are (generation, phase)."""
+        group, chain = self.group, Chain()
+        for known in group.generations:
+            if group.lasts(known, self.first_us, self.exchange.key[0]):
+                chain.reached(known.proven_us, (known.generation, _COMPLETING), known)
+                if known.sync_done_us is not None:
+                    chain.reached(known.sync_done_us + group.settings.clock_skew_ms * 1_000, (known.generation, _STABLE), known)
+        if self.later.generation is not None:
+            last = _STABLE if self.later.in_sync else _PREPARING
+            chain.not_beyond(self.exchange.res_us + 1, (self.later.generation, last), None)
+        return chain
+
+    def not_in_phase(self, phase: str, relation: Relation) -> Reason | None:
+        """Return why the group was not in this phase, its generation so related to the request's; None if it may have been."""
+        if phase == "L":
+            return None if self.group.loading_near(self.exchange.broker, self.exchange.res_us) else NOT_LOADING
+        if phase in "ND":
+            return None
+        if phase in "-E" and self.later.member:
+            return self._was_member()
+        if phase == "-":
+            return None if self.later.generation is None else Reason(GENERATION, "the group was there afterwards")
+        step = _ORDER.index(phase)
+        if relation is Relation.SAME:
+            return self._not_at(self.exchange.generation, step)
+        return self._not_at_another(step, but=self.exchange.generation if relation is Relation.OTHER else None)
+
+    def _not_at(self, generation: int, step: int) -> Reason | None:
+        """Return why the group was not at this generation in a phase."""
+        bound = self.chain.beyond((generation, _PREPARING), self.first_us)
+        if bound is not None:
+            return Reason(
+                GENERATION, f"{self._handed_out(bound.proof)}, and the coordinator has not changed since", (bound.proof.proof,)
+            )
+        bound = self.chain.excludes((generation, step), self.first_us, self.exchange.res_us)
+        if bound is None:
+            return None
+        if bound.proof is None:
+            return Reason(GENERATION, f"a later request succeeded at generation {bound.position[0]}")
+        return Reason(PHASE, f"members had their assignments of generation {generation} before", (bound.proof.proof,))
+
+    def _not_at_another(self, step: int, but: int | None) -> Reason | None:
+        """Return why the group was at no generation other than ``but`` in a phase."""
+        here = self.later.generation
+        if here is None:
+            return None  # it may have gone on
+        before = self.chain.beyond((here - 1, _PREPARING), self.first_us)
+        if before is None or (here != but and self._not_at(here, step) is None):
+            return None
+        return Reason(GENERATION, f"{self._handed_out(before.proof)}, and was the group's still afterwards", (before.proof.proof,))
+
+    def _handed_out(self, known: Generation) -> str:
+        return f"generation {known.generation} was handed out {(self.first_us - known.proven_us) / 1_000_000:.1f} s before"
+
+    # ------------------------------------------------------------------------------------------------ the sender
+
+    def comes_from(self, sender: Sender) -> bool:
+        """Return True if a coordinator can take the ids for such a sender."""
+        if not self.member_id:
+            return sender is Sender.NEW if self.instance_id is None else sender in {Sender.NEW_STATIC, Sender.RETURNING}
+        return sender in (_WITHOUT_INSTANCE if self.instance_id is None else _WITH_INSTANCE)
+
+    def not_sender(self, sender: Sender, phase: str) -> tuple[Reason, ...]:
+        """Return why the sender was not this to the coordinator, in this phase; none if it may have been."""
+        if sender is Sender.MEMBER:
+            reasons = (self._was_replaced(), self._was_no_member(phase))
+        elif sender is Sender.RENAMED:
+            reasons = (self._held_instance() or self._was_replaced(), self._was_no_member(phase))
+        elif sender is Sender.FENCED:
+            reasons = (self._held_instance() if self.later.member else None, None)
+        elif sender in {Sender.STRANGER, Sender.PENDING, Sender.PENDING_STATIC}:
+            reasons = (self._was_member() if self.later.member else self._was_listed(phase), None)
+        else:
+            return ()
+        return tuple(reason for reason in reasons if reason is not None)
+
+    def _was_no_member(self, phase: str) -> Reason | None:
+        """Return why the sender was no member at the generation of its request."""
+        known, member = self.group.newest_generation, self.member
+        if known is None or known.generation != self.exchange.generation or known.roster is None or self.member_id in known.roster:
+            return None
+        if member is not None:
+            if member.joined == known.generation:
+                return None
+            if member.removed == "replaced" and member.removed_us >= self.first_us:
+                return None  # it may have held its instance id until then
+            if phase == "P" and member.parked_join in self.group.open:
+                return None
+        told = f"that the leader of generation {known.generation} was given" if known.leader else "that the coordinator described"
+        text = f"{self.member_id} is not in the list of {len(known.roster)} {told}"
+        return Reason(MEMBER, text, (known.proof,))
+
+    def _was_replaced(self) -> Reason | None:
+        """Return why the sender no longer held the instance id that it names."""
+        instance = self.instance
+        if instance is None or instance.member_id == self.member_id or not instance.settled_us:
+            return None
+        if instance.settled_us + self._skew_us >= self.first_us:
+            return None
+        member, joins = self.member, self.exchange.api_key == JOIN_GROUP
+        held_it = (
+            member is not None
+            and member.instance_id == instance.id
+            and (joins or member.removed == "replaced" or 0 < member.joined_us < instance.held_us)
+        )
+        taken_s = (self.first_us - instance.held_us) / 1_000_000
+        text = (
+            f"member {instance.member_id} had taken over instance id {instance.id} {taken_s:.1f} s before, and got its assignment"
+        )
+        return Reason(REPLACED if held_it else HOLDER, text, self._admission(instance))
+
+    def _was_member(self) -> Reason | None:
+        """Return why the sender was a member all the time, given that it is one later."""
+        member = self.member
+        if (
+            member is None
+            or not self._is_known_as()
+            or member.proven_us is None
+            or member.proven_us >= self.first_us - self._skew_us
+        ):
+            return None
+        return Reason(MEMBER, f"{member.id} was accepted before and afterwards", _joined_frame(member.joined_frame))
+
+    def _was_listed(self, phase: str) -> Reason | None:
+        """Return why the sender was a member of a generation that goes on, as its leader was told.
+
+        Removing a dynamic member from a settled group starts a join phase, which ends with another generation.
+        """
+        known, member = self.group.newest_generation, self.member
+        if phase not in "KS" or known is None or known.generation != self.later.generation or known.roster is None:
+            return None
+        if member is None or not self._is_known_as() or known.roster.get(member.id, "") is not None:
+            return None
+        if known.proven_us >= self.first_us - self._skew_us or member.session_timeout_ms is None or member.proven_us is None:
+            return None
+        if self.exchange.res_us - member.proven_us >= member.session_timeout_ms * 1_000:
+            return None
+        text = f"{member.id} is a member of generation {known.generation}, which went on"
+        return Reason(MEMBER, text, _joined_frame(member.joined_frame))
+
+    def _is_known_as(self) -> bool:
+        """Return True if the request has its member's instance id. Brokers since 3.0 refuse a wrong one with UNKNOWN_MEMBER_ID."""
+        if self.instance_id is None:
+            return self.member is not None and self.member.instance_id is None
+        return self.instance is not None and self.instance.member_id == self.member_id
+
+    def _held_instance(self) -> Reason | None:
+        """Return why the sender held the instance id that it names: it is the latest known holder, and nobody asked for it."""
+        instance = self.instance
+        if instance is None or instance.member_id != self.member_id or instance.tried_us >= self.first_us - self._skew_us:
+            return None
+        if any(
+            one.api_key == JOIN_GROUP and not one.member_id and one.instance_id == instance.id for one in self.group.open.values()
+        ):
+            return None
+        return Reason(
+            HOLDER, f"{self.member_id} holds instance id {instance.id}, and nobody asked for it", self._admission(instance)
+        )
+
+    def _admission(self, instance: StaticMember) -> tuple[Evidence, ...]:
+        holder = self.group.members.get(instance.member_id)
+        return () if holder is None else _joined_frame(holder.joined_frame)
+
+    @property
+    def _skew_us(self) -> int:
+        return self.group.settings.clock_skew_ms * 1_000
+
+
+_WITHOUT_INSTANCE: Final = frozenset({Sender.MEMBER, Sender.STRANGER, Sender.PENDING})
+_WITH_INSTANCE: Final = frozenset({Sender.MEMBER, Sender.RENAMED, Sender.STRANGER, Sender.FENCED, Sender.PENDING_STATIC})
+
+
+def _joined_frame(frame: Evidence | None) -> tuple[Evidence, ...]:
+    return () if frame is None else (frame,)

@@ -1,0 +1,423 @@
+"""The protocol of classic groups as a table: which answer a coordinator gives, in which phase, to whom.
+
+Each row is one answer. It applies when all its cells hold at the moment at which the coordinator acts; an empty cell always holds. The
+first row of an API that applies decides. Rows ``unseen`` and ``foreign`` decide nothing: their answers may come at any time. A request that
+is ``held`` gets no answer yet. A row whose phase begins with ``held`` ends that; its cells hold at the moment of the answer.
+
+Sources: Kafka's coordinators, in Scala up to 3.9 (``GroupCoordinator``) and in Java since 4.0 (``GroupMetadataManager``,
+``OffsetMetadataManager``); KIP-62, KIP-134, KIP-211, KIP-345, KIP-394, KIP-447, KIP-559, KIP-800, KIP-814. A difference between releases is
+a row of its own.
+
+The columns:
+
+* *row*: its name, which it keeps. J stands for JoinGroup, Y for SyncGroup, H for Heartbeat, L for LeaveGroup (once for each member that it
+  names), C for OffsetCommit, T for TxnOffsetCommit, D for DeleteGroups, F for FindCoordinator, X for any of these.
+* *answer*: names of error codes, or ``held``. NONE is success.
+* *phase*: ``E`` Empty, ``P`` PreparingRebalance, ``K`` CompletingRebalance, ``S`` Stable, ``D`` Dead: the group is being removed. ``-``
+  there is no such group, ``L`` the broker still loads it, ``N`` the broker does not coordinate it.
+* *sender*: what the coordinator knows of the ids in the request.
+* *generation*: of the request: ``same`` as the group's, ``other``, or ``none`` (negative).
+* *if*: what else must hold.
+* *then*: what becomes of the sender and the group.
+* *version*: of the API. *release*: of the broker.
+
+The words of *sender*, *if* and *then*:
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from functools import cache
+from typing import Final, NamedTuple
+
+from coordinator_model.wire import ERROR_CODES
+from coordinator_model.wire.constants import (
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
+
+
+class Sender(StrEnum):
+    """What the coordinator knows of the member id and the instance id in a request."""
+
+    NEW = "new"  #: no member id, no instance id
+    NEW_STATIC = "new-static"  #: no member id, an instance id that no member holds
+    RETURNING = "returning"  #: no member id, an instance id that a member holds
+    PENDING = "pending"  #: an id that MEMBER_ID_REQUIRED gave and that no JoinGroup has used, no instance id
+    PENDING_STATIC = "pending-static"  #: the same with an instance id: a fault of the client
+    MEMBER = "member"  #: a member's id, with no instance id or the one that it holds
+    RENAMED = "renamed"  #: a member's id, with an instance id that no member holds
+    STRANGER = "stranger"  #: the id of no member, with no instance id or one that no member holds
+    FENCED = "fenced"  #: an id, with an instance id that another member holds
+
+
+class Condition(StrEnum):
+    """What else an answer depends on."""
+
+    UNSEEN = "unseen"  #: on what frames do not show: rights, limits, disks, the cluster's metadata version
+    FOREIGN = "foreign"  #: no stock broker answers this; it harms nobody
+    LEADER = "leader"  #: the sender is the group's leader
+    FOLLOWER = "follower"  #: it is not
+    UNCHANGED = "unchanged"  #: the protocols are those of the member's last JoinGroup, byte for byte and in the same order
+    CHANGED = "changed"  #: they are not
+    UNSUPPORTED = "unsupported"  #: not one of the protocols is supported by all other members
+    KEEPS = "keeps"  #: with these protocols the group would select the protocol that it has
+    SWITCHES = "switches"  #: it would select another
+    NAMES_OTHER = "names-other"  #: the request names a protocol type or a protocol that is not the group's
+    NAMES_NONE = "names-none"  #: the request names no protocol type or no protocol
+    UPGRADED = "upgraded"  #: the group becomes a consumer group under the request (KIP-848)
+
+
+class Generation(StrEnum):
+    """How the generation in a request relates to the group's."""
+
+    SAME = "same"
+    OTHER = "other"
+    NONE = "none"  #: negative, or not in the request
+
+
+class Effect(StrEnum):
+    """What becomes of the sender and the group."""
+
+    ISSUED = "issued"  #: the answer gives a member id, which is pending from here on
+    ADDED = "added"  #: the sender is a member from here on
+    REPLACED = "replaced"  #: a new member id takes the place of the one that held the instance id; its session begins
+    REMOVED = "removed"  #: the member is one no longer
+    PREPARES = "prepares"  #: a join phase begins, unless one runs
+    SESSION = "session"  #: the member's session timeout starts anew
+
+
+HELD: Final = "held"
+OUTSIDER: Final = "outsider"
+OUTSIDERS: Final = (Sender.STRANGER, Sender.PENDING, Sender.PENDING_STATIC, Sender.NEW, Sender.NEW_STATIC)
+
+_TABLE: Final = """
+row | answer                       | phase      | sender           | generation | if                 | then              | version | release
+
+# JoinGroup
+  # the session timeout is outside the broker's limits
+J1  | INVALID_SESSION_TIMEOUT      |            |                  |            | unseen
+  # the group is full
+J2  | GROUP_MAX_SIZE_REACHED       |            |                  |            | unseen
+J3  | COORDINATOR_LOAD_IN_PROGRESS | L
+J4  | UNKNOWN_MEMBER_ID            | D          |                  |            |                    |                   |         | -2.2
+J5  | COORDINATOR_NOT_AVAILABLE    | D
+  # a new group has no members yet
+J6  | UNKNOWN_MEMBER_ID            | -          | stranger
+J7  | INCONSISTENT_GROUP_PROTOCOL  | -EPKS      |                  |            | unsupported
+  # the replacement could not be written in time (Scala)
+J8  | REBALANCE_IN_PROGRESS        |            | returning        |            | unseen             |                   | 5-
+  # a static member is replaced: same generation, no rebalance; v9+ tells a leader to skip the assignment (KIP-814)
+J9  | NONE                         | S          | returning        |            | keeps              | replaced          | 5-
+J10 | held                         | S          | returning        |            | switches           | replaced prepares | 5-
+  # KAFKA-9801
+J11 | NONE                         | K          | returning        |            |                    | replaced          | 5-      | -2.4
+J12 | held                         | K          | returning        |            |                    | replaced prepares | 5-
+J13 | held                         | P          | returning        |            |                    | replaced          | 5-
+J14 | held                         | -EPKS      | new-static       |            |                    | added prepares    | 5-
+J15 | held                         | -EPKS      | new              |            |                    | added prepares    | 0-3
+  # gives an id, which is pending until a JoinGroup uses it or its session timeout ends (KIP-394)
+J16 | MEMBER_ID_REQUIRED           | -EPKS      | new              |            |                    | issued            | 4-
+J17 | held                         | EPKS       | pending          |            |                    | added prepares
+J18 | UNKNOWN_SERVER_ERROR         | EPKS       | pending-static
+J19 | UNKNOWN_MEMBER_ID            | EPKS       | stranger renamed
+  # another process holds the instance id
+J20 | FENCED_INSTANCE_ID           | EPKS       | fenced           |            |                    |                   | 5-
+  # in place of an earlier JoinGroup of the member, which is never answered
+J21 | held                         | P          | member
+  # the answer was lost; nothing changes
+J22 | NONE                         | K          | member           |            | unchanged
+J23 | held                         | K          | member           |            | changed            | prepares
+  # so a leader says that topics changed
+J24 | held                         | S          | member           |            | leader             | prepares
+  # the answer was lost; nothing changes
+J25 | NONE                         | S          | member           |            | follower unchanged
+J26 | held                         | S          | member           |            | follower changed   | prepares
+  # the join phase is over: a new generation
+J27 | NONE                         | held K     | member           |            |                    | session
+  # the member left, was removed, or its session ended
+J28 | UNKNOWN_MEMBER_ID            | held P     | stranger
+  # another process took the instance id meanwhile
+J29 | FENCED_INSTANCE_ID           | held P     | fenced           |            |                    |                   | 5-
+J30 | NOT_COORDINATOR              | held N
+J31 | REBALANCE_IN_PROGRESS        | held P     |                  |            | upgraded
+
+# SyncGroup
+Y1  | INCONSISTENT_GROUP_PROTOCOL  |            |                  |            | names-none         |                   | 5-
+Y2  | COORDINATOR_LOAD_IN_PROGRESS | L          |                  |            |                    |                   |         | 4.0-
+Y3  | REBALANCE_IN_PROGRESS        | L
+Y4  | UNKNOWN_MEMBER_ID            | D          |                  |            |                    |                   |         | -2.2
+Y5  | COORDINATOR_NOT_AVAILABLE    | D
+Y6  | UNKNOWN_MEMBER_ID            | -E
+Y7  | FENCED_INSTANCE_ID           | PKS        | fenced returning |            |                    |                   | 3-
+Y8  | UNKNOWN_MEMBER_ID            | PKS        | outsider renamed
+Y9  | ILLEGAL_GENERATION           | PKS        | member           | other none
+Y10 | INCONSISTENT_GROUP_PROTOCOL  | PKS        | member           | same       | names-other        |                   | 5-
+Y11 | REBALANCE_IN_PROGRESS        | P          | member           | same
+  # until the leader's assignment is written
+Y12 | held                         | K          | member           | same
+Y13 | NONE                         | S          | member           | same
+Y14 | NONE                         | held S     | member           | same       |                    | session
+  # another join phase began first
+Y15 | REBALANCE_IN_PROGRESS        | held P     | member           | same
+  # the member left, was removed, or its session ended
+Y16 | UNKNOWN_MEMBER_ID            | held K     | stranger
+  # another process took the instance id meanwhile
+Y17 | FENCED_INSTANCE_ID           | held K     | fenced           |            |                    |                   | 3-
+Y18 | NOT_COORDINATOR              | held N
+
+# Heartbeat
+  # blind: neither member nor generation are checked
+H1  | NONE                         | L
+H2  | COORDINATOR_LOAD_IN_PROGRESS |            |                  |            | foreign
+H3  | UNKNOWN_MEMBER_ID            | D          |                  |            |                    |                   |         | -2.2
+H4  | COORDINATOR_NOT_AVAILABLE    | D
+H5  | UNKNOWN_MEMBER_ID            | -E
+H6  | FENCED_INSTANCE_ID           | PKS        | fenced returning |            |                    |                   | 3-
+H7  | UNKNOWN_MEMBER_ID            | PKS        | outsider
+  # before 3.0 an instance id that nobody holds is ignored
+H8  | UNKNOWN_MEMBER_ID            | PKS        | renamed          |            |                    |                   |         | 3.0-
+  # before the generation is checked
+H9  | REBALANCE_IN_PROGRESS        | K          | member renamed   |            |                    |                   |         | -2.2
+H10 | ILLEGAL_GENERATION           | PKS        | member renamed   | other none
+H11 | REBALANCE_IN_PROGRESS        | P          | member renamed   | same       |                    | session
+H12 | REBALANCE_IN_PROGRESS        | K          | member renamed   | same       |                    |                   |         | -2.6.0
+H13 | NONE                         | K          | member renamed   | same       |                    | session
+H14 | NONE                         | S          | member renamed   | same       |                    | session
+
+# LeaveGroup, for each member that it names
+L1  | COORDINATOR_LOAD_IN_PROGRESS | L
+L2  | UNKNOWN_MEMBER_ID            | D          |                  |            |                    |                   |         | -2.2
+L3  | COORDINATOR_NOT_AVAILABLE    | D
+L4  | UNKNOWN_MEMBER_ID            | -
+  # an operator removes who holds the instance id
+L5  | NONE                         | EPKS       | returning        |            |                    | removed prepares  | 3-
+  # the id is forgotten
+L6  | NONE                         | EP         | pending pending-static |            |                    | removed
+L7  | NONE                         | KS         | pending pending-static |            |                    | removed prepares
+L8  | NONE                         | PKS        | member           |            |                    | removed prepares
+L9  | FENCED_INSTANCE_ID           | EPKS       | fenced           |            |                    |                   | 3-
+L10 | UNKNOWN_MEMBER_ID            | EPKS       | outsider renamed
+
+# OffsetCommit
+  # for a partition, before the coordinator is asked
+C1  | UNKNOWN_TOPIC_OR_PARTITION   |            |                  |            | unseen
+    | TOPIC_AUTHORIZATION_FAILED
+  # for a partition
+C2  | OFFSET_METADATA_TOO_LARGE    |            |                  |            | unseen
+    | INVALID_COMMIT_OFFSET_SIZE
+  # for a partition
+C3  | UNKNOWN_TOPIC_ID             |            |                  |            | unseen             |                   | 10-
+  # could not be written in time (Scala)
+C4  | REQUEST_TIMED_OUT            |            |                  |            | unseen
+C5  | STALE_MEMBER_EPOCH           | -EPKS      |                  |            | upgraded           |                   | 9-
+C6  | COORDINATOR_LOAD_IN_PROGRESS | L
+C7  | UNKNOWN_MEMBER_ID            | D          |                  |            |                    |                   |         | -2.2
+C8  | COORDINATOR_NOT_AVAILABLE    | D
+  # a client that assigns its partitions itself
+C9  | NONE                         | -E         |                  | none
+C10 | ILLEGAL_GENERATION           | -          |                  | same other |                    |                   | 0-8
+C11 | ILLEGAL_GENERATION           | -          |                  | same other |                    |                   |         | -3.9
+C12 | GROUP_ID_NOT_FOUND           | -          |                  | same other |                    |                   | 9-
+C13 | FENCED_INSTANCE_ID           | EPKS       | fenced returning |            |                    |                   | 7-
+C14 | UNKNOWN_MEMBER_ID            | EPKS       | outsider renamed
+C15 | ILLEGAL_GENERATION           | PKS        | member           | other none
+C16 | REBALANCE_IN_PROGRESS        | K          | member           | same
+  # so that offsets can be committed before the member rejoins
+C17 | NONE                         | PS         | member           | same       |                    | session
+
+# TxnOffsetCommit
+  # for a partition, before the coordinator is asked
+T1  | UNKNOWN_TOPIC_OR_PARTITION   |            |                  |            | unseen
+    | TOPIC_AUTHORIZATION_FAILED
+  # for a partition
+T2  | OFFSET_METADATA_TOO_LARGE    |            |                  |            | unseen
+    | INVALID_COMMIT_OFFSET_SIZE
+    | REQUEST_TIMED_OUT
+  # about the producer
+T3  | TRANSACTIONAL_ID_AUTHORIZATION_FAILED |            |                  |            | unseen
+    | INVALID_PRODUCER_EPOCH
+    | INVALID_TXN_STATE
+    | INVALID_PRODUCER_ID_MAPPING
+    | CONCURRENT_TRANSACTIONS
+    | UNKNOWN_PRODUCER_ID
+    | PRODUCER_FENCED
+    | TRANSACTION_ABORTABLE
+T4  | REBALANCE_IN_PROGRESS        |            |                  |            | foreign
+    | GROUP_ID_NOT_FOUND
+    | STALE_MEMBER_EPOCH
+T5  | COORDINATOR_LOAD_IN_PROGRESS | L
+T6  | UNKNOWN_MEMBER_ID            | D          |                  |            |                    |                   |         | -2.2
+T7  | COORDINATOR_NOT_AVAILABLE    | D
+  # these versions name no member
+T8  | NONE                         | -EPKS      |                  |            |                    |                   | 0-2
+T9  | NONE                         | -EPKS      | new              | none
+T10 | ILLEGAL_GENERATION           | -          |                  | same other |                    |                   | 3-
+T11 | NONE                         | -E         |                  | none
+T12 | FENCED_INSTANCE_ID           | EPKS       | fenced returning |            |                    |                   | 3-
+T13 | UNKNOWN_MEMBER_ID            | EPKS       | outsider renamed |            |                    |                   | 3-
+T14 | ILLEGAL_GENERATION           | PKS        | member           | other none |                    |                   | 3-
+T15 | NONE                         | PKS        | member           | same
+
+# DeleteGroups
+D1  | COORDINATOR_LOAD_IN_PROGRESS | L
+D2  | GROUP_ID_NOT_FOUND           | -D
+D3  | NON_EMPTY_GROUP              | PKS
+  # ids that are pending are forgotten too
+D4  | NONE                         | E          |                  |            |                    | removed
+
+# FindCoordinator
+F1  | TRANSACTIONAL_ID_AUTHORIZATION_FAILED |            |                  |            | unseen
+F2  | TRANSACTION_ABORTABLE        |            |                  |            | unseen             |                   | 5-
+F3  | COORDINATOR_LOAD_IN_PROGRESS |            |                  |            | foreign
+    | TOPIC_AUTHORIZATION_FAILED
+F4  | NONE
+
+# any API
+  # the version is unknown; or a static member, and the cluster's metadata version is below 2.3
+X1  | UNSUPPORTED_VERSION          |            |                  |            | unseen
+  # the client may not read the group
+X2  | GROUP_AUTHORIZATION_FAILED   |            |                  |            | unseen
+  # the coordinator has not started, or could not write
+X3  | COORDINATOR_NOT_AVAILABLE    |            |                  |            | unseen
+  # the group id is empty
+X4  | INVALID_GROUP_ID             |            |                  |            | unseen
+  # a fault in the broker, a malformed request
+X5  | UNKNOWN_SERVER_ERROR         |            |                  |            | unseen
+    | INVALID_REQUEST
+  # the broker lost the group's log while it wrote
+X6  | NOT_COORDINATOR              |            |                  |            | unseen
+  # another broker coordinates the group
+X7  | NOT_COORDINATOR              | N
+"""
+
+COLUMNS: Final = tuple(cell.strip() for cell in _TABLE.strip().splitlines()[0].split("|"))
+
+APIS: Final = {
+    "J": JOIN_GROUP, "Y": SYNC_GROUP, "H": HEARTBEAT, "L": LEAVE_GROUP, "C": OFFSET_COMMIT, "T": TXN_OFFSET_COMMIT, "D": DELETE_GROUPS,
+    "F": FIND_COORDINATOR,
+}  # fmt: skip
+_ALL_PHASES: Final = "-EPKSDLN"
+_CODES: Final = {known.name: known.code for known in ERROR_CODES.values()}
+
+
+class Row(NamedTuple):
+    """One row. A collection is empty where any value will do."""
+
+    name: str
+    answers: frozenset[int]  #: error codes; none if the request is held
+    ends_hold: bool  #: the request was held
+    phases: str
+    senders: frozenset[Sender]
+    generations: frozenset[Generation]
+    conditions: frozenset[Condition]
+    effects: frozenset[Effect]
+    versions: tuple[int, int]
+    releases: tuple[tuple[int, ...], tuple[int, ...]]
+    cells: tuple[str, ...]  #: as the table has them, one for each of COLUMNS; several answers are separated by blanks
+    note: str
+
+    @property
+    def is_unseen(self) -> bool:
+        """True if frames alone do not show whether the row applies."""
+        return bool(self.conditions & {Condition.UNSEEN, Condition.FOREIGN, Condition.UPGRADED})
+
+    def applies(self, moment: Moment) -> bool:
+        return (
+            self.ends_hold == moment.held
+            and moment.phase in self.phases
+            and (not self.senders or moment.sender in self.senders)
+            and (not self.generations or moment.generation in self.generations)
+            and self.conditions <= moment.conditions
+            and self.versions[0] <= moment.version <= self.versions[1]
+            and self.releases[0] <= moment.release
+            and moment.release[: len(self.releases[1])] <= self.releases[1]
+        )
+
+
+class Moment(NamedTuple):
+    """What is so when a coordinator acts on a request."""
+
+    held: bool  #: the request is held already, and something ends that
+    phase: str
+    sender: Sender
+    generation: Generation
+    conditions: frozenset[Condition]
+    version: int
+    release: tuple[int, ...]  #: of the broker: ``(2, 6, 1)``
+
+
+def deciding(among: Iterable[Row], moment: Moment) -> Row | None:
+    """Return the row that decides at this moment, None if there is none."""
+    return next((row for row in among if not row.is_unseen and row.applies(moment)), None)
+
+
+@cache
+def rows(api_key: int) -> tuple[Row, ...]:
+    """Return the rows of an API, in their order."""
+    return tuple(row for row in ROWS if APIS.get(row.name[0], api_key) == api_key)
+
+
+def _parse(table: str) -> Iterator[Row]:
+    note = ""
+    found: Row | None = None
+    for line in table.strip().splitlines()[1:]:
+        text = line.strip()
+        if text.startswith("#"):
+            note = text.removeprefix("# ") if line[0] == " " else ""
+            continue
+        if not text:
+            continue
+        cells = [cell.strip() for cell in line.split("|")]
+        if cells[0]:
+            if found is not None:
+                yield found
+            found = _row(cells, note)
+        elif found is not None:
+            answers = f"{found.cells[1]} {cells[1]}"
+            found = found._replace(answers=found.answers | {_CODES[cells[1]]}, cells=(found.name, answers, *found.cells[2:]))
+        note = ""
+    if found is not None:
+        yield found
+
+
+def _row(cells: list[str], note: str) -> Row:
+    cells += [""] * (len(COLUMNS) - len(cells))
+    name, answer, phase, sender, generation, condition, effect, version, release = cells
+    first_version, last_version = _ends(version)
+    first_release, last_release = _ends(release)
+    return Row(
+        name,
+        frozenset() if answer == HELD else frozenset({_CODES[answer]}),
+        phase.startswith(HELD),
+        phase.removeprefix(HELD).strip() or _ALL_PHASES,
+        frozenset(one for word in sender.split() for one in (OUTSIDERS if word == OUTSIDER else (Sender(word),))),
+        frozenset(map(Generation, generation.split())),
+        frozenset(map(Condition, condition.split())),
+        frozenset(map(Effect, effect.split())),
+        (int(first_version or 0), int(last_version or 32_767)),
+        (_release(first_release or "0"), _release(last_release or "999")),
+        tuple(cells),
+        note,
+    )
+
+
+def _ends(range_: str) -> tuple[str, str]:
+    """Return both ends of ``2.3-2.4``, ``2.3-`` or ``-2.4``; an end that is missing is empty."""
+    first, _, last = range_.partition("-")
+    return first, last
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+ROWS: Final = tuple(_parse(_TABLE))
+"""The whole table, in its order."""

@@ -1,0 +1,411 @@
+"""Events of a group's rebalances: who began one, who came when, who was served, what it cost.
+
+The recorder comes after the handlers and the trackers, and decides nothing: it notes what they found. It is called when something happens
+to the group, never for a heartbeat or a commit that succeeds.
+
+*A rebalance begins with the state PreparingRebalance*, as the group's state is estimated, and ends when each member of the new generation
+has its assignment, or when the next one begins. *Blindness ends a rebalance*: what a gap hides is not counted. *A group without members has
+no costs*, however long nobody holds its partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.counters import Cost
+from coordinator_model.finding import iso_utc
+from coordinator_model.group_event import FramePlace, GroupEvent
+from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
+from coordinator_model.groups.classic.rebalance_record import (
+    PARTITIONS_KEPT,
+    Identity,
+    MemberProgress,
+    OpenRebalance,
+    TopicPartition,
+    by_topic,
+    idle_us,
+    milliseconds,
+    moves,
+    size_of,
+)
+from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.classic.trackers.rebalance_causes import NOBODY_SEEN, NOT_SEEN, SESSION_EXPIRED, Starter
+from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, Member
+from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import (
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    TWO_STEP_JOIN_SINCE,
+)
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.data import GroupData
+
+API_KEYS: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP})
+"""The recorder gets all frames of these but heartbeats that succeed, and of other APIs the responses with an error."""
+
+SERVED: Final = "every member was served"
+NEXT_REBALANCE: Final = "the next rebalance began"
+NOT_BEGUN: Final = "members are served as before"
+NO_MEMBERS: Final = "no member is left"
+DELETED: Final = "the group was deleted"
+SIGHT_LOST: Final = "frames are missing, or the coordinator moved"
+
+
+@dataclass(slots=True)
+class RebalanceEvents:
+    """The rebalance of one group that is not over, and who holds which partitions."""
+
+    current: OpenRebalance | None = None
+    held: dict[str, Partitions] = field(default_factory=dict)  #: holder → partitions, see :attr:`Identity.holder`
+    held_known: bool = False  #: True if ``held`` is complete
+    gone_us: dict[str, int] = field(default_factory=dict)  #: holder → when it ceased to be a member, since the last rebalance
+    unheld: tuple[tuple[str, int, int], ...] = ()  #: topic, partition and since when it is not counted that nobody holds it
+    in_sight: bool | None = None  #: whether the membership is known; None if it never was
+    costs: dict[str, tuple[int, int, int]] = field(default_factory=dict)  #: cause → :class:`Cost` of all rebalances that are over
+
+    # ------------------------------------------------------------------------------------------------ frames
+
+    def on_request(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
+        """Note a request, after the trackers.
+
+        :param starter: of the join phase, if it has begun and it is known.
+        """
+        self._begin_if_preparing(group, exchange, starter)
+        if exchange.api_key == JOIN_GROUP:
+            self._join_asked(group, exchange)
+        elif exchange.api_key == SYNC_GROUP:
+            self._sync_asked(group, exchange)
+
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any, starter: Starter | None, finished: Starter) -> None:
+        """Note a response, after the trackers.
+
+        :param finished: who began the rebalance of the newest generation.
+        """
+        self._begin_if_preparing(group, exchange, starter)
+        if exchange.api_key == JOIN_GROUP:
+            self._join_answered(group, exchange, body, finished)
+        elif exchange.error == REBALANCE_IN_PROGRESS:
+            self._told_to_rejoin(group, exchange)
+        elif exchange.api_key == SYNC_GROUP and exchange.error == NONE and exchange.member_id:
+            self._served(group, exchange, body)
+
+    def _begin_if_preparing(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
+        if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
+            frame = _request(exchange) if exchange.response_offset < 0 else _response(exchange)
+            starter = starter or NOBODY_SEEN
+            self._begin(group, group.state_since_us, exchange.key, starter, group.generation, exchange=exchange, frame=frame)
+
+    def _join_asked(self, group: GroupData, exchange: Exchange) -> None:
+        if not exchange.member_id and exchange.instance_id is None and exchange.api_version >= TWO_STEP_JOIN_SINCE:
+            return  # it gets a member id, and joins with that
+        member = group.members.get(exchange.member_id)
+        if member is not None and member.fenced_us is not None:
+            return  # it will be refused again
+        identity = Identity.of(exchange.member_id, exchange.instance_id, exchange.actor)
+        if self.current is not None and self.current.generation is None and exchange.member_id:
+            progress = self.current.progress_of(identity)
+            if progress.joined_us:
+                return  # it waits already
+            _note_join(progress, exchange)
+        self._add(group, "member_joined", exchange.inv_us, exchange.key, identity.as_json(), frame=_request(exchange))
+
+    def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
+        newest, error = group.newest_generation, exchange.error
+        if error not in {NONE, MEMBER_ID_REQUIRED} and self.current is not None and self.current.generation is None:
+            refused = self.current.members.get(exchange.member_id)
+            if refused is not None:
+                refused.joined_us = 0
+        if error != NONE or newest is None or body.generation_id != newest.generation:
+            return
+        if exchange.completes_generation:
+            self._completed(group, exchange, finished)
+        if self.current is not None and self.current.generation == newest.generation:
+            identity = Identity.of(body.member_id, exchange.instance_id, exchange.actor)
+            progress = self.current.progress_of(identity)
+            progress.identity = identity
+            _note_join(progress, exchange)
+        if not group.learning and not self.in_sight:
+            if self.in_sight is False:
+                reason = f"the members of generation {newest.generation} are known"
+                self._add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": reason}, frame=_response(exchange))
+            self.in_sight = True
+        self._finish_if_served(group, exchange)
+
+    def _sync_asked(self, group: GroupData, exchange: Exchange) -> None:
+        newest = group.newest_generation
+        if newest is None or exchange.generation != newest.generation or not exchange.member_id:
+            return
+        identity = _identity_of(group, exchange)
+        if self.current is not None and self.current.generation == newest.generation:
+            progress = self.current.progress_of(identity)
+            if progress.synced_us:
+                return
+            progress.synced_us = exchange.inv_us
+        self._add(group, "member_synced", exchange.inv_us, exchange.key, identity.as_json(), frame=_request(exchange))
+
+    def _served(self, group: GroupData, exchange: Exchange, body: Any) -> None:
+        newest, current = group.newest_generation, self.current
+        if newest is None or exchange.generation != newest.generation:
+            return
+        identity = _identity_of(group, exchange)
+        partitions = _partitions_of(group, body)
+        if current is not None and current.generation == newest.generation:
+            progress = current.progress_of(identity)
+            if progress.served_us:
+                return
+            progress.served_us, progress.partitions = exchange.res_us, partitions
+            if not current.synced_us:
+                current.synced_us = exchange.res_us
+                took_ms = milliseconds(current.completed_us, exchange.res_us)
+                details = {"phase": "sync", "took_ms": took_ms}
+                self._add(group, "phase_ended", exchange.res_us, ("sync", *current.subject), details, frame=_response(exchange))
+        elif partitions is not None and self.held_known:
+            self.held[identity.holder] = partitions
+        shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
+        served = {**identity.as_json(), "partitions": shown}
+        self._add(group, "member_served", exchange.res_us, exchange.key, served, frame=_response(exchange))
+        self._finish_if_served(group, exchange)
+
+    def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
+        newest, current = group.newest_generation, self.current
+        if current is None or current.generation is not None or not exchange.member_id:
+            return
+        if newest is not None and newest.generation != exchange.generation:
+            return
+        identity = _identity_of(group, exchange)
+        progress = current.progress_of(identity)
+        if progress.told_us or progress.joined_us:
+            return
+        progress.told_us = exchange.res_us
+        details = {**identity.as_json(), "api": API_NAMES[exchange.api_key]}
+        self._add(group, "told_to_rejoin", exchange.res_us, exchange.key, details, frame=_response(exchange))
+
+    # ------------------------------------------------------------------------------------------------ what happens to the group
+
+    def on_state(self, group: GroupData, at_us: int) -> None:
+        """Note that the estimated state has changed; a join phase may have ended without a generation."""
+        state, current = group.state, self.current
+        if state in {State.EMPTY, State.DEAD}:
+            if current is not None:
+                self._finish(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
+            self.held, self.gone_us, self.unheld, self.held_known = {}, {}, (), True
+        elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:
+            newest = group.newest_generation
+            if newest is None or newest.generation == current.from_generation:
+                self._finish(group, at_us, NOT_BEGUN)
+
+    def on_silent(self, group: GroupData, member: Member, at_us: int) -> None:
+        """Note that a session is over, after the member was removed: it may have begun a rebalance."""
+        if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
+            starter = Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, True, "", None)
+            self._begin(group, at_us, (member.id, member.last_frame_us), starter, group.generation)
+
+    def on_removed(self, group: GroupData, member: Member, why: str, at_us: int) -> None:
+        """Note that a member is no longer one."""
+        identity = Identity.of(member.id, member.instance_id, member.actor)
+        if identity.holder in self.held:
+            self.gone_us.setdefault(identity.holder, _stopped_us(member, why, at_us))
+        if why == "silent":
+            details = {**identity.as_json(), "silent_since": iso_utc(member.last_frame_us)}
+            self._add(group, "session_over", at_us, (member.id, member.last_frame_us), details)
+        elif why == "dropped":
+            self._add(group, "member_dropped", at_us, (member.id,), identity.as_json())
+
+    def on_restored(self, member: Member) -> None:
+        """Note that a member that seemed to be gone is still one."""
+        self.gone_us.pop(Identity.of(member.id, member.instance_id, member.actor).holder, None)
+
+    def on_left(self, group: GroupData, exchange: Exchange, member: Member, reason: str) -> None:
+        """Note that a LeaveGroup was granted."""
+        details = {**Identity.of(member.id, member.instance_id, member.actor).as_json(), "reason": reason or None}
+        self._add(group, "member_left", exchange.res_us, (*exchange.key, member.id), details, frame=_response(exchange))
+
+    def on_refused(self, group: GroupData, exchange: Exchange, error: int) -> None:
+        """Note that a member's first request was refused because it is no member, or not of this generation."""
+        details = {**_identity_of(group, exchange).as_json(), "error": error_name(error), "api": API_NAMES[exchange.api_key]}
+        self._add(group, "member_fenced", exchange.res_us, (*exchange.key, exchange.member_id), details, frame=_response(exchange))
+
+    def on_disconnect(self, group: GroupData, member: Member, connection: str, at_us: int) -> None:
+        """Note that a member's connection has ended."""
+        if member.present and not member.leaving:
+            identity = Identity.of(member.id, member.instance_id, member.actor)
+            self._add(group, "connection_closed", at_us, (connection, member.id), identity.as_json())
+
+    def on_gap(self, group: GroupData, at_us: int, because: str) -> None:
+        """Note that frames are missing or the group moved. Call this before what is known of it is dropped."""
+        if self.current is not None:
+            self._finish(group, at_us, SIGHT_LOST)
+        self.held, self.gone_us, self.unheld, self.held_known = {}, {}, (), False
+        if self.in_sight:
+            self.in_sight = False
+            self._add(group, "sight_lost", at_us, (at_us,), {"reason": because})
+
+    # ------------------------------------------------------------------------------------------------ the rebalance
+
+    def _begin(
+        self,
+        group: GroupData,
+        at_us: int,
+        subject: tuple[str | int, ...],
+        starter: Starter,
+        from_generation: int | None,
+        *,
+        exchange: Exchange | None = None,
+        frame: FramePlace | None = None,
+    ) -> None:
+        waiting: list[MemberProgress] = []  # members that the last rebalance did not serve
+        if self.current is not None:
+            waiting = [one for one in self.current.members.values() if one.stopped_us and not one.served_us]
+            self._finish(group, at_us, NEXT_REBALANCE)
+        identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
+        self.current = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
+        for one in waiting:
+            self.current.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=at_us)
+        for join in group.waiting_joins():
+            if join.member_id and join is not exchange:
+                _note_join(self.current.progress_of(Identity.of(join.member_id, join.instance_id, join.actor)), join)
+        details = {
+            "cause": starter.cause,
+            **identity.as_json(),
+            "reason": starter.reason or None,
+            "from_generation": from_generation,
+        }
+        self._add(group, "rebalance_began", at_us, subject, details, frame=frame)
+
+    def _completed(self, group: GroupData, exchange: Exchange, finished: Starter) -> None:
+        """Note the end of the join phase: a new generation."""
+        newest = group.newest_generation
+        assert newest is not None
+        if self.current is None or self.current.generation is not None:  # its beginning was not captured
+            began_us = exchange.res_us - (group.join_took_us or 0)
+            before = group.generations[-2].generation if len(group.generations) > 1 else None
+            self._begin(group, began_us, exchange.key, finished, before, frame=_response(exchange))
+        current = self.current
+        assert current is not None
+        if finished.cause != NOT_SEEN:
+            current.cause = finished.cause
+            if finished.actor != NOBODY:
+                current.identity = Identity.of(finished.member_id, finished.instance_id, finished.actor)
+        current.generation, current.completed_us = newest.generation, exchange.res_us
+        details = {"phase": "join", "took_ms": milliseconds(current.began_us, exchange.res_us)}
+        self._add(group, "phase_ended", exchange.res_us, ("join", *current.subject), details, frame=_response(exchange))
+
+    def _finish_if_served(self, group: GroupData, exchange: Exchange) -> None:
+        newest, current = group.newest_generation, self.current
+        if current is None or newest is None or newest.roster is None or current.generation != newest.generation:
+            return
+        if all(id_ in current.members and current.members[id_].served_us for id_ in newest.roster):
+            self._finish(group, exchange.res_us, SERVED, frame=_response(exchange))
+
+    def _finish(self, group: GroupData, at_us: int, ended: str, *, frame: FramePlace | None = None) -> None:
+        current, self.current = self.current, None
+        assert current is not None
+        members = self._took_part(group, current)
+        details = current.as_json(members, at_us)
+        moved = stayed = unheld = None
+        unheld_us: dict[TopicPartition, int] = {}
+        if current.generation is not None:
+            by_holder = {one.identity.holder: one for one in members}
+            after = {holder: _holds_after(one, self.held) for holder, one in by_holder.items()}
+            before_known = self.held_known or current.generation == current.incarnation == 1  # a new group
+            known = before_known and all(one.partitions is not None for one in members if one.served_us)
+            if known:
+                moved, stayed, unheld_us, self.unheld = moves(
+                    self.held, after, by_holder, gone_us=self.gone_us, unheld=self.unheld, ended_us=at_us
+                )
+                unheld = by_topic(unheld_us)
+            self._hold(after, complete=ended == SERVED and all(one.partitions is not None for one in members))
+        details |= {"ended": ended, "partitions_moved": moved, "partitions_stayed": stayed, "unheld": unheld}
+        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(unheld_us.values()))
+        self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
+        group.counters.rebalanced(group.cluster, current.cause, cost)
+        self._add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, ended=current)
+
+    @staticmethod
+    def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]:
+        newest = group.newest_generation
+        if current.generation is None or newest is None or newest.generation != current.generation or newest.roster is None:
+            return list(current.members.values())
+        found = []
+        for id_, instance_id in newest.roster.items():
+            known = current.members.get(id_)
+            member = group.members.get(id_)
+            actor = member.actor if member is not None else NOBODY
+            found.append(known or MemberProgress(Identity.of(id_, instance_id, actor)))
+        return found
+
+    def _hold(self, after: dict[str, Partitions], *, complete: bool) -> None:
+        self.gone_us = {}
+        self.held_known = (complete or self.held_known) and size_of(after) <= PARTITIONS_KEPT
+        self.held = after if self.held_known else {}
+        if not self.held_known:
+            self.unheld = ()
+
+    def _add(
+        self,
+        group: GroupData,
+        kind: str,
+        at_us: int,
+        subject: tuple[str | int, ...],
+        details: dict[str, Any],
+        *,
+        frame: FramePlace | None = None,
+        ended: OpenRebalance | None = None,
+    ) -> None:
+        """Add an event, which belongs to the group's newest generation, or to that of the rebalance that has ended."""
+        incarnation, generation = group.incarnation, group.generation
+        if ended is not None:
+            incarnation, generation = ended.incarnation, ended.generation or generation
+        event = GroupEvent(kind, at_us, group.cluster, group.name, group.kind, incarnation, generation, subject, details, frame)
+        group.group_events.append(event)
+
+
+def _request(exchange: Exchange) -> FramePlace:
+    return FramePlace(exchange.partition, exchange.offset)
+
+
+def _response(exchange: Exchange) -> FramePlace:
+    return FramePlace(exchange.partition, exchange.response_offset)
+
+
+def _identity_of(group: GroupData, exchange: Exchange) -> Identity:
+    """Return who sent a request; its instance id may be known from its JoinGroup alone."""
+    member = group.members.get(exchange.member_id)
+    instance_id = exchange.instance_id if member is None else exchange.instance_id or member.instance_id
+    return Identity.of(exchange.member_id, instance_id, exchange.actor)
+
+
+def _stopped_us(member: Member, why: str, at_us: int) -> int:
+    """Return when a member that was removed had stopped consuming, as far as frames and its connection show."""
+    if member.disconnected_us and member.disconnected_us >= member.last_frame_us:
+        return member.disconnected_us
+    if why == "left":
+        return member.leave_asked_us or at_us
+    return member.last_frame_us if why in {"silent", "replaced"} else at_us
+
+
+def _note_join(progress: MemberProgress, exchange: Exchange) -> None:
+    assert isinstance(exchange.facts, JoinFacts)
+    progress.joined_us = progress.joined_us or exchange.inv_us
+    if not exchange.facts.owns and not progress.stopped_us:
+        progress.stopped_us = progress.joined_us
+
+
+def _partitions_of(group: GroupData, body: Any) -> Partitions | None:
+    if (body.protocol_type or group.protocol_type) != CONSUMER:
+        return None
+    return read_assignment(body.assignment) if body.assignment else {}
+
+
+def _holds_after(member: MemberProgress, held: dict[str, Partitions]) -> Partitions:
+    """Return what a member holds at the end of a rebalance; one that was not served keeps what it had if it did not stop."""
+    if member.served_us:
+        return member.partitions or {}
+    return {} if member.stopped_us else held.get(member.identity.holder, {})

@@ -1,0 +1,96 @@
+"""Members of a consumer group that still use the classic protocol, while the group is being migrated.
+
+Their JoinGroup never waits: it is answered at once with the member's own epoch as generation, without a leader and without members.
+REBALANCE_IN_PROGRESS asks them to join again; their next JoinGroup acknowledges what they give up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_model.groups.consumer import epochs
+from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.consumer.evidence import answer_evidence
+from coordinator_model.groups.records import Exchange, JoinFacts
+from coordinator_model.groups.responses import leave_outcomes
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import (
+    COORDINATOR_MOVES,
+    JOIN_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+
+
+def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Process the response to a JoinGroup, a SyncGroup or a Heartbeat."""
+    error = exchange.error = body.error_code
+    if error in COORDINATOR_MOVES:
+        if group.settled and exchange.broker == group.broker:
+            group.new_incarnation(exchange.res_us)
+        return NOTHING
+    if error == NONE:
+        if exchange.api_key == JOIN_GROUP:
+            return _joined(group, exchange, body)
+        member = group.members.get(exchange.member_id)
+        if member is not None and member.classic:
+            member.proven_us = member.accepted_us = exchange.res_us
+            if exchange.api_key != JOIN_GROUP and member.rejoin_asked_us is not None:
+                member.rejoin_asked_us = None
+                group.slow_changed = True
+        return NOTHING
+    member = group.members.get(exchange.member_id)
+    if member is None:
+        return NOTHING
+    if error == UNKNOWN_MEMBER_ID and member.classic and member.removed is None:
+        group.remove(member, "fenced", exchange.res_us, answer_evidence(exchange))
+    elif error == REBALANCE_IN_PROGRESS and member.classic and exchange.api_key != JOIN_GROUP:
+        member.proven_us = member.accepted_us = exchange.res_us
+        if member.rejoin_asked_us is None:
+            member.rejoin_asked_us = exchange.res_us
+            member.rejoin_frames = []
+        member.rejoin_frames = [*member.rejoin_frames[:1], answer_evidence(exchange)]
+        group.slow_changed = True
+    return NOTHING
+
+
+def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    facts = exchange.facts
+    assert isinstance(facts, JoinFacts)
+    group.accepted(exchange)
+    member = group.member_of(exchange, body.member_id)
+    if member.removed is not None or member.proven_us is None or not member.classic:
+        group.may_have_raised("joined", member.id)
+        group.mixed_since_us = group.mixed_since_us or exchange.res_us
+    member.classic = True
+    member.removed, member.gone = None, False
+    member.session_timeout_ms, member.rebalance_timeout_ms = facts.session_timeout_ms, facts.rebalance_timeout_ms
+    member.instance_id = exchange.instance_id or member.instance_id
+    if exchange.instance_id is not None:
+        holder = group.members.get(group.instances.get(exchange.instance_id, ""))
+        if holder is not None and holder is not member and holder.removed in {None, "aside"}:
+            group.remove(holder, "replaced", exchange.res_us)
+        group.instances[exchange.instance_id] = member.id
+    member.granted = member.ever = None
+    member.pending = frozenset()
+    member.rejoin_asked_us = None
+    member.rejoin_frames = []
+    member.proven_us = member.accepted_us = exchange.res_us
+    member.accepted_asked_us = exchange.inv_us
+    group.changed = group.slow_changed = True
+    return epochs.deliver(group, exchange, member, body.generation_id, overlapped=False)
+
+
+def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Process the response to a LeaveGroup, which may name members of both protocols, by id or by instance."""
+    exchange.error = body.error_code
+    for member_id, instance_id, error in leave_outcomes(exchange, body):
+        id_ = member_id or group.instances.get(instance_id or "", "")
+        member = group.members.get(id_)
+        if error == NONE and member is not None and member.removed in {None, "aside"}:
+            why = "left" if member.actor.connection == exchange.actor.connection else "removed"
+            group.remove(member, why, exchange.res_us, answer_evidence(exchange))
+    group.stirred_us = exchange.res_us
+    group.doubles = []
+    return NOTHING

@@ -1,0 +1,80 @@
+"""OffsetCommits in a group whose members have epochs.
+
+A heartbeat under way makes two epochs possible at the moment of a commit, so neither answer is judged then.
+"""
+
+from __future__ import annotations
+
+from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.consumer.events import CommitMisjudged, CommitRefused
+from coordinator_model.groups.consumer.evidence import answer_evidence
+from coordinator_model.groups.consumer.records import EpochMember
+from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import NONE, NOT_ADMITTED, STALE_MEMBER_EPOCH
+
+MEMBER_EPOCH_SINCE = 9
+"""OffsetCommit: carries the epoch of a member (KIP-848)."""
+
+_REFUSED = (STALE_MEMBER_EPOCH, *NOT_ADMITTED)
+
+
+def on_request(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
+    member = group.members.get(exchange.member_id)
+    known = member if member is not None and member.present and not member.classic else None
+    exchange.facts = EpochCommitFacts(None if known is None else known.epoch, not _heartbeat_open(group, exchange))
+    return NOTHING
+
+
+def on_response(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
+    member = group.members.get(exchange.member_id)
+    if member is None or not exchange.member_id:
+        return NOTHING
+    codes = exchange.error_codes
+    error = next((code for code in _REFUSED if code in codes), NONE)
+    exchange.error = error
+    events: tuple[Event, ...] = NOTHING
+    if error:
+        refusals = _count(member, exchange)
+        group.slow_changed = True
+        events = (CommitRefused(exchange, member, refusals),)
+    elif NONE in codes and member.commit_refusals is not None:
+        member.commit_refusals = None
+        group.changed = group.slow_changed = True
+    facts = exchange.facts
+    if not isinstance(facts, EpochCommitFacts) or exchange.api_version < MEMBER_EPOCH_SINCE or not exchange.gap_free:
+        return events
+    if not _settled(group, exchange, member, facts):
+        return events
+    asked = exchange.generation
+    if NONE in codes and asked >= 0 and member.epoch is not None:
+        joined = member.joined_epoch
+        if asked > member.epoch or (joined is not None and asked < joined):
+            return (*events, CommitMisjudged(exchange, member, accepted=True))
+    if error == STALE_MEMBER_EPOCH and asked == member.epoch and not member.reloaded:
+        return (*events, CommitMisjudged(exchange, member, accepted=False))
+    return events
+
+
+def _settled(group: EpochGroupData, exchange: Exchange, member: EpochMember, facts: EpochCommitFacts) -> bool:
+    """Return True if the member had one epoch from the request to the response."""
+    return (
+        facts.settled
+        and member.present
+        and facts.epoch is not None
+        and facts.epoch == member.epoch
+        and member.paused_us < exchange.inv_us
+        and not _heartbeat_open(group, exchange)
+    )
+
+
+def _heartbeat_open(group: EpochGroupData, exchange: Exchange) -> bool:
+    return any(other.member_id == exchange.member_id and other.api_key == group.traits.api_key for other in group.open.values())
+
+
+def _count(member: EpochMember, exchange: Exchange) -> Refusals:
+    refusals = member.commit_refusals
+    if refusals is None or (refusals.error, refusals.generation) != (exchange.error, exchange.generation):
+        refusals = member.commit_refusals = Refusals(exchange.error, exchange.generation, 0, exchange.res_us, exchange.res_us)
+    refusals.add(exchange.res_us, answer_evidence(exchange))
+    return refusals

@@ -1,0 +1,246 @@
+"""Data of a group whose members have epochs, and simple queries and changes on it.
+
+This module imports no handler, so that all of them can use a group without an import cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from coordinator_model.counters import Counters
+from coordinator_model.finding import Evidence
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.classic.data import ConnectionState
+from coordinator_model.groups.consumer.kinds import KINDS, Kind
+from coordinator_model.groups.consumer.records import Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
+from coordinator_model.settings import Settings
+
+REMOVED_MEMBERS_KEPT: Final = 32
+BUMPS_KEPT: Final = 6
+SESSION_MS: Final = 60_000
+"""The longest session of a member with epochs that a broker allows by default; no frame shows the one that counts."""
+
+SHORTEST_SESSION_MS: Final = 45_000
+"""The default, and the shortest that a broker allows by default."""
+
+
+class InstanceClaim:
+    """Refusals of one group.instance.id in a row."""
+
+    __slots__ = ("first_us", "frames", "last_us", "times")
+
+    def __init__(self, first_us: int, times: int = 0, frames: tuple[Evidence, ...] = (), last_us: int = 0) -> None:
+        self.first_us = first_us
+        self.last_us = last_us or first_us
+        self.times = times
+        self.frames = frames
+
+
+class EpochGroupData:
+    """Data of one group."""
+
+    __slots__ = (
+        "assignor_failures",
+        "born_us",
+        "broker",
+        "bumps",
+        "causes",
+        "changed",
+        "claims",
+        "cluster",
+        "connections",
+        "conversions",
+        "counted",
+        "counters",
+        "coverage",
+        "disconnections",
+        "doubles",
+        "epoch",
+        "epoch_us",
+        "errors",
+        "group_events",
+        "incarnation",
+        "instances",
+        "kind",
+        "last_record_us",
+        "learning_because",
+        "loading",
+        "members",
+        "mixed_since_us",
+        "name",
+        "open",
+        "recent",
+        "release",
+        "settings",
+        "settled",
+        "slow_changed",
+        "state_since_us",
+        "stirred_us",
+        "storm_causes",
+        "storm_since_us",
+        "storm_times",
+        "topic_names",
+        "traits",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        cluster: str,
+        *,
+        settings: Settings,
+        loading: Mapping[tuple[str, str], int],
+        counters: Counters,
+        coverage: Coverage,
+        disconnections: dict[tuple[str, str], Disconnections],
+        group_events: list[GroupEvent],
+        kind: str,
+    ) -> None:
+        self.name = name
+        self.cluster = cluster
+        self.settings = settings
+        self.loading = loading
+        self.counters = counters
+        self.coverage = coverage
+        self.disconnections = disconnections
+        self.group_events = group_events
+        self.kind = kind
+        self.traits: Kind = KINDS[kind]
+        self.broker = ""
+        self.incarnation = 1
+        self.settled = False  #: True once a request was accepted in this incarnation
+        self.learning_because = "first seen in mid-life"
+        self.born_us = 0  #: when its first member joined; 0 if that was not seen
+        self.release: tuple[int, int] = (4, 0)  #: the oldest that the coordinator can be
+        self.epoch: int | None = None  #: the newest seen in any success
+        self.epoch_us = 0
+        self.members: dict[str, EpochMember] = {}
+        self.instances: dict[str, str] = {}  #: group.instance.id → member id of its holder
+        self.open: dict[ExchangeKey, Exchange] = {}
+        self.connections: dict[str, ConnectionState] = {}
+        self.doubles: list[DoubleGrant] = []
+        self.recent: list[tuple[str, str]] = []  #: (cause, member id) of what may raise the epoch, since it last rose
+        self.bumps: list[Bump] = []
+        self.storm_since_us = 0
+        self.storm_times = 0
+        self.storm_causes: dict[str, int] = {}
+        self.claims: dict[str, InstanceClaim] = {}
+        self.assignor_failures = 0  #: in a row
+        self.causes: dict[str, int] = {}
+        self.errors: dict[int, dict[int, int]] = {}
+        self.topic_names: dict[str, str] = {}
+        self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
+        self.mixed_since_us = 0
+        self.state_since_us = 0
+        self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
+        self.last_record_us = 0
+        self.changed = True
+        self.counted = False
+        self.slow_changed = True
+
+    def present_members(self) -> Iterator[EpochMember]:
+        return (member for member in self.members.values() if member.present)
+
+    @property
+    def is_mixed(self) -> bool:
+        """True if some members use the classic protocol."""
+        return any(member.classic for member in self.present_members())
+
+    @property
+    def learning(self) -> bool:
+        """True until the epoch of each member is known."""
+        present = list(self.present_members())
+        return self.epoch is None or any(member.epoch is None for member in present)
+
+    def line(self, connection: str) -> ConnectionState:
+        """Return the state of a connection; create it if needed."""
+        line = self.connections.get(connection)
+        if line is None:
+            line = self.connections[connection] = ConnectionState()
+            self.slow_changed = True
+        return line
+
+    def member_of(self, exchange: Exchange, member_id: str = "") -> EpochMember:
+        """Return the member that an exchange names; create it, unproven, if it is unknown."""
+        id_ = member_id or exchange.member_id
+        member = self.members.get(id_)
+        if member is None:
+            member = self.members[id_] = EpochMember(id_)
+            self.slow_changed = True
+        member.actor = exchange.actor
+        return member
+
+    def topic_text(self, topic: str) -> str:
+        """Return the topic's name, its id if the name is not known."""
+        return self.topic_names.get(topic, topic)
+
+    def may_have_raised(self, cause: str, member_id: str) -> None:
+        """Note what can raise the group's epoch."""
+        if len(self.recent) < REMOVED_MEMBERS_KEPT:
+            self.recent.append((cause, member_id))
+
+    def remove(self, member: EpochMember, why: str, at_us: int, frame: Evidence | None = None) -> None:
+        """Note that a member is one no longer: it left, was fenced, fell silent, was replaced or removed, or is aside."""
+        member.removed, member.removed_us, member.removed_frame = why, at_us, frame
+        member.told_us = 0
+        member.told_frame = None
+        member.pending = frozenset()
+        member.heartbeat_us = 0
+        member.empty_since_us = 0
+        self.stirred_us = at_us
+        self.changed = self.slow_changed = True
+        self.doubles = [double for double in self.doubles if double.holder != member.id]
+        if why != "aside":
+            member.granted = member.epoch = member.previous = member.ever = member.joined_epoch = None
+            self.may_have_raised(why, member.id)
+        gone = [known for known in self.members.values() if known.removed is not None and known.removed != "aside"]
+        if len(gone) > REMOVED_MEMBERS_KEPT:
+            gone.sort(key=lambda known: max(known.last_frame_us, known.removed_us))
+            for known in gone[: len(gone) - REMOVED_MEMBERS_KEPT]:
+                del self.members[known.id]
+                self.born_us = 0  # its id may come back, and was not forgotten by the coordinator
+
+    def accepted(self, exchange: Exchange) -> None:
+        """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
+        if exchange.broker != self.broker:
+            if self.broker and self.settled:
+                self.new_incarnation(exchange.res_us)
+            self.broker = exchange.broker
+            self.changed = self.slow_changed = True
+        self.settled = True
+
+    def new_incarnation(self, at_us: int) -> None:
+        """Begin a new incarnation: the coordinator moved, or loaded the group again. What it wrote remains: epochs and assignments."""
+        self.incarnation += 1
+        self.settled = False
+        self.doubles = []
+        self.claims = {}  # all sessions begin anew, that of an instance id's dead holder too
+        self.born_us = 0
+        for member in self.members.values():
+            member.reloaded = True
+            member.gone = False
+            member.heartbeat_us = 0
+            if member.told_us:
+                member.told_us = max(member.told_us, at_us)
+        self.changed = self.slow_changed = True
+
+    def on_gap(self, at_us: int, because: str) -> None:
+        """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
+        del at_us  # the members show when they are known again
+        self.learning_because = because
+        self.born_us = 0
+        self.doubles = []
+        self.recent = []
+        self.claims = {}
+        self.assignor_failures = 0
+        self.bumps = []
+        self.storm_since_us = self.storm_times = 0
+        self.storm_causes = {}
+        for member in self.members.values():
+            member.forget()
+            member.gone = False
+        for waiting in self.open.values():
+            waiting.gap_free = False
+        self.changed = self.slow_changed = True

@@ -1,0 +1,195 @@
+"""Events of a group whose members have epochs, which rules check: what happened and may be a breach, with the facts of that moment."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.consumer.records import Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.records import Exchange, Partitions, Refusals
+
+
+class Unlawful(NamedTuple):
+    """No row of the protocol's table gives this answer at any moment that is possible."""
+
+    exchange: Exchange
+    kind: str  #: see ``judgement``
+    had: int | None  #: the epoch that the member had
+    removed: str | None  #: why it was no member
+    reloaded: bool  #: the coordinator moved since that epoch was delivered
+    proof: Evidence | None  #: the answer that shows it
+
+
+class ImpossibleAnswer(NamedTuple):
+    """An answer has an error code that its API never gives in a group of this type."""
+
+    exchange: Exchange
+
+
+class EpochShrank(NamedTuple):
+    """A success returned an epoch below one that the member had already."""
+
+    exchange: Exchange
+    member: EpochMember
+    returned: int
+    had: int
+
+
+class KeptAfterFence(NamedTuple):
+    """A heartbeat was refused again at the epoch that was fenced before."""
+
+    exchange: Exchange
+    member: EpochMember
+    refusals: Refusals
+
+
+class MalformedHeartbeat(NamedTuple):
+    """A heartbeat lacks a field that it needs, or has one that it must not have."""
+
+    exchange: Exchange
+
+
+class InstanceHeld(NamedTuple):
+    """A join was refused because another member holds the group.instance.id."""
+
+    exchange: Exchange
+    first_us: int
+    times: int
+    holder: EpochMember | None
+    frames: tuple[Evidence, ...]
+
+
+class JoinedAgain(NamedTuple):
+    """A member joined with epoch 0 although it had neither left nor been refused."""
+
+    exchange: Exchange
+    member: EpochMember
+
+
+class ClaimedMore(NamedTuple):
+    """A member lists partitions as its own that it was not assigned since it joined."""
+
+    exchange: Exchange
+    member: EpochMember
+    partitions: Partitions
+
+
+class PausedLong(NamedTuple):
+    """A member's heartbeat came later than it was told."""
+
+    exchange: Exchange
+    member: EpochMember
+    pause_us: int
+
+
+class WrongGroupType(NamedTuple):
+    """A heartbeat was refused because the group is of another type, or cannot be migrated, or the protocol is off."""
+
+    exchange: Exchange
+    text: str
+    times: int  #: how often in a row
+
+
+class CommitRefused(NamedTuple):
+    """A commit was refused for its member, its epoch or its generation."""
+
+    exchange: Exchange
+    member: EpochMember
+    refusals: Refusals
+
+
+class CommitMisjudged(NamedTuple):
+    """A commit was accepted at an epoch that must be refused, or refused at the epoch that must be accepted."""
+
+    exchange: Exchange
+    member: EpochMember
+    accepted: bool
+
+
+class NoAssignment(NamedTuple):
+    """A join or a full request was answered without the assignment."""
+
+    exchange: Exchange
+    epoch: int
+
+
+class AssignorFailed(NamedTuple):
+    """A heartbeat was answered UNKNOWN_SERVER_ERROR."""
+
+    exchange: Exchange
+    text: str
+    times: int
+
+
+class TooManyTopics(NamedTuple):
+    """An assignment has more topics than the member subscribes to."""
+
+    exchange: Exchange
+    member: EpochMember
+    assigned: int
+
+
+class StaticLeaveRefused(NamedTuple):
+    """A static member left for a while without its instance id, and was refused."""
+
+    exchange: Exchange
+    member: EpochMember
+
+
+class DoubleOwned(NamedTuple):
+    """Partitions were granted to a member while another held them, and that other was accepted afterwards."""
+
+    exchange: Exchange
+    grant: DoubleGrant
+    partitions: Partitions
+
+
+class EpochRose(NamedTuple):
+    """The group's epoch rose once more."""
+
+    bump: Bump
+    since_us: int  #: since when it has been rising without a pause
+    times: int
+    causes: tuple[tuple[str, int], ...]
+
+
+class AnsweredAs(NamedTuple):
+    """A heartbeat was answered under another member id than its own."""
+
+    exchange: Exchange
+    member_id: str
+
+
+class WentSilent(NamedTuple):
+    """A member's session has certainly expired."""
+
+    member: EpochMember
+    at_us: int
+
+
+class SubscriptionFlapped(NamedTuple):
+    """A member changed its subscription once more, among few values."""
+
+    exchange: Exchange
+    member: EpochMember
+    changes: tuple[tuple[int, str], ...]
+
+
+class Migrated(NamedTuple):
+    """The group was converted to another protocol."""
+
+    at_us: int
+    before: str
+    after: str
+    number_before: int | None  #: its generation or epoch before
+    member_id: str | None
+    times: int  #: conversions within the last hour
+    frame: Evidence
+
+
+class StatusTold(NamedTuple):
+    """A member of a Streams group was told why it gets no tasks, or that the application stops."""
+
+    exchange: Exchange
+    member: EpochMember
+    statuses: tuple[tuple[int, str], ...]

@@ -1,0 +1,386 @@
+"""Heartbeats of members with epochs: they join, go on, acknowledge what they give up, and leave.
+
+One request and its response are judged first, by what was known before. Only then does the response change what is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from coordinator_model.groups.consumer import epochs, reconciliation
+from coordinator_model.groups.consumer.data import SHORTEST_SESSION_MS, EpochGroupData, InstanceClaim
+from coordinator_model.groups.consumer.events import (
+    AnsweredAs,
+    AssignorFailed,
+    ClaimedMore,
+    EpochShrank,
+    ImpossibleAnswer,
+    InstanceHeld,
+    JoinedAgain,
+    KeptAfterFence,
+    MalformedHeartbeat,
+    NoAssignment,
+    PausedLong,
+    StaticLeaveRefused,
+    StatusTold,
+    SubscriptionFlapped,
+    TooManyTopics,
+    WrongGroupType,
+)
+from coordinator_model.groups.consumer.evidence import answer_evidence
+from coordinator_model.groups.consumer.judgement import unlawful
+from coordinator_model.groups.consumer.protocol import lawful_errors
+from coordinator_model.groups.consumer.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire import API_NAMES, ERROR_CODES, may_be_an_error
+from coordinator_model.wire.constants import (
+    COORDINATOR_MOVES,
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
+    INVALID_REQUEST,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_SERVER_ERROR,
+    UNRELEASED_INSTANCE_ID,
+    UNSUPPORTED_VERSION,
+)
+
+SLOW_TIMES: Final = 3  #: a heartbeat is slow after this many of the intervals that the coordinator told
+JOIN_WINDOW_US: Final = 60_000_000
+FLAP_WINDOW_US: Final = 900_000_000
+_CHANGES_KEPT: Final = 6
+_FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
+_JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, UNRELEASED_INSTANCE_ID})
+"""Answers that the table can prove wrong; every other one may have a reason that no frame shows."""
+
+_TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
+
+
+def on_request(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
+    facts, asked = exchange.facts, exchange.generation
+    assert isinstance(facts, HeartbeatFacts)
+    events: tuple[Event, ...] = NOTHING
+    if facts.malformed and asked == JOIN_EPOCH:
+        events += (MalformedHeartbeat(exchange),)
+    member = group.members.get(exchange.member_id)
+    if member is None:
+        return events
+    if asked == JOIN_EPOCH:
+        member.gone = False
+    if asked > JOIN_EPOCH and facts.owned and member.ever is not None and not facts.owned <= member.ever:
+        events += (ClaimedMore(exchange, member, facts.owned - member.ever),)
+    if member.heartbeat_us and member.interval_ms and asked > JOIN_EPOCH:
+        since_us = max(member.heartbeat_us, member.paused_us)
+        if exchange.inv_us - since_us > SLOW_TIMES * member.interval_ms * 1_000 and group.coverage.since_us <= since_us:
+            events += (PausedLong(exchange, member, exchange.inv_us - since_us),)
+    member.heartbeat_us = exchange.inv_us
+    return events
+
+
+def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if another heartbeat of the same member waits for its response."""
+    return any(
+        other.member_id == exchange.member_id and other.api_key == exchange.api_key and other.key != exchange.key
+        for other in group.open.values()
+    )
+
+
+def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    error = exchange.error = body.error_code
+    member = group.members.get(exchange.member_id) if exchange.member_id else None
+    overlapped = member is not None and (member.paused_us >= exchange.inv_us or _others_open(group, exchange))
+    if error in COORDINATOR_MOVES:
+        if group.settled and exchange.broker == group.broker:
+            group.new_incarnation(exchange.res_us)
+        return NOTHING
+    events: tuple[Event, ...] = NOTHING
+    if error in _JUDGED:
+        events = unlawful(group, exchange, member, overlapped=overlapped)
+    elif error not in lawful_errors(exchange.api_key) and (error in ERROR_CODES or not may_be_an_error(error)):
+        events = (ImpossibleAnswer(exchange),)
+    if member is not None:
+        member.paused_us = exchange.res_us
+    if error:
+        return events + _refused(group, exchange, body, member, overlapped=overlapped)
+    group.assignor_failures = 0
+    if exchange.generation < JOIN_EPOCH:
+        _left(group, exchange, member)
+        return events
+    return events + _accepted(group, exchange, body, overlapped=overlapped)
+
+
+# ---------------------------------------------------------------------------------------------------- successes
+
+
+def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlapped: bool) -> tuple[Event, ...]:
+    facts, asked, epoch = exchange.facts, exchange.generation, body.member_epoch
+    assert isinstance(facts, HeartbeatFacts)
+    group.accepted(exchange)
+    events: list[Event] = []
+    if exchange.member_id and body.member_id is not None and body.member_id != exchange.member_id:
+        events.append(AnsweredAs(exchange, body.member_id))
+    known = group.members.get(exchange.member_id or body.member_id)
+    if known is None and asked == JOIN_EPOCH and epoch <= 2 and not group.members and group.epoch is None and exchange.gap_free:
+        group.born_us = exchange.res_us
+    member = group.member_of(exchange, exchange.member_id or body.member_id or "")
+    if facts.rebalance_timeout_ms > 0 and facts.rebalance_timeout_ms != member.rebalance_timeout_ms:
+        member.rebalance_timeout_ms = facts.rebalance_timeout_ms
+        group.slow_changed = True
+    assignment = group.traits.read_assignment(body)
+    if asked == JOIN_EPOCH:
+        events += _joined(group, exchange, member, epoch, assignment, overlapped=overlapped, new=known is None)
+    else:
+        events += _went_on(group, exchange, member, epoch, assignment, overlapped=overlapped)
+    if assignment is not None and group.traits.exclusive and not overlapped and exchange.gap_free:
+        reconciliation.note_double_grants(group, exchange, member, assignment)
+    events += _note_subscription(group, exchange, member, facts)
+    events += _check_assignment(group, exchange, member, epoch, assignment)
+    events += _note_statuses(group, exchange, member, body)
+    rose = epochs.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
+    member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
+    member.accepted_us, member.accepted_asked_us = exchange.res_us, exchange.inv_us
+    member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
+    member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
+    member.proven_us = exchange.res_us
+    member.refusals = None
+    _note_emptiness(group, member, exchange.res_us)
+    if member.pending and exchange.inv_us > (reconciliation.removal_overdue_us(group, member) or exchange.inv_us):
+        group.changed = True  # a timer rule has something to say
+    return (*events, *rose)
+
+
+def _joined(
+    group: EpochGroupData,
+    exchange: Exchange,
+    member: EpochMember,
+    epoch: int,
+    assignment: Partitions | None,
+    *,
+    overlapped: bool,
+    new: bool,
+) -> list[Event]:
+    events: list[Event] = []
+    again = member.present and not overlapped and member.refusals is None
+    if exchange.instance_id is not None:
+        _take_instance(group, exchange, member, exchange.instance_id)
+    if new or member.removed not in {None, "aside"}:
+        group.may_have_raised("joined", member.id)
+    if again:
+        window_us = exchange.res_us - JOIN_WINDOW_US
+        member.joins = (*(at_us for at_us in member.joins if at_us > window_us), exchange.res_us)
+        events.append(JoinedAgain(exchange, member))
+    elif member.removed in {"left", None}:
+        member.joins = (exchange.res_us,)
+    member.removed, member.gone, member.classic = None, False, False
+    member.reloaded = False
+    member.joined_epoch = epoch if new else None
+    member.previous = None
+    reconciliation.joins(exchange, member, None if overlapped or not exchange.gap_free else assignment)
+    if new and len(topics := {topic for topic, _ in assignment or ()}) == 1:
+        facts = exchange.facts
+        if isinstance(facts, HeartbeatFacts) and not facts.pattern and facts.topics is not None and len(facts.topics) == 1:
+            group.topic_names[topics.pop()] = facts.topics[0]  # the only topic that it can have been assigned
+    group.changed = group.slow_changed = True
+    return events
+
+
+def _take_instance(group: EpochGroupData, exchange: Exchange, member: EpochMember, instance_id: str) -> None:
+    """Note that a member holds an instance id from here on; its last holder is replaced."""
+    holder = group.members.get(group.instances.get(instance_id, ""))
+    if holder is not None and holder is not member and holder.removed in {None, "aside"}:
+        group.remove(holder, "replaced", exchange.res_us)
+        group.recent.pop()  # a replacement alone raises no epoch
+    group.instances[instance_id] = member.id
+    member.instance_id = instance_id
+    group.claims.pop(instance_id, None)
+
+
+def _went_on(
+    group: EpochGroupData,
+    exchange: Exchange,
+    member: EpochMember,
+    epoch: int,
+    assignment: Partitions | None,
+    *,
+    overlapped: bool,
+) -> list[Event]:
+    events: list[Event] = []
+    asked = exchange.generation
+    if epoch < asked:
+        events.append(EpochShrank(exchange, member, epoch, asked))
+    elif (
+        not overlapped
+        and not member.reloaded
+        and member.epoch is not None
+        and epoch < member.epoch
+        and member.epoch_us < exchange.inv_us
+    ):
+        events.append(EpochShrank(exchange, member, epoch, member.epoch))
+    if not overlapped:
+        events += reconciliation.prove_double_grants(group, exchange, member)
+    if member.removed is not None:
+        member.removed = None
+        member.gone = False
+        group.changed = True
+    if exchange.instance_id is not None and member.instance_id is None:
+        member.instance_id = exchange.instance_id
+        group.instances.setdefault(exchange.instance_id, member.id)
+    if assignment is not None or member.pending:
+        blurred = overlapped or not exchange.gap_free
+        if blurred and assignment is not None and not exchange.gap_free:
+            member.granted = None
+        else:
+            reconciliation.goes_on(group, exchange, member, epoch, assignment, overlapped=blurred)
+        group.slow_changed = True
+    return events
+
+
+def _check_assignment(
+    group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch: int, assignment: Partitions | None
+) -> tuple[Event, ...]:
+    facts = exchange.facts
+    assert isinstance(facts, HeartbeatFacts)
+    if assignment is None:
+        full = exchange.generation == JOIN_EPOCH or facts.is_full
+        # The only version of brokers before 4.0, which answer otherwise, is 0.
+        if full and group.traits.answers_full_requests and exchange.api_version >= 1:
+            return (NoAssignment(exchange, epoch),)
+        return NOTHING
+    if not group.traits.answers_full_requests or member.pattern != "" or member.topics is None:
+        return NOTHING
+    assigned = len({topic for topic, _ in assignment})
+    if assigned > len(set(member.topics)) and group.release >= _TOPICS_TAKEN_AT_ONCE_SINCE:
+        return (TooManyTopics(exchange, member, assigned),)
+    return NOTHING
+
+
+def _note_subscription(group: EpochGroupData, exchange: Exchange, member: EpochMember, facts: HeartbeatFacts) -> tuple[Event, ...]:
+    """Take over what the request changed; ``pattern`` is empty once it is known that there is none."""
+    before = (member.topics, member.pattern)
+    if facts.topics is not None:
+        member.topics = tuple(sorted(facts.topics))
+    if facts.pattern is not None:
+        member.pattern = facts.pattern
+    elif exchange.generation == JOIN_EPOCH or (facts.topics is not None and facts.is_full):
+        member.pattern = member.pattern if exchange.generation != JOIN_EPOCH and member.pattern else ""
+    now = (member.topics, member.pattern)
+    if now == before:
+        return NOTHING
+    group.slow_changed = group.changed = True
+    if before == (None, None) or (exchange.generation == JOIN_EPOCH and member.joined_epoch is not None):
+        return NOTHING
+    group.may_have_raised("changed its subscription", member.id)
+    window_us = exchange.res_us - FLAP_WINDOW_US
+    value = ",".join(member.topics or ()) + ("/" + member.pattern if member.pattern else "")
+    kept = tuple(change for change in member.changes if change[0] > window_us)
+    member.changes = (*kept[-_CHANGES_KEPT:], (exchange.res_us, value))
+    return (SubscriptionFlapped(exchange, member, member.changes),)
+
+
+def _note_statuses(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> tuple[Event, ...]:
+    """Take over the statuses of a Streams member."""
+    given = getattr(body, "status", None)
+    if given is None:
+        return NOTHING
+    told = tuple((one.status_code, one.status_detail) for one in given)
+    if told != member.statuses:
+        member.statuses = told
+        group.changed = group.slow_changed = True
+    return (StatusTold(exchange, member, told),) if told else NOTHING
+
+
+def _note_emptiness(group: EpochGroupData, member: EpochMember, at_us: int) -> None:
+    waits = member.epoch == group.epoch and member.granted is not None and not member.granted
+    if waits != bool(member.empty_since_us):
+        member.empty_since_us = at_us if waits else 0
+        group.slow_changed = True
+
+
+# ---------------------------------------------------------------------------------------------------- leaves and refusals
+
+
+def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> None:
+    group.accepted(exchange)
+    if member is None:
+        return
+    frame = answer_evidence(exchange)
+    if exchange.generation == LEAVE_EPOCH:
+        group.remove(member, "left", exchange.res_us, frame)
+        if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
+            del group.instances[member.instance_id]
+        member.joins = ()
+        member.gone = exchange.gap_free and not _others_open(group, exchange)
+    elif exchange.generation == ASIDE_EPOCH:
+        group.remove(member, "aside", exchange.res_us, frame)
+        member.epoch = member.previous = None
+        member.instance_id = exchange.instance_id or member.instance_id
+
+
+def _refused(
+    group: EpochGroupData, exchange: Exchange, body: Any, member: EpochMember | None, *, overlapped: bool
+) -> tuple[Event, ...]:
+    error, asked = exchange.error, exchange.generation
+    group.slow_changed = True
+    if error == UNKNOWN_SERVER_ERROR:
+        group.assignor_failures += 1
+        return (AssignorFailed(exchange, body.error_message or "", group.assignor_failures),)
+    if error == UNRELEASED_INSTANCE_ID and exchange.instance_id is not None:
+        return (_instance_held(group, exchange),)
+    if error in {GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION}:
+        times = 1
+        if member is not None:
+            times = _count_refusal(member, exchange).count
+        return (WrongGroupType(exchange, body.error_message or "", times),)
+    if member is None:
+        return NOTHING
+    if error == INVALID_REQUEST and asked == ASIDE_EPOCH and exchange.instance_id is None and member.instance_id is not None:
+        return (StaticLeaveRefused(exchange, member),)
+    if error not in _FENCES and error != FENCED_INSTANCE_ID:
+        return NOTHING
+    refusals = _count_refusal(member, exchange)
+    if error == UNKNOWN_MEMBER_ID and exchange.instance_id in {None, member.instance_id} and asked != JOIN_EPOCH:
+        certain = exchange.gap_free and not overlapped
+        if member.removed is None:
+            due_us = epochs.removal_due_us(member)
+            counted = due_us is not None and group.epoch_us >= due_us
+            group.remove(member, "fenced", exchange.res_us, answer_evidence(exchange))
+            if counted:
+                group.recent.pop()  # the epoch has risen for it already
+        member.gone = certain
+        member.removed_us = max(member.removed_us, exchange.res_us)
+    if asked > JOIN_EPOCH and refusals.count > 1:
+        return (KeptAfterFence(exchange, member, refusals),)
+    return NOTHING
+
+
+def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:
+    """Count a refusal that the client sent after it knew of the one before."""
+    refusals = member.refusals
+    if refusals is None or (refusals.error, refusals.generation) != (exchange.error, exchange.generation):
+        refusals = member.refusals = Refusals(exchange.error, exchange.generation, 0, exchange.res_us, exchange.res_us)
+    if not refusals.count or exchange.inv_us >= refusals.last_us:
+        refusals.add(exchange.res_us, answer_evidence(exchange))
+    return refusals
+
+
+def _instance_held(group: EpochGroupData, exchange: Exchange) -> InstanceHeld:
+    assert exchange.instance_id is not None
+    if exchange.broker != group.broker:  # it has just taken over
+        group.claims.pop(exchange.instance_id, None)
+    claim = group.claims.get(exchange.instance_id)
+    if claim is None or exchange.res_us - claim.last_us > SHORTEST_SESSION_MS * 1_000:
+        claim = group.claims[exchange.instance_id] = InstanceClaim(exchange.res_us)
+    claim.times += 1
+    claim.last_us = exchange.res_us
+    claim.frames = (*claim.frames[:2], answer_evidence(exchange))
+    holder = group.members.get(group.instances.get(exchange.instance_id, ""))
+    return InstanceHeld(exchange, claim.first_us, claim.times, holder, claim.frames)
+
+
+def refused_by_type(exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Return an event if a heartbeat was refused because the group is of another type, or cannot be converted."""
+    if exchange.error in {GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION}:
+        return (WrongGroupType(exchange, body.error_message or "", 1),)
+    return NOTHING

@@ -1,0 +1,185 @@
+"""Which moments are possible for a heartbeat, and whether the protocol's table allows its answer at one of them.
+
+What is not known widens the moments that are possible. A frame that is missing, or a request whose outcome is open, therefore keeps
+rules quiet without a guard of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.groups.consumer.data import SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.consumer.events import Unlawful
+from coordinator_model.groups.consumer.protocol import Condition, Epoch, Possible, Sender, is_lawful
+from coordinator_model.groups.consumer.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.records import Exchange, HeartbeatFacts
+from coordinator_model.wire.constants import FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, NONE
+
+FENCED: Final = "fenced"
+REFUSED: Final = "refused"
+MALFORMED: Final = "malformed"
+NEVER_JOINED: Final = "never joined"
+GONE: Final = "gone"
+STALE: Final = "stale"
+"""Kinds of unlawful answers."""
+
+_ANY_SENDER: Final = frozenset(Sender)
+_ANY_EPOCH: Final = frozenset({Epoch.SAME, Epoch.PREVIOUS, Epoch.LOWER, Epoch.HIGHER})
+_BY_EPOCH: Final = {JOIN_EPOCH: Epoch.JOIN, LEAVE_EPOCH: Epoch.LEAVE, ASIDE_EPOCH: Epoch.ASIDE}
+_NOTHING_HOLDS: Final = frozenset[Condition]()
+_LONGEST_SESSION_US: Final = 60_000_000  #: group.consumer.max.session.timeout.ms, by default
+_OWNS: Final = frozenset({Condition.OWNS})
+_MALFORMED: Final = frozenset({Condition.MALFORMED})
+_OF_ANOTHER: Final = frozenset({Sender.RETURNING, Sender.RIVAL})
+
+
+def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> bool:
+    """Return True if the id has certainly never joined the group.
+
+    What looks like the first join may be a member that comes back, in a group that was there before. Its other members are heard of, or
+    have expired, a session timeout later.
+    """
+    heard = group.born_us and exchange.inv_us > group.born_us + _LONGEST_SESSION_US
+    return member is None and bool(heard) and bool(exchange.member_id) and exchange.gap_free
+
+
+def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> tuple[Unlawful, ...]:
+    """Return an event if no possible moment explains the answer. Call this before the answer changes what is known."""
+    if not _is_unlawful(group, exchange, member, overlapped=overlapped):
+        return ()
+    kind = _kind_of(group, exchange, member)
+    if member is None:
+        return (Unlawful(exchange, kind, None, None, False, None),)
+    proof = member.removed_frame if kind == GONE else member.epoch_frame
+    return (Unlawful(exchange, kind, member.epoch, member.removed, member.reloaded, proof),)
+
+
+def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> str:
+    facts = exchange.facts
+    if exchange.error == FENCED_MEMBER_EPOCH and exchange.generation != JOIN_EPOCH:
+        return FENCED
+    if exchange.error != NONE:
+        return REFUSED
+    if isinstance(facts, HeartbeatFacts) and facts.malformed:
+        return MALFORMED
+    if never_joined(group, exchange, member):
+        return NEVER_JOINED
+    return GONE if member is not None and member.gone else STALE
+
+
+def _is_unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> bool:
+    """Return True if no possible moment explains the answer.
+
+    :param overlapped: another heartbeat of the member may have been processed before or after this one.
+    """
+    facts = exchange.facts
+    assert isinstance(facts, HeartbeatFacts)
+    possible = Possible(
+        _senders(group, exchange, member, overlapped=overlapped),
+        _epochs(exchange, member, overlapped=overlapped),
+        _conditions(facts, member, overlapped=overlapped),
+        exchange.api_version,
+        group.release,
+    )
+    return not is_lawful(exchange.error, exchange.api_key, possible)
+
+
+def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Sender]:
+    named = exchange.instance_id
+    others = _NO_SENDER if named is None else _OF_ANOTHER
+    if member is None:
+        if exchange.member_id and not never_joined(group, exchange, member):
+            return _ANY_SENDER
+        return _instance_senders(group, exchange)
+    if overlapped or not exchange.gap_free:
+        return _ANY_SENDER
+    if member.gone and member.removed_us < exchange.inv_us:
+        return frozenset({Sender.OUTSIDER}) | others
+    if member.removed == "aside" and member.removed_us < exchange.inv_us:
+        return frozenset({Sender.AWAY, Sender.OUTSIDER}) | _OF_ANOTHER
+    if not member.present:
+        return _ANY_SENDER
+    own = _own_senders(member)
+    if exchange.error == GROUP_MAX_SIZE_REACHED and _surely_stays(group, exchange, member):
+        return own
+    return own | {Sender.OUTSIDER} | others
+
+
+def _own_senders(member: EpochMember) -> frozenset[Sender]:
+    """Return what a member is to the coordinator. Its instance id may be in its join alone, which may not have been seen."""
+    if member.instance_id is not None:
+        return frozenset({Sender.STATIC})
+    return frozenset({Sender.MEMBER} if member.ever is not None else {Sender.MEMBER, Sender.STATIC})
+
+
+def _instance_senders(group: EpochGroupData, exchange: Exchange) -> frozenset[Sender]:
+    """Return what a client without a member id of its own can be."""
+    if exchange.instance_id is None:
+        return frozenset({Sender.OUTSIDER})
+    holder = group.members.get(group.instances.get(exchange.instance_id, ""))
+    released = holder is not None and holder.id != exchange.member_id and (holder.removed == "aside" or holder.classic)
+    if (
+        released
+        and holder is not None
+        and max(holder.removed_us, holder.epoch_us) < exchange.inv_us
+        and exchange.gap_free
+        and not _rejoins(group, exchange)
+    ):
+        return frozenset({Sender.RETURNING, Sender.OUTSIDER})
+    return frozenset({Sender.OUTSIDER}) | _OF_ANOTHER
+
+
+def _rejoins(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if another join for the same instance id may have been processed first."""
+    return any(
+        other.instance_id == exchange.instance_id and other.generation == JOIN_EPOCH and other.key != exchange.key
+        for other in group.open.values()
+    )
+
+
+def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if nothing can have removed the member since it was last accepted."""
+    watched_us = member.accepted_asked_us + SHORTEST_SESSION_MS * 1_000 - group.settings.slack_us(SHORTEST_SESSION_MS)
+    return (
+        member.accepted_us > 0
+        and exchange.res_us < watched_us
+        and not member.pending
+        and group.stirred_us < member.accepted_asked_us
+        and not member.reloaded
+        and member.epoch is not None
+    )
+
+
+def _epochs(exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Epoch]:
+    asked = exchange.generation
+    if asked <= JOIN_EPOCH:
+        return frozenset({_BY_EPOCH.get(asked, Epoch.LOWER)})
+    known = None if member is None or overlapped or not exchange.gap_free else member.epoch
+    if member is not None and member.reloaded and exchange.error == NONE:
+        return _ANY_EPOCH  # what the coordinator before it wrote last may be lost
+    if known is None or member is None or member.epoch_us >= exchange.inv_us:
+        return _ANY_EPOCH
+    if asked > known:
+        return frozenset({Epoch.HIGHER})
+    if asked == known:
+        return frozenset({Epoch.SAME})
+    # The previous epoch is that before the last write of the member's state, which no frame shows.
+    if member.previous is None or asked == member.previous:
+        return frozenset({Epoch.PREVIOUS, Epoch.LOWER})
+    return frozenset({Epoch.LOWER})
+
+
+def _conditions(facts: HeartbeatFacts, member: EpochMember | None, *, overlapped: bool) -> frozenset[Condition] | None:
+    if facts.malformed:
+        return _MALFORMED
+    if facts.owned is None:
+        return _NOTHING_HOLDS
+    if not facts.owned:
+        return _OWNS
+    granted = None if member is None or overlapped else member.granted
+    if granted is None:
+        return None
+    return _OWNS if facts.owned <= granted else _NOTHING_HOLDS
+
+
+_NO_SENDER: Final = frozenset[Sender]()

@@ -1,0 +1,228 @@
+"""A group whose members have epochs, as the rest of the model sees it; see ``group_model``.
+
+Consumer groups (KIP-848), share groups (KIP-932) and Streams groups (KIP-1071) have one model: their heartbeats differ in a few fields,
+which ``kinds`` reads, and in few rules. A member that uses the classic protocol may be among those of a consumer group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from coordinator_model.group_view import GroupView
+from coordinator_model.groups.consumer import classic_members, commits, heartbeat, stored
+from coordinator_model.groups.consumer.data import SESSION_MS, EpochGroupData
+from coordinator_model.groups.consumer.events import WentSilent
+from coordinator_model.groups.consumer.kinds import KIND_BY_API
+from coordinator_model.groups.consumer.records import EpochMember
+from coordinator_model.groups.consumer.view import view
+from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.requests import REQUEST_READERS
+from coordinator_model.groups.responses import error_codes
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import (
+    COMMITS,
+    DELETE_GROUPS,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+)
+from coordinator_model.wire.record import MirrorRecord
+
+_SOON_US: Final = 1_000_000
+_CLASSIC: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT})
+_ids_changed_release: Final = {(OFFSET_COMMIT, 10): (4, 2)}
+
+
+class EpochGroup(EpochGroupData):
+    """A consumer, share or Streams group."""
+
+    __slots__ = ()
+
+    # ------------------------------------------------------------------------------------------------ frames
+
+    def request(self, record: MirrorRecord, body: Any) -> tuple[Event, ...]:
+        api_key = record.api_key
+        line = self.line(record.connection)
+        actor = line.actor
+        if actor != (record.client_id, record.client_address, record.client_software, record.connection):
+            actor = line.actor = client_of(record)
+        exchange = exchange_of(record, body, actor)
+        line.outstanding += 1
+        self.open[exchange.key] = exchange
+        events = NOTHING
+        if api_key == self.traits.api_key:
+            events = heartbeat.on_request(self, exchange)
+        elif api_key in COMMITS:
+            events = commits.on_request(self, exchange)
+        member = self.members.get(exchange.member_id) if exchange.member_id else None
+        if member is not None:
+            member.last_frame_us = record.at_us
+            member.last_frame = API_NAMES[api_key]
+            if member.actor is not actor:
+                member.actor = actor
+                self.slow_changed = True
+        return events
+
+    def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
+        exchange = self.open.pop((record.connection, record.exchange), None)
+        if exchange is None:
+            self.counters.unpaired[record.api_key, record.api_version] += 1
+            return NOTHING
+        line = self.connections[record.connection]
+        line.outstanding -= 1
+        if correlation_id != exchange.correlation_id:
+            self.on_gap(record.at_us, "an answer does not belong to its request")
+            return NOTHING
+        line.last_response_us = record.at_us
+        exchange.res_us, exchange.response_offset = record.at_us, record.offset
+        if self.open:
+            self._lose_older(exchange)
+        since = _ids_changed_release.get((record.api_key, record.api_version))
+        if since is not None and since > self.release:
+            self.release = since
+            self.slow_changed = True
+        error = getattr(body, "error_code", 0)
+        if error:
+            counts = self.errors.setdefault(record.api_key, {})
+            counts[error] = counts.get(error, 0) + 1
+            self.counters.errors[self.cluster, record.api_key, error] += 1
+            self.counted = True
+        return self._answered(exchange, body)
+
+    def _answered(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+        api_key = exchange.api_key
+        if api_key == self.traits.api_key:
+            return heartbeat.on_response(self, exchange, body)
+        exchange.error_codes = error_codes(api_key, body, self.name)
+        if api_key in COMMITS:
+            return commits.on_response(self, exchange) if api_key == OFFSET_COMMIT else NOTHING
+        if api_key in _CLASSIC:
+            return classic_members.on_response(self, exchange, body)
+        if api_key == LEAVE_GROUP:
+            return classic_members.on_left(self, exchange, body)
+        if api_key == DELETE_GROUPS and 0 in exchange.error_codes:
+            self.on_gap(exchange.res_us, "the group was deleted")
+            for member in self.members.values():
+                member.removed = member.removed or "removed"
+            self.epoch = None
+        return NOTHING
+
+    def _lose_older(self, exchange: Exchange) -> None:
+        """Drop older requests of the same connection: responses come in order, so theirs were not captured."""
+        connection, number = exchange.key
+        for key in [key for key in self.open if key[0] == connection and key[1] < number]:
+            self._outcome_unknown(self.open.pop(key))
+            self.connections[connection].outstanding -= 1
+
+    def _outcome_unknown(self, exchange: Exchange) -> None:
+        member = self.members.get(exchange.member_id)
+        if member is not None and exchange.api_key not in COMMITS:
+            member.forget()
+            self.doubles = [known for known in self.doubles if known.holder != member.id]
+            self.changed = self.slow_changed = True
+        self.born_us = 0
+
+    def abandon(self, record: MirrorRecord) -> Exchange | None:
+        exchange = self.open.pop((record.connection, record.exchange), None)
+        if exchange is not None:
+            self.connections[record.connection].outstanding -= 1
+            self._outcome_unknown(exchange)
+        return exchange
+
+    def connection_closed(self, connection: str, at_us: int) -> None:
+        for key in [key for key in self.open if key[0] == connection]:
+            self._outcome_unknown(self.open.pop(key))
+        for member in self.members.values():
+            if member.actor.connection == connection:
+                member.disconnected_us = at_us
+                member.heartbeat_us = 0
+        self.connections.pop(connection, None)
+        self.last_record_us = at_us
+
+    # ------------------------------------------------------------------------------------------------ time
+
+    def session_end_us(self, member: EpochMember) -> int | None:
+        """Return when the session of this member has certainly expired without a further frame, None while it cannot expire."""
+        if member.removed not in {None, "aside"} or member.proven_us is None:
+            return None
+        since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
+        timeout_ms = max(member.session_timeout_ms or SESSION_MS, SESSION_MS)
+        return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_ms * 1_000
+
+    def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:
+        for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):
+            end_us = self.session_end_us(member)
+            if end_us is None:
+                continue
+            if any(waiting.member_id == member.id for waiting in self.open.values()):
+                coming.append(now_us + _SOON_US)  # its response does not schedule a check
+            elif end_us > now_us:
+                coming.append(end_us)
+            else:
+                away = member.removed == "aside"
+                self.remove(member, "did not come back" if away else "silent", end_us)
+                yield end_us, (NOTHING if away else (WentSilent(member, end_us),))
+
+    # ------------------------------------------------------------------------------------------------ views and snapshots
+
+    def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
+        return view(self, open_findings, partition, now_us)
+
+    def slow_values(self) -> list[Any]:
+        return stored.slow_values(self)
+
+    def fast_values(self) -> list[Any]:
+        return stored.fast_values(self)
+
+    def fill(self, slow_values: Sequence[Any], fast_values: Sequence[Any]) -> None:
+        if not stored.is_own(slow_values):  # written while groups of this type were only counted
+            self.incarnation = stored.incarnation_of_other(slow_values)
+            return
+        stored.fill(self, slow_values, fast_values)
+
+
+def client_of(record: MirrorRecord) -> ClientInfo:
+    """Return the client that sent a request."""
+    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
+
+
+def exchange_of(record: MirrorRecord, body: Any, actor: ClientInfo) -> Exchange:
+    """Return the exchange that a request begins."""
+    exchange = Exchange(
+        (record.connection, record.exchange),
+        record.api_key,
+        record.api_version,
+        "",
+        -1,
+        None,
+        None,
+        actor,
+        record.broker,
+        record.partition,
+        record.offset,
+        record.at_us,
+        record.queued_behind,
+    )
+    exchange.correlation_id = record.correlation_id
+    exchange.effective_us = record.at_us
+    kind = KIND_BY_API.get(record.api_key)
+    if kind is None:
+        REQUEST_READERS[record.api_key](exchange, body)
+        return exchange
+    exchange.member_id, exchange.generation = body.member_id, body.member_epoch
+    exchange.instance_id = getattr(body, "instance_id", None)
+    exchange.facts = kind.read_request(body, record.api_version)
+    return exchange
+
+
+def of_kind(kind: str) -> Callable[..., EpochGroup]:
+    """Return a function that makes an empty group of this type."""
+
+    def make(name: str, cluster: str, **shared: Any) -> EpochGroup:
+        return EpochGroup(name, cluster, kind=kind, **shared)
+
+    return make

@@ -1,0 +1,339 @@
+"""The protocol of consumer, share and Streams groups as a table: which answer a coordinator gives to a heartbeat or a commit.
+
+The form is that of the classic protocol's table. Each row is one answer. It applies when all its cells hold at the moment at which the
+coordinator acts; an empty cell always holds. The first row of an API that applies decides. Rows ``unseen`` and ``foreign`` decide
+nothing: their answers may come at any time. A difference between releases is a row of its own.
+
+Sources: Kafka's Java coordinator since 4.0 (``GroupMetadataManager``, ``OffsetMetadataManager``); KIP-848, KIP-932, KIP-1071, KIP-1082,
+KIP-1251. The error lists in the comments of Kafka's message schemas are incomplete, so they are no source.
+
+The columns:
+
+* *row*: its name, which it keeps. U stands for ConsumerGroupHeartbeat, W for ShareGroupHeartbeat, Z for StreamsGroupHeartbeat, V for an
+  OffsetCommit in such a group.
+* *answer*: names of error codes. NONE is success.
+* *sender*: what the coordinator knows of the ids in the request.
+* *epoch*: of the request, compared with the member's own.
+* *if*: what else must hold.
+* *version*: of the API. *release*: of the broker.
+
+The words of *sender*, *epoch* and *if*:
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from functools import cache, lru_cache
+from itertools import product
+from typing import Final, NamedTuple
+
+from coordinator_model.wire import ERROR_CODES
+from coordinator_model.wire.constants import (
+    CONSUMER_GROUP_HEARTBEAT,
+    OFFSET_COMMIT,
+    SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_HEARTBEAT,
+)
+
+
+class Sender(StrEnum):
+    """What the coordinator knows of the member id and the instance id in a request."""
+
+    MEMBER = "member"  #: a member's id, with no instance id
+    STATIC = "static"  #: a member's id, with the instance id that it holds
+    AWAY = "away"  #: the id of a static member that left for a while with epoch -2
+    OUTSIDER = "outsider"  #: the id of no member, with no instance id or one that no member holds
+    RETURNING = (
+        "returning"  #: an id, with an instance id whose holder is another member: one that is away or uses the classic protocol
+    )
+    RIVAL = "rival"  #: an id, with an instance id that another member holds
+
+
+class Epoch(StrEnum):
+    """How the epoch in a request relates to the member's own."""
+
+    JOIN = "join"  #: 0
+    LEAVE = "leave"  #: -1
+    ASIDE = "aside"  #: -2: a static member leaves for a while
+    SAME = "same"
+    PREVIOUS = "previous"  #: the one before the coordinator last wrote the member's state
+    LOWER = "lower"  #: lower than both
+    HIGHER = "higher"
+
+
+class Condition(StrEnum):
+    """What else an answer depends on."""
+
+    UNSEEN = "unseen"  #: on what frames do not show: rights, limits, disks, the type of the group
+    FOREIGN = "foreign"  #: no stock broker answers this yet; it harms nobody
+    MALFORMED = "malformed"  #: the request lacks a field that it needs, or has one that it must not have
+    OWNS = "owns"  #: the request lists the partitions that the member owns, all of which it was assigned
+
+
+_TABLE: Final = """
+row | answer                       | sender                | epoch                     | if        | version | release
+
+# ConsumerGroupHeartbeat
+U1  | UNSUPPORTED_VERSION          |                       |                           | unseen
+    | GROUP_AUTHORIZATION_FAILED
+    | TOPIC_AUTHORIZATION_FAILED
+U2  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
+    | COORDINATOR_LOAD_IN_PROGRESS
+    | NOT_COORDINATOR
+U3  | UNSUPPORTED_ASSIGNOR         |                       |                           | unseen
+  # the group is missing, of another type, or cannot be migrated
+U4  | GROUP_ID_NOT_FOUND           |                       |                           | unseen
+  # the assignor failed
+U5  | UNKNOWN_SERVER_ERROR         |                       |                           | unseen
+  # a new pattern that RE2 cannot compile
+U6  | INVALID_REGULAR_EXPRESSION   |                       | join same previous        | unseen
+U7  | INVALID_REQUEST              |                       |                           | malformed
+  # before the ids are checked, so that a static member that returns to a full group is refused too
+U8  | GROUP_MAX_SIZE_REACHED       | outsider returning rival | join same previous lower higher | unseen
+U9  | NONE                         | member static away    | leave
+U10 | NONE                         | static away           | aside
+U11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
+U12 | FENCED_INSTANCE_ID           | returning rival       | leave aside
+U13 | NONE                         | outsider              | join
+U14 | NONE                         | member                | join                      |           |         | 4.2-
+U15 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
+  # the answer to its join was lost
+U16 | NONE                         | member                | join                      | unseen
+  # also where the holder asks itself
+U17 | UNRELEASED_INSTANCE_ID       | static rival          | join
+U18 | NONE                         | away returning        | join
+U19 | NONE                         | static                | join                      | foreign
+U20 | UNKNOWN_MEMBER_ID            | outsider              | same previous lower higher
+U21 | FENCED_INSTANCE_ID           | returning rival       | same previous lower higher
+U22 | FENCED_MEMBER_EPOCH          | away                  | same previous lower higher
+U23 | NONE                         | member static         | same
+  # the answer at the newer epoch was lost
+U24 | NONE                         | member static         | previous                  | owns
+U25 | FENCED_MEMBER_EPOCH          | member static         | previous lower higher
+
+# ShareGroupHeartbeat
+W1  | UNSUPPORTED_VERSION          |                       |                           | unseen
+    | GROUP_AUTHORIZATION_FAILED
+    | TOPIC_AUTHORIZATION_FAILED
+W2  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
+    | COORDINATOR_LOAD_IN_PROGRESS
+    | NOT_COORDINATOR
+W3  | GROUP_ID_NOT_FOUND           |                       |                           | unseen
+W4  | UNKNOWN_SERVER_ERROR         |                       |                           | unseen
+W5  | INVALID_REQUEST              |                       |                           | malformed
+W6  | GROUP_MAX_SIZE_REACHED       | outsider              | join same previous lower higher | unseen
+W7  | NONE                         | member                | leave
+W8  | NONE                         | outsider              | join
+W9  | NONE                         | member                | join                      |           |         | 4.2-
+W10 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
+W11 | NONE                         | member                | join                      | unseen
+W12 | UNKNOWN_MEMBER_ID            | outsider              | leave same previous lower higher
+W13 | NONE                         | member                | same previous
+W14 | FENCED_MEMBER_EPOCH          | member                | lower higher
+
+# StreamsGroupHeartbeat
+Z1  | UNSUPPORTED_VERSION          |                       |                           | unseen
+    | GROUP_AUTHORIZATION_FAILED
+    | TOPIC_AUTHORIZATION_FAILED
+    | CLUSTER_AUTHORIZATION_FAILED
+Z2  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
+    | COORDINATOR_LOAD_IN_PROGRESS
+    | NOT_COORDINATOR
+Z3  | GROUP_ID_NOT_FOUND           |                       |                           | unseen
+Z4  | UNKNOWN_SERVER_ERROR         |                       |                           | unseen
+  # the topology, which is not compared, may be refused too
+Z5  | INVALID_REQUEST              |                       |                           | unseen
+    | STREAMS_INVALID_TOPOLOGY
+    | STREAMS_INVALID_TOPOLOGY_EPOCH
+    | STREAMS_TOPOLOGY_FENCED
+Z6  | INVALID_REQUEST              |                       |                           | malformed
+Z7  | GROUP_MAX_SIZE_REACHED       | outsider returning rival | join same previous lower higher | unseen
+  # static members since 4.4
+Z8  | FENCED_INSTANCE_ID           | returning rival       |                           | unseen    |         | 4.4-
+    | UNRELEASED_INSTANCE_ID
+Z9  | NONE                         | member static away    | leave
+Z10 | NONE                         | static away           | aside                     |           |         | 4.4-
+Z11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
+Z12 | NONE                         | outsider away returning | join
+Z13 | NONE                         | member static         | join                      |           |         | 4.2-
+Z14 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
+Z15 | NONE                         | member                | join                      | unseen
+Z16 | UNKNOWN_MEMBER_ID            | outsider              | same previous lower higher
+Z17 | FENCED_MEMBER_EPOCH          | away                  | same previous lower higher
+Z18 | NONE                         | member static         | same
+Z19 | NONE                         | member static         | previous                  | owns
+Z20 | FENCED_MEMBER_EPOCH          | member static         | previous lower higher
+
+# OffsetCommit of a member of the new protocol
+V1  | UNKNOWN_TOPIC_OR_PARTITION   |                       |                           | unseen
+    | TOPIC_AUTHORIZATION_FAILED
+    | GROUP_AUTHORIZATION_FAILED
+    | OFFSET_METADATA_TOO_LARGE
+    | INVALID_COMMIT_OFFSET_SIZE
+    | INVALID_GROUP_ID
+    | UNKNOWN_TOPIC_ID
+V2  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
+    | COORDINATOR_LOAD_IN_PROGRESS
+    | NOT_COORDINATOR
+    | UNKNOWN_SERVER_ERROR
+  # the group has become a classic one, or is gone
+V3  | ILLEGAL_GENERATION           |                       |                           | unseen
+    | REBALANCE_IN_PROGRESS
+    | FENCED_INSTANCE_ID
+    | GROUP_ID_NOT_FOUND
+  # before 9 a member of the new protocol cannot commit
+V4  | UNSUPPORTED_VERSION          |                       |                           |           | 0-8
+  # of an operator, while the group is empty
+V5  | NONE                         | outsider              | leave aside
+V6  | UNKNOWN_MEMBER_ID            | outsider
+V7  | NONE                         | member static away    | same
+  # partitions assigned no later than that epoch (KIP-1251)
+V8  | NONE                         | member static away    | previous lower            | unseen    |         | 4.2-
+V9  | STALE_MEMBER_EPOCH           | member static away    | previous lower higher join leave aside
+"""
+
+COLUMNS: Final = tuple(cell.strip() for cell in _TABLE.strip().splitlines()[0].split("|"))
+
+APIS: Final = {
+    "U": CONSUMER_GROUP_HEARTBEAT,
+    "W": SHARE_GROUP_HEARTBEAT,
+    "Z": STREAMS_GROUP_HEARTBEAT,
+    "V": OFFSET_COMMIT,
+}
+RELEASES: Final = ((4, 0), (4, 1), (4, 2), (4, 3), (4, 4))
+"""The releases that have groups of these types, oldest first."""
+
+_CODES: Final = {known.name: known.code for known in ERROR_CODES.values()}
+_CONDITION_SETS: Final = (frozenset[Condition](), frozenset({Condition.OWNS}))
+
+
+class Row(NamedTuple):
+    """One row. A collection is empty where any value will do."""
+
+    name: str
+    answers: frozenset[int]
+    senders: frozenset[Sender]
+    epochs: frozenset[Epoch]
+    conditions: frozenset[Condition]
+    versions: tuple[int, int]
+    releases: tuple[tuple[int, ...], tuple[int, ...]]
+    cells: tuple[str, ...]  #: as the table has them, one for each of COLUMNS; several answers are separated by blanks
+    note: str
+
+    @property
+    def is_unseen(self) -> bool:
+        """True if frames alone do not show whether the row applies."""
+        return bool(self.conditions & {Condition.UNSEEN, Condition.FOREIGN})
+
+    def applies(self, moment: Moment) -> bool:
+        return (
+            (not self.senders or moment.sender in self.senders)
+            and (not self.epochs or moment.epoch in self.epochs)
+            and self.conditions - {Condition.UNSEEN, Condition.FOREIGN} <= moment.conditions
+            and self.versions[0] <= moment.version <= self.versions[1]
+            and self.releases[0] <= moment.release <= self.releases[1]
+        )
+
+
+class Moment(NamedTuple):
+    """What is so when a coordinator acts on a request."""
+
+    sender: Sender
+    epoch: Epoch
+    conditions: frozenset[Condition]
+    version: int
+    release: tuple[int, ...]
+
+
+@cache
+def rows(api_key: int) -> tuple[Row, ...]:
+    """Return the rows of an API, in their order."""
+    return tuple(row for row in ROWS if APIS[row.name[0]] == api_key)
+
+
+@cache
+def lawful_errors(api_key: int) -> frozenset[int]:
+    """Return each error code that an answer of this API may have, whatever the state; none for an API without rows."""
+    return frozenset(code for row in rows(api_key) for code in row.answers)
+
+
+def answers_at(among: Iterable[Row], moment: Moment) -> frozenset[int]:
+    """Return the answers that are lawful at this moment: that of the row that decides, and those of unseen rows that apply."""
+    lawful: frozenset[int] = frozenset()
+    for row in among:
+        if row.applies(moment):
+            lawful |= row.answers
+            if not row.is_unseen:
+                return lawful
+    return lawful
+
+
+class Possible(NamedTuple):
+    """The moments that are possible: any combination of these."""
+
+    senders: frozenset[Sender]
+    epochs: frozenset[Epoch]
+    conditions: frozenset[Condition] | None  #: None if it is not known whether the owned partitions are assigned
+    version: int
+    since: tuple[int, int]  #: the oldest release that the broker can be
+
+
+@lru_cache(maxsize=4_096)
+def is_lawful(answer: int, api_key: int, possible: Possible) -> bool:
+    """Return True if some row allows the answer, at one of the moments that are possible."""
+    sets = _CONDITION_SETS if possible.conditions is None else (possible.conditions,)
+    releases = [release for release in RELEASES if release >= possible.since] or [possible.since]
+    return any(
+        answer in answers_at(rows(api_key), Moment(sender, epoch, holds, possible.version, release))
+        for sender, epoch, holds, release in product(possible.senders, possible.epochs, sets, releases)
+    )
+
+
+def _parse(table: str) -> Iterator[Row]:
+    note = ""
+    found: Row | None = None
+    for line in table.strip().splitlines()[1:]:
+        text = line.strip()
+        if text.startswith("#"):
+            note = text.removeprefix("# ") if line[0] == " " else ""
+            continue
+        if not text:
+            continue
+        cells = [cell.strip() for cell in line.split("|")]
+        if cells[0]:
+            if found is not None:
+                yield found
+            found = _row(cells, note)
+        elif found is not None:
+            answers = f"{found.cells[1]} {cells[1]}"
+            found = found._replace(answers=found.answers | {_CODES[cells[1]]}, cells=(found.name, answers, *found.cells[2:]))
+        note = ""
+    if found is not None:
+        yield found
+
+
+def _row(cells: list[str], note: str) -> Row:
+    cells += [""] * (len(COLUMNS) - len(cells))
+    name, answer, sender, epoch, condition, version, release = cells
+    first_version, _, last_version = version.partition("-")
+    first_release, _, last_release = release.partition("-")
+    return Row(
+        name,
+        frozenset({_CODES[answer]}),
+        frozenset(map(Sender, sender.split())),
+        frozenset(map(Epoch, epoch.split())),
+        frozenset(map(Condition, condition.split())),
+        (int(first_version or 0), int(last_version or 32_767)),
+        (_release(first_release or "0"), _release(last_release or "999")),
+        tuple(cells),
+        note,
+    )
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+ROWS: Final = tuple(_parse(_TABLE))
+"""The whole table, in its order."""

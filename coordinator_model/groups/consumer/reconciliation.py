@@ -1,0 +1,121 @@
+"""What a member is assigned, what it was told to give up, and who may have it already.
+
+The coordinator gives a partition to one member at a time. A member that is told to give some up gets a smaller assignment at the epoch
+that it has; it acknowledges by a request that no longer lists them. What is possible after a missing frame is wider than what was seen,
+so nothing here survives a gap.
+"""
+
+from __future__ import annotations
+
+from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.consumer.events import DoubleOwned
+from coordinator_model.groups.consumer.evidence import answer_evidence
+from coordinator_model.groups.consumer.records import NO_PARTITIONS, DoubleGrant, EpochMember
+from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions
+from coordinator_model.groups.tracker import NOTHING, Event
+
+_DOUBLES_KEPT = 16
+
+
+def joins(exchange: Exchange, member: EpochMember, assignment: Partitions | None) -> None:
+    """Process the success of a join: what the member owned and was told before is settled."""
+    member.pending = NO_PARTITIONS
+    member.told_us = 0
+    member.told_frame = None
+    member.granted = member.ever = assignment
+    member.granted_us = exchange.res_us
+    member.granted_frame = answer_evidence(exchange)
+
+
+def goes_on(
+    group: EpochGroupData,
+    exchange: Exchange,
+    member: EpochMember,
+    epoch: int,
+    assignment: Partitions | None,
+    *,
+    overlapped: bool,
+) -> None:
+    """Process the success of an ordinary heartbeat, before the member's epoch changes.
+
+    :param epoch: that the response returned.
+    """
+    facts = exchange.facts
+    assert isinstance(facts, HeartbeatFacts)
+    rose = member.epoch is None or epoch > member.epoch
+    if rose or overlapped:
+        member.pending = NO_PARTITIONS
+    elif facts.owned is not None and assignment is not None:
+        member.pending &= facts.owned
+    if assignment is None:
+        _note_told(group, exchange, member, NO_PARTITIONS)
+        return
+    before = member.granted
+    taken = NO_PARTITIONS
+    if before is not None and not overlapped and member.epoch is not None:
+        taken = before - assignment
+        if facts.owned is not None:
+            taken &= facts.owned  # the rest may have been given up with this very request
+        elif rose:
+            taken = NO_PARTITIONS  # so much cannot have been taken without a frame that was missed
+    if before is None or assignment - before or overlapped:
+        member.granted_us = exchange.res_us
+        member.granted_frame = answer_evidence(exchange)
+    member.granted = assignment
+    if member.ever is not None:
+        member.ever |= assignment
+    member.pending = (member.pending - assignment) | taken
+    _note_told(group, exchange, member, taken)
+
+
+def _note_told(group: EpochGroupData, exchange: Exchange, member: EpochMember, taken: Partitions) -> None:
+    """Start the clock of what the member was told to give up: each answer that takes more starts it again."""
+    if taken:
+        member.told_us = exchange.res_us
+        member.told_frame = answer_evidence(exchange)
+        member.told_timeout_ms = member.rebalance_timeout_ms
+        group.changed = True
+    elif not member.pending and member.told_us:
+        member.told_us = 0
+        member.told_frame = None
+        group.changed = True
+
+
+def removal_overdue_us(group: EpochGroupData, member: EpochMember) -> int | None:
+    """Return until when the coordinator must have removed a member that does not give up what it was told to, None if that is not known."""
+    timeout_ms = member.told_timeout_ms
+    if not member.pending or not member.told_us or timeout_ms is None:
+        return None
+    return member.told_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
+
+
+def note_double_grants(group: EpochGroupData, exchange: Exchange, member: EpochMember, assignment: Partitions) -> None:
+    """Note partitions of an assignment that another member held for the whole time in which it can have been made."""
+    skew_us = group.settings.clock_skew_ms * 1_000
+    for other in group.members.values():
+        if other is member or other.granted is None or other.removed is not None or other.classic:
+            continue
+        if other.granted_us + skew_us >= exchange.inv_us or other.holds.isdisjoint(assignment):
+            continue
+        both = other.holds & assignment
+        frames = (*(() if other.granted_frame is None else (other.granted_frame,)), answer_evidence(exchange))
+        group.doubles = [known for known in group.doubles if (known.holder, known.other) != (other.id, member.id)]
+        group.doubles.append(DoubleGrant(other.id, member.id, tuple(sorted(both)), exchange.res_us, frames))
+        del group.doubles[:-_DOUBLES_KEPT]
+
+
+def prove_double_grants(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
+    """Return events for what the member held all along while others got it. Call this before its success is processed."""
+    skew_us = group.settings.clock_skew_ms * 1_000
+    concerned = [known for known in group.doubles if known.holder == member.id and known.at_us + skew_us < exchange.inv_us]
+    if not concerned:
+        return NOTHING
+    group.doubles = [known for known in group.doubles if known not in concerned]
+    if member.epoch != exchange.generation or not exchange.gap_free:
+        return NOTHING
+    events = []
+    for known in concerned:
+        held = member.holds.intersection(known.partitions)
+        if held:
+            events.append(DoubleOwned(exchange, known, frozenset(held)))
+    return tuple(events)

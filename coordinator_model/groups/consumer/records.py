@@ -1,0 +1,138 @@
+"""Plain records of a group whose members have epochs: its members, its open requests, and what it waits for.
+
+An epoch is delivered with a response, and is the member's own from the moment that the coordinator acted, which lies between request
+and response. Sets of partitions are those that the member holds for the coordinator: it holds what it was assigned, and what it was
+told to give up, until it is proven or possible that it gave that up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.records import NOBODY, ClientInfo, Partitions, Refusals
+
+NO_PARTITIONS: Final[Partitions] = frozenset()
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+ASIDE_EPOCH: Final = -2  #: a static member leaves for a while
+
+
+def partitions_of(entries: Iterable[Any] | None, name: str = "topic_id") -> Partitions | None:
+    """Return the partitions that a message lists by topic or subtopology, None if it lists none at all."""
+    if entries is None:
+        return None
+    return frozenset((getattr(entry, name), number) for entry in entries for number in entry.partitions)
+
+
+@dataclass(slots=True)
+class EpochMember:
+    """One member id, from its first mention until it is dropped."""
+
+    id: str
+    actor: ClientInfo = NOBODY
+    instance_id: str | None = None
+    classic: bool = False  #: it uses the classic protocol, in a group that is being migrated
+    epoch: int | None = None  #: last delivered; None if that is not known
+    previous: int | None = None  #: the different one delivered before
+    epoch_us: int = 0  #: response time of the delivery of ``epoch``
+    epoch_frame: Evidence | None = None
+    reloaded: bool = False  #: the coordinator moved since ``epoch`` was delivered
+    joined_epoch: int | None = None  #: that its join returned, if no member had that id before
+    granted: Partitions | None = None  #: what it is assigned; None if that is not known
+    granted_us: int = 0  #: response time of the newest addition to it
+    granted_frame: Evidence | None = None
+    pending: Partitions = NO_PARTITIONS  #: what it was told to give up, and may still own
+    told_us: int = 0
+    told_frame: Evidence | None = None
+    told_timeout_ms: int | None = None  #: its rebalance timeout at that time
+    ever: Partitions | None = None  #: all that it was assigned since its join; None if its join was not seen
+    topics: tuple[str, ...] | None = None
+    pattern: str | None = None
+    rebalance_timeout_ms: int | None = None
+    session_timeout_ms: int | None = None  #: of a classic member; the coordinator's own setting counts for the others
+    interval_ms: int = 0  #: told by the coordinator
+    accepted_us: int = 0  #: response time of its last success
+    accepted_asked_us: int = 0  #: request time of the same
+    proven_us: int | None = None
+    last_frame_us: int = 0
+    last_frame: str = ""
+    heartbeat_us: int = 0  #: capture time of its last heartbeat request
+    paused_us: int = 0  #: response time of its last heartbeat
+    removed: str | None = None  #: why it is no member now: left, aside, fenced, silent, replaced, removed
+    removed_us: int = 0
+    removed_frame: Evidence | None = None
+    gone: bool = False  #: it was told that it is no member, and has not asked to join since
+    refusals: Refusals | None = None  #: consecutive, of heartbeats, with one error at one epoch
+    commit_refusals: Refusals | None = None
+    joins: tuple[int, ...] = ()  #: response times of its last joins, unless it left between them
+    rejoin_asked_us: int | None = None  #: of a classic member: first REBALANCE_IN_PROGRESS since its last JoinGroup
+    rejoin_frames: list[Evidence] = field(default_factory=list)
+    empty_since_us: int = 0  #: since when it waits at the newest epoch without any partition; 0 if it does not
+    changes: tuple[tuple[int, str], ...] = ()  #: (time, topics) of its last changes of subscription
+    disconnected_us: int = 0
+    reason: str = ""  #: heartbeats give none
+    statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
+
+    def __post_init__(self) -> None:
+        # A snapshot stores sets as plain lists.
+        self.granted = None if self.granted is None else _as_set(self.granted)
+        self.ever = None if self.ever is None else _as_set(self.ever)
+        self.pending = _as_set(self.pending)
+
+    @property
+    def present(self) -> bool:
+        """True if frames proved it a member and none since shows otherwise."""
+        return self.removed is None and self.proven_us is not None
+
+    @property
+    def holds(self) -> Partitions:
+        """What the coordinator can give to nobody else yet, as far as that is known."""
+        return self.pending if self.granted is None else self.granted | self.pending
+
+    def forget(self) -> None:
+        """Drop what may have changed unseen: frames are missing, or the outcome of a request is not known."""
+        self.epoch = self.previous = self.joined_epoch = self.granted = self.ever = None
+        self.pending = NO_PARTITIONS
+        self.told_us = self.empty_since_us = 0
+        self.told_frame = None
+        self.refusals = self.commit_refusals = None
+        self.heartbeat_us = 0
+        self.rejoin_asked_us = None
+
+
+def _as_set(values: Iterable[Any]) -> Partitions:
+    if isinstance(values, frozenset):
+        return values
+    return frozenset((topic, number) for topic, numbers in values for number in numbers)
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return topic → partitions, both in order."""
+    found: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        found.setdefault(topic, []).append(number)
+    return found
+
+
+class DoubleGrant(NamedTuple):
+    """Partitions were granted to one member while another held them. It is proven when that other is accepted afterwards."""
+
+    holder: str
+    other: str
+    partitions: tuple[tuple[str, int], ...]
+    at_us: int
+    frames: tuple[Evidence, ...]
+
+
+class Bump(NamedTuple):
+    """The group's epoch rose."""
+
+    at_us: int
+    epoch: int
+    cause: str
+    member_id: str | None
+    frame: Evidence

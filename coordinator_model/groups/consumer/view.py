@@ -1,0 +1,103 @@
+"""A group whose members have epochs, as a dashboard shows it. The view is an estimate; ``learning`` says what it lacks."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from coordinator_model.counters import named_error
+from coordinator_model.finding import iso_utc
+from coordinator_model.group_view import GroupView
+from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.consumer.records import EpochMember
+
+RECONCILING: Final = "Reconciling"
+
+
+def state_of(group: EpochGroupData) -> str:
+    """Return the state in the coordinator's own words, as far as frames show it."""
+    present = list(group.present_members())
+    if not present:
+        return "Empty" if group.members else "Unknown"
+    if group.learning:
+        return "Unknown"
+    if any(member.pending or member.epoch != group.epoch for member in present):
+        return RECONCILING
+    return "Stable"
+
+
+def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int) -> GroupView:
+    """Return the view of a group at ``now_us``."""
+    members = list(group.present_members())
+    content = {
+        "cluster": group.cluster,
+        "group": group.name,
+        "group_type": group.kind,
+        "state": state_of(group),
+        "state_since": iso_utc(group.epoch_us) if group.epoch_us else None,
+        "learning": group.learning_because if group.learning else None,
+        "incarnation": group.incarnation,
+        "coordinator": group.broker or None,
+        "generation": group.epoch,
+        "leader": None,
+        "protocol_type": "consumer" if group.kind == "consumer" else group.kind,
+        "protocol": None,
+        "members": [_member(group, member) for member in members],
+        "waits_for": [member.id for member in members if waits_for(group, member)],
+        "rebalances": dict(sorted(group.causes.items())),
+        "costs": {},
+        "joins": {"count": 0, "total_ms": 0},
+        "syncs": {"count": 0, "total_ms": 0},
+        "last_join_ms": None,
+        "last_sync_ms": None,
+        "errors": _errors(group),
+        "open_findings": open_findings,
+        "partition": partition,
+        "updated_at": iso_utc(now_us),
+    }
+    shown = {member.id for member in members}
+    unproven = frozenset(member.id for member in group.members.values() if member.removed is None and member.id not in shown)
+    return GroupView(group.cluster, group.name, content, unproven)
+
+
+def waits_for(group: EpochGroupData, member: EpochMember) -> bool:
+    """Return True if the others wait for this member: it has not given up what it was told to, or not heard of the newest epoch."""
+    return bool(member.pending) or (member.epoch is not None and group.epoch is not None and member.epoch < group.epoch)
+
+
+def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:
+    return {
+        "member_id": member.id,
+        "instance_id": member.instance_id,
+        "client_id": member.actor.client_id,
+        "client_address": member.actor.address or None,
+        "client_software": member.actor.software or None,
+        "state": _member_state(group, member),
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "reason": None,
+        "last_frame": member.last_frame or None,
+        "last_frame_at": iso_utc(member.last_frame_us) if member.last_frame_us else None,
+        "epoch": member.epoch,
+        "protocol": "classic" if member.classic else group.kind,
+        "partitions": None if member.granted is None else len(member.granted),
+        "gives_up": len(member.pending),
+    }
+
+
+def _member_state(group: EpochGroupData, member: EpochMember) -> str:
+    if member.pending:
+        return "gives partitions up"
+    if member.epoch is None:
+        return "in sync"
+    return "in sync" if member.epoch == group.epoch else "not told of the newest epoch"
+
+
+def _errors(group: EpochGroupData) -> dict[str, dict[str, int]]:
+    """Return API → error → number of responses."""
+    named: dict[str, dict[str, int]] = {}
+    for api_key, counts in sorted(group.errors.items()):
+        for error, count in sorted(counts.items()):
+            api, name = named_error(api_key, error)
+            known = named.setdefault(api, {})
+            known[name] = known.get(name, 0) + count
+    return named

@@ -1,0 +1,22 @@
+"""The types of groups that are modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.classic.model import ClassicGroupModel
+from coordinator_model.groups.consumer.kinds import KINDS
+from coordinator_model.groups.consumer.model import of_kind
+from coordinator_model.groups.group_model import GroupModel
+
+_MODELS: Final[dict[str, Callable[..., GroupModel]]] = {CLASSIC: ClassicGroupModel, **{kind: of_kind(kind) for kind in KINDS}}
+
+
+def empty_group(kind: str, name: str, cluster: str, **shared: Any) -> GroupModel:
+    """Return a group of which nothing is known.
+
+    :param shared: what all groups of a partition share.
+    """
+    return _MODELS[kind](name, cluster, **shared)

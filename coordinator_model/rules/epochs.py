@@ -1,0 +1,308 @@
+"""Family E, first part: epochs and identities in groups whose members have epochs (KIP-848, KIP-932, KIP-1071).
+
+The protocol's table decides what a coordinator may answer, over everything that is possible at that moment. These rules say which of
+its rows the answer broke. A refusal is no finding: epochs move on while requests are under way, and clients join again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.consumer.events import (
+    ClaimedMore,
+    EpochShrank,
+    JoinedAgain,
+    KeptAfterFence,
+    MalformedHeartbeat,
+    Unlawful,
+)
+from coordinator_model.groups.consumer.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.consumer.judgement import FENCED, GONE, MALFORMED, NEVER_JOINED, REFUSED, STALE
+from coordinator_model.groups.consumer.records import JOIN_EPOCH
+from coordinator_model.groups.records import HeartbeatFacts
+from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, sender_fields, sender_text, who
+from coordinator_model.wire import API_NAMES, error_name
+
+_REFUSED_AFTER_FENCE = 3  # the fence itself, and two requests that ignored it
+_JOINS_A_MINUTE = 3
+
+
+def _broke(kind: str) -> Callable[[EpochGroupData, Unlawful], Breach | None]:
+    """Return a check for one kind of unlawful answer."""
+
+    def check(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+        return _breach_of(group, unlawful) if unlawful.kind == kind else None
+
+    return check
+
+
+def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
+    exchange = unlawful.exchange
+    api = API_NAMES[exchange.api_key]
+    asked = f"{a_or_an(api)} of {sender_text(exchange)} at epoch {exchange.generation}"
+    proof = () if unlawful.proof is None else (unlawful.proof,)
+    return Breach(
+        exchange.member_id,
+        f"The coordinator {exchange.broker} {_did(group, unlawful, asked)}.",
+        f"{api} at epoch {exchange.generation} answered {error_name(exchange.error)}",
+        (*proof, asked_evidence(exchange), answer_evidence(exchange)),
+        generation=exchange.generation if exchange.generation > JOIN_EPOCH else None,
+        certainty=Certainty.HEURISTIC if unlawful.kind == FENCED and unlawful.reloaded else None,
+        **sender_fields(exchange),
+    )
+
+
+def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
+    exchange, facts = unlawful.exchange, unlawful.exchange.facts
+    if unlawful.kind == FENCED:
+        return f"fenced {sender_text(exchange)} in group {group.name} at epoch {exchange.generation}, which is the one that it was given "
+        "last"
+    if unlawful.kind == REFUSED:
+        return f"refused {asked} in group {group.name} with {error_name(exchange.error)}, for which there is no reason"
+    accepted = f"accepted {asked} in group {group.name}"
+    if unlawful.kind == MALFORMED and isinstance(facts, HeartbeatFacts):
+        return f"{accepted}, which it must refuse: {facts.malformed}"
+    if unlawful.kind == NEVER_JOINED:
+        return f"{accepted}, although that id never joined it"
+    if unlawful.kind == GONE:
+        why = "left" if unlawful.removed == "left" else "was told that it is no member"
+        return f"{accepted}, although that member {why} and has not joined since"
+    return f"{accepted}, although its epoch is {unlawful.had}"
+
+
+def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:
+    exchange, member = shrank.exchange, shrank.member
+    frames = (*(() if member.epoch_frame is None else (member.epoch_frame,)), answer_evidence(exchange, shrank.returned))
+    return Breach(
+        exchange.member_id,
+        f"The coordinator {exchange.broker} answered {sender_text(exchange)} in group {group.name} with epoch {shrank.returned}, although "
+        f"that member was at epoch {shrank.had} already: it has lost state.",
+        f"epoch {shrank.returned} after epoch {shrank.had}",
+        frames,
+        generation=shrank.returned,
+        **sender_fields(exchange),
+    )
+
+
+def _ignores_fence(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None:
+    member, refusals = kept.member, kept.refusals
+    if refusals.count < _REFUSED_AFTER_FENCE:
+        return None
+    return Breach(
+        member.id,
+        f"{begin(who(member))} goes on at epoch {refusals.generation} in group {group.name} although it was refused {refusals.count} "
+        f"times in {seconds(refusals.last_us - refusals.first_us)} with {error_name(refusals.error)}.",
+        f"{refusals.count} heartbeats at epoch {refusals.generation} refused with {error_name(refusals.error)}, no join between",
+        tuple(refusals.evidence),
+        generation=refusals.generation,
+        **about(member),
+    )
+
+
+def _still_refused(group: EpochGroupData, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is None or member.refusals is None
+
+
+def _dirty(group: EpochGroupData, malformed: MalformedHeartbeat) -> Breach:
+    exchange = malformed.exchange
+    assert isinstance(exchange.facts, HeartbeatFacts)
+    return Breach(
+        exchange.member_id,
+        f"{begin(sender_text(exchange))} sent a join to group {group.name} that must be refused: {exchange.facts.malformed}.",
+        f"{a_or_an(API_NAMES[exchange.api_key])} at epoch 0: {exchange.facts.malformed}",
+        (asked_evidence(exchange),),
+        **sender_fields(exchange),
+    )
+
+
+def _joins_again(group: EpochGroupData, again: JoinedAgain) -> Breach | None:
+    member = again.member
+    if len(member.joins) < _JOINS_A_MINUTE:
+        return None
+    return Breach(
+        member.id,
+        f"{begin(who(member))} joined group {group.name} {len(member.joins)} times within a minute although it was a member: it forgets "
+        "its epoch.",
+        f"{len(member.joins)} joins with epoch 0 within {seconds(member.joins[-1] - member.joins[0])}, no refusal and no leave between",
+        (answer_evidence(again.exchange),),
+        **about(member),
+    )
+
+
+def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
+    member = claimed.member
+    granted = () if member.granted_frame is None else (member.granted_frame,)
+    return Breach(
+        member.id,
+        f"{begin(who(member))} claims {partitions_text(group, claimed.partitions)} in group {group.name}, which it was not assigned since "
+        "it joined.",
+        f"a request that lists {partitions_text(group, claimed.partitions)} as owned",
+        (*granted, asked_evidence(claimed.exchange)),
+        generation=claimed.exchange.generation,
+        **about(member),
+    )
+
+
+_REPORT = "Keep the frames and the coordinator's log of that moment, and report them."
+
+E_01 = FrameRule(
+    id="E-01",
+    name="epoch went back",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="The coordinator has lost state: it may give partitions away that a member still reads.",
+    condition="A successful heartbeat returned an epoch below the request's, or below an earlier one of the same membership.",
+    expected="A member's epoch never falls while it is a member.",
+    action=_REPORT + " Look for an unclean election of the offsets partition.",
+    false_alarms="None known. A join, a leave, a refusal, and a coordinator that moved begin anew.",
+    checks={EpochShrank: _shrank},
+)
+E_02 = FrameRule(
+    id="E-02",
+    name="fence ignored",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A client works on that is no member any more: others process the same records.",
+    condition="At least twice more after FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID a member sends a heartbeat at the same epoch, each after "
+    "it had the answer to the one before.",
+    expected="The member gives up its partitions and joins again with epoch 0.",
+    action="Restart that client; look at its library's version.",
+    false_alarms="Heartbeats under way when the first was refused do not count.",
+    checks={KeptAfterFence: _ignores_fence},
+    over=_still_refused,
+)
+E_03 = FrameRule(
+    id="E-03",
+    name="wrong fence",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A healthy member loses its partitions and begins again.",
+    condition="FENCED_MEMBER_EPOCH to the epoch of the last answer that the member got before it asked, with no other heartbeat of it "
+    "under "
+    "way. Heuristic if the coordinator moved since: it may know a state that a newer broker wrote.",
+    expected="A success.",
+    action=_REPORT,
+    false_alarms="None known. A static member that left for a while, and one whose answers are missing, are not judged.",
+    checks={Unlawful: _broke(FENCED)},
+)
+E_04 = FrameRule(
+    id="E-04",
+    name="stale epoch accepted",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Fencing does not work: a member that others have taken over from may go on.",
+    condition="A heartbeat succeeded at an epoch that is neither the member's own nor the one before together with a list of partitions "
+    "all "
+    "of which it was assigned.",
+    expected="FENCED_MEMBER_EPOCH.",
+    action=_REPORT,
+    false_alarms="None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it.",
+    checks={Unlawful: _broke(STALE)},
+)
+E_05 = FrameRule(
+    id="E-05",
+    name="dirty join",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A client cannot join, or would claim partitions that the coordinator did not give it.",
+    condition="A heartbeat with epoch 0 lacks a rebalance timeout, a subscription or the empty list of partitions, or lists partitions.",
+    expected="A join with timeout and subscription that owns nothing.",
+    action="Upgrade that client's library.",
+    false_alarms="None known.",
+    checks={MalformedHeartbeat: _dirty},
+)
+E_07 = FrameRule(
+    id="E-07",
+    name="join loop",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A client forgets that it is a member; each join drops what it owned.",
+    condition="A member joined with epoch 0 at least three times within a minute, and had neither left nor been refused between.",
+    expected="One join; heartbeats at the epoch that it returned.",
+    action="Look at that client's log and its library's version.",
+    false_alarms="A client that loses its connections in quick succession.",
+    checks={JoinedAgain: _joins_again},
+)
+E_08 = FrameRule(
+    id="E-08",
+    name="claims partitions not granted",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="The client reads partitions that belong to another member, or is about to be fenced.",
+    condition="A heartbeat lists partitions as owned that no answer assigned to the member since it joined.",
+    expected="The assigned partitions, or fewer.",
+    action="Restart that client; look at its library's version.",
+    false_alarms="None known: members whose join was not seen, or with a missing frame since, are not judged.",
+    checks={ClaimedMore: _claims},
+)
+E_14 = FrameRule(
+    id="E-14",
+    name="accepted after its end",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="The coordinator serves a member that it had removed: others own its partitions.",
+    condition="A heartbeat with a positive epoch succeeded for an id that was answered a leave with epoch -1, or UNKNOWN_MEMBER_ID, and "
+    "that "
+    "has not asked to join since.",
+    expected="UNKNOWN_MEMBER_ID.",
+    action=_REPORT,
+    false_alarms="None known. It rests when the coordinator has moved.",
+    checks={Unlawful: _broke(GONE)},
+)
+E_15 = FrameRule(
+    id="E-15",
+    name="stranger accepted",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A client that never joined is served as a member.",
+    condition="A heartbeat with a positive epoch succeeded for an id that never joined, in a group that was seen from its first join on "
+    "for more than a minute, each rise of whose epoch is explained by what was seen.",
+    expected="UNKNOWN_MEMBER_ID.",
+    action=_REPORT,
+    false_alarms="A member that joined on a path that is not captured, with a subscription that raised no epoch.",
+    checks={Unlawful: _broke(NEVER_JOINED)},
+)
+E_17 = FrameRule(
+    id="E-17",
+    name="malformed request accepted",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="The coordinator does not check what it must: a client may own partitions without its consent.",
+    condition="A heartbeat succeeded that must be refused for its form alone: a dirty join, no member id, a static leave without "
+    "instance id, "
+    "an epoch below -2.",
+    expected="INVALID_REQUEST.",
+    action=_REPORT,
+    false_alarms="A broker that is not Apache Kafka may be more lenient.",
+    checks={Unlawful: _broke(MALFORMED)},
+)
+E_18 = FrameRule(
+    id="E-18",
+    name="wrongly refused",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="A client cannot be a member although nothing is in its way.",
+    condition="GROUP_MAX_SIZE_REACHED to a member that was accepted less than a session before, or UNRELEASED_INSTANCE_ID although the "
+    "holder "
+    "of that instance id had left for a while or uses the classic protocol.",
+    expected="A success.",
+    action=_REPORT,
+    false_alarms="A static member that returns to a full group lawfully gets GROUP_MAX_SIZE_REACHED before 4.4: not counted.",
+    checks={Unlawful: _broke(REFUSED)},
+)
+
+RULES = (E_01, E_02, E_03, E_04, E_05, E_07, E_08, E_14, E_15, E_17, E_18)

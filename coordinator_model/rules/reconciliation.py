@@ -1,0 +1,320 @@
+"""Rules of families A, E and R about who gets which partitions in a group with epochs, and who waits for whom.
+
+A partition moves only when its holder has given it up. Three things keep it: the holder was not told yet, was told and has not
+acknowledged, or has gone. Each has a deadline: its next heartbeat, its rebalance timeout since the newest smaller assignment, its
+session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
+from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.consumer.events import (
+    AssignorFailed,
+    DoubleOwned,
+    EpochRose,
+    NoAssignment,
+    TooManyTopics,
+)
+from coordinator_model.groups.consumer.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.consumer.reconciliation import removal_overdue_us
+from coordinator_model.groups.consumer.records import EpochMember
+from coordinator_model.rules.base import (
+    Breach,
+    Due,
+    FrameRule,
+    Rule,
+    TimerRule,
+    a_or_an,
+    about,
+    begin,
+    plural,
+    seconds,
+    sender_fields,
+    sender_text,
+    who,
+)
+from coordinator_model.wire import API_NAMES
+
+_STORM_US = 300_000_000
+_FAILURES = 3
+
+
+def _double_owned(group: EpochGroupData, double: DoubleOwned) -> Breach:
+    holder = group.members[double.grant.holder]
+    other = group.members.get(double.grant.other)
+    taker = who(other) if other is not None else f"member {double.grant.other}"
+    what = partitions_text(group, double.partitions)
+    return Breach(
+        holder.id,
+        f"The coordinator {double.exchange.broker} gave {what} of group {group.name} to {taker} while {who(holder)} held it: that member "
+        "was "
+        f"neither asked to give it up in time nor removed, and was accepted afterwards at epoch {double.exchange.generation}.",
+        f"{what} assigned to {double.grant.other} before {holder.id} gave it up",
+        (*double.grant.frames, answer_evidence(double.exchange)),
+        generation=double.exchange.generation,
+        **about(holder),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- who waits for whom
+
+
+def _revocations(group: EpochGroupData) -> Iterator[Due]:
+    """Yield what becomes due for each member that was told to give up partitions and has not acknowledged."""
+    for member in group.present_members():
+        timeout_ms = member.told_timeout_ms
+        if not member.pending or not member.told_us or timeout_ms is None:
+            continue
+        timeout_us = timeout_ms * 1_000
+        until_us = member.told_us + timeout_us
+        half_us = member.told_us + timeout_us // 2
+        yield Due(
+            half_us,
+            member.id,
+            Severity.WARNING,
+            partial(_withheld, group, member, half_us, until_us),
+        )
+        overdue_us = removal_overdue_us(group, member)
+        if overdue_us is not None and member.accepted_asked_us > overdue_us and not member.reloaded:
+            yield Due(
+                member.accepted_us,
+                member.id,
+                Severity.ERROR,
+                partial(_not_removed, group, member, until_us),
+            )
+
+
+def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us: int) -> Breach:
+    what = partitions_text(group, member.pending)
+    victims = waiting_members(group, member)
+    waiting = f"; {len(victims)} {plural(len(victims), 'member')} may wait for it" if victims else ""
+    return Breach(
+        member.id,
+        f"{begin(who(member))} was asked to give up {what} of group {group.name} {seconds(now_us - member.told_us)} ago and has not; "
+        "nobody "
+        f"gets it before{waiting}; the coordinator removes that member at {iso_utc(until_us)}.",
+        f"told at {iso_utc(member.told_us)} at epoch {member.epoch}, not acknowledged",
+        _told_frames(member),
+        generation=member.epoch,
+        **about(member),
+    )
+
+
+def _not_removed(group: EpochGroupData, member: EpochMember, until_us: int) -> Breach:
+    return _withheld(group, member, until_us, until_us)._replace(
+        summary=f"The coordinator {group.broker} should have removed {who(member)} from group {group.name} at {iso_utc(until_us)}: it was "
+        f"asked to give up {partitions_text(group, member.pending)} and has not, and its heartbeats still succeed.",
+        observed=f"a heartbeat accepted at {iso_utc(member.accepted_us)} at epoch {member.epoch}",
+        blame=Blame.BROKER,
+    )
+
+
+def _told_frames(member: EpochMember) -> tuple[Evidence, ...]:
+    return () if member.told_frame is None else (member.told_frame,)
+
+
+def waiting_members(group: EpochGroupData, holder: EpochMember) -> list[EpochMember]:
+    """Return the members that have nothing at the newest epoch and may wait for the holder."""
+    return [member for member in group.present_members() if member is not holder and member.empty_since_us and not member.classic]
+
+
+def _starving(group: EpochGroupData) -> Iterator[Due]:
+    holders = [member for member in group.present_members() if member.pending and member.told_us]
+    if not holders:
+        return
+    longest_ms = max((member.told_timeout_ms or 0 for member in holders), default=0)
+    if not longest_ms:
+        return
+    for member in group.present_members():
+        if not member.empty_since_us or member.classic:
+            continue
+
+        def describe(member: EpochMember = member) -> Breach:
+            held = ", ".join(f"{who(one)} ({partitions_text(group, one.pending)})" for one in holders[:3])
+            return Breach(
+                member.id,
+                f"{begin(who(member))} has had no partition of group {group.name} since {iso_utc(member.empty_since_us)}, longer than any "
+                f"rebalance timeout; it may wait for {held}.",
+                f"nothing assigned at epoch {member.epoch} since {iso_utc(member.empty_since_us)}",
+                () if member.granted_frame is None else (member.granted_frame,),
+                generation=member.epoch,
+                **about(member),
+            )
+
+        wait_us = longest_ms * 1_000 + group.settings.slack_us(longest_ms)
+        yield Due(member.empty_since_us + wait_us, member.id, Severity.WARNING, describe)
+
+
+# ---------------------------------------------------------------------------------------------------- epochs and answers
+
+
+def _storm(group: EpochGroupData, rose: EpochRose) -> Breach | None:
+    lasts_us = rose.bump.at_us - rose.since_us
+    if lasts_us < _STORM_US:
+        return None
+    causes = ", ".join(f"{cause} {times} {plural(times, 'time')}" for cause, times in rose.causes)
+    newest = "" if rose.bump.member_id is None else f", last by member {rose.bump.member_id}"
+    return Breach(
+        "",
+        f"The epoch of group {group.name} has risen with every heartbeat interval for {seconds(lasts_us)}, {rose.times} times: "
+        f"{causes}{newest}.",
+        f"{rose.times} epochs within {seconds(lasts_us)}",
+        (rose.bump.frame,),
+        generation=rose.bump.epoch,
+        member_id=rose.bump.member_id,
+    )
+
+
+def _no_assignment(group: EpochGroupData, missing: NoAssignment) -> Breach:
+    exchange = missing.exchange
+    asked = "join" if not exchange.generation else "full request"
+    return Breach(
+        exchange.member_id,
+        f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} without an assignment: "
+        "the "
+        "client goes on with what it had.",
+        f"a {asked} answered at epoch {missing.epoch} without an assignment",
+        (asked_evidence(exchange), answer_evidence(exchange, missing.epoch)),
+        generation=missing.epoch,
+        **sender_fields(exchange),
+    )
+
+
+def _assignor_failed(group: EpochGroupData, failed: AssignorFailed) -> Breach | None:
+    if failed.times < _FAILURES:
+        return None
+    exchange = failed.exchange
+    reason = f": “{failed.text}”" if failed.text else ""
+    api = API_NAMES[exchange.api_key]
+    return Breach(
+        "",
+        f"The coordinator {exchange.broker} fails on heartbeats of group {group.name}, {failed.times} times in a row{reason}: no "
+        "rebalance is "
+        "possible.",
+        f"{a_or_an(api)} answered UNKNOWN_SERVER_ERROR{reason}",
+        (asked_evidence(exchange), answer_evidence(exchange)),
+        **sender_fields(exchange),
+    )
+
+
+def _too_many_topics(group: EpochGroupData, more: TooManyTopics) -> Breach:
+    member, exchange = more.member, more.exchange
+    subscribed = len(set(member.topics or ()))
+    return Breach(
+        member.id,
+        f"The coordinator {exchange.broker} assigned partitions of {more.assigned} topics to {who(member)} in group {group.name}, which "
+        f"subscribes to {subscribed}.",
+        f"{more.assigned} topics assigned, {subscribed} subscribed",
+        (asked_evidence(exchange), answer_evidence(exchange)),
+        generation=member.epoch,
+        **about(member),
+    )
+
+
+A_12 = FrameRule(
+    id="A-12",
+    name="partition of two members",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Two members process the same records, and overwrite each other's offsets (KAFKA-16147 and its like).",
+    condition="A partition was assigned to a member while another held it, which had not acknowledged to give it up and had not gone; "
+    "and that "
+    "other was accepted afterwards at its epoch without a join between.",
+    expected="A partition is given away only once its holder has acknowledged, left, been replaced or been removed.",
+    action="Keep the frames named and the coordinator's log, and report them; restart one of the two clients.",
+    false_alarms="None known. A missing frame of the holder, and a coordinator that moved, end what is known of it.",
+    checks={DoubleOwned: _double_owned},
+)
+E_12 = FrameRule(
+    id="E-12",
+    name="no assignment in a full answer",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="The client keeps an old plan, or none (KAFKA-16367).",
+    condition="A join, or a heartbeat with timeout, subscription and list of partitions, succeeded without an assignment.",
+    expected="The whole assignment, which may be empty.",
+    action="Upgrade the broker.",
+    false_alarms="None known: version 0 of the API, which preview brokers had, is not judged.",
+    checks={NoAssignment: _no_assignment},
+)
+E_13 = FrameRule(
+    id="E-13",
+    name="assignor fails",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="The group cannot rebalance: new members get nothing, and partitions of those that left stay idle.",
+    condition="Three heartbeats of the group in a row were answered UNKNOWN_SERVER_ERROR.",
+    expected="A target assignment for each epoch.",
+    action="Read the reason and the coordinator's log; if group.consumer.assignors names an assignor of your own, look there.",
+    false_alarms="None known.",
+    checks={AssignorFailed: _assignor_failed},
+    over=lambda group, _: group.assignor_failures == 0,
+)
+E_16 = FrameRule(
+    id="E-16",
+    name="unsubscribed topic assigned",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="A member gets partitions that it will not read: they are idle.",
+    condition="An assignment has more topics than the member subscribes to by name, and it has no pattern. Only brokers since 4.2 are "
+    "judged: "
+    "older ones leave topics assigned until the next target.",
+    expected="Partitions of subscribed topics.",
+    action="Keep the frames named and the coordinator's log, and report them.",
+    false_alarms="None known.",
+    checks={TooManyTopics: _too_many_topics},
+)
+R_14 = TimerRule(
+    id="R-14",
+    name="partitions not given up",
+    severity=Severity.ERROR,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="Nobody reads what the member was told to give up; others wait for it.",
+    condition="A member was told to give up partitions, and its requests have not acknowledged that for half of its rebalance timeout "
+    "(warning). "
+    "An error of the broker if it still accepts the member after the whole of it, a tenth and 2 s. Each answer that takes more starts the "
+    "time again, as it does for the coordinator.",
+    expected="A heartbeat that no longer lists them, as soon as the rebalance listener has returned.",
+    action="Look at the rebalance listener and the poll loop of that client.",
+    false_alarms="None known. Where the timeout was not seen, the rule rests.",
+    due=_revocations,
+)
+R_15 = TimerRule(
+    id="R-15",
+    name="member starves",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="A member has nothing to do, while another holds partitions that it was told to give up.",
+    condition="A member is at the newest epoch with no partition for longer than the rebalance timeout of those that have not "
+    "acknowledged.",
+    expected="Partitions within a rebalance timeout.",
+    action="Look at the member that holds them, which is named.",
+    false_alarms="More members than partitions: no frame shows what a member is to get.",
+    suppressed_by=("R-14",),
+    due=_starving,
+)
+R_16 = FrameRule(
+    id="R-16",
+    name="epoch storm",
+    severity=Severity.ERROR,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="The group never settles: each epoch is another reconciliation for all members.",
+    condition="The group's epoch has risen at least once in every one and a half heartbeat intervals for 5 minutes.",
+    expected="An epoch lasts until members, subscriptions or topics change.",
+    action="Look at what raises it, which is named: members that join and leave, subscriptions that change, topics that come and go.",
+    false_alarms="A deployment that restarts members one after the other for so long.",
+    checks={EpochRose: _storm},
+)
+
+RULES: tuple[Rule, ...] = (A_12, E_12, E_13, E_16, R_14, R_15, R_16)

@@ -1,0 +1,43 @@
+"""Breaches of requests that a coordinator accepted unlawfully, from the verdict on its answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.classic.positions import GENERATION, MEMBER, REPLACED
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.rules.base import Breach, a_or_an, sender_fields, sender_text
+from coordinator_model.wire import API_NAMES, error_name
+
+_RULE_OF: Final = {GENERATION: "G-02", REPLACED: "S-03", MEMBER: "M-02"}
+"""What was wrong with an accepted request → the rule that reports it."""
+
+
+def rules_of(verdict: Verdict) -> tuple[str, ...]:
+    """Return the rules that report an accepted request. A replaced member is no member either, and is reported once."""
+    about = verdict.about
+    return tuple(id_ for what, id_ in _RULE_OF.items() if what in about and not (what == MEMBER and REPLACED in about))
+
+
+def accepted(group: ClassicGroup, verdict: Verdict, rule: str, *, so: str = "") -> Breach | None:
+    """Return the breach of a request that the coordinator accepted, None if this is not the rule that reports it.
+
+    :param so: what follows from it, to end the summary with.
+    """
+    if rule not in rules_of(verdict):
+        return None
+    exchange, why = verdict.exchange, verdict.why(next(what for what, id_ in _RULE_OF.items() if id_ == rule))
+    api = API_NAMES[exchange.api_key]
+    at = f" at generation {exchange.generation}" if exchange.generation >= 0 else ""
+    answer = f"answered {error_name(exchange.error)}" if exchange.error else "accepted"
+    return Breach(
+        exchange.member_id,
+        f"The coordinator {exchange.broker} accepted {a_or_an(api)}{at} from {sender_text(exchange)} in group {group.name}, although "
+        f"{why}{so}.",
+        f"{api}{at} {answer}; {verdict.text}",
+        (*verdict.proof, request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        generation=exchange.generation if exchange.generation >= 0 else None,
+        **sender_fields(exchange),
+    )

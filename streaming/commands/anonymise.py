@@ -1,0 +1,123 @@
+"""``rebalance-monitor anonymise``: writes a capture or recording anew, with pseudonyms in place of names, for a report to somebody else."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator_model.wire.record import pack_envelope
+from coordinator_model.wire.recording import MAGIC
+from streaming.commands.output import fail, stderr
+from streaming.commands.replay import STDIN, ReplayError, progress_of, source_of, told_of_capture
+from streaming.mirror.anonymised import Anonymiser
+from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
+from streaming.mirror.pcap.files import CaptureError, is_capture, packets
+from streaming.mirror.record_file import RecordFile, Unreadable, is_record_file, records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from coordinator_model.wire.record import MirrorRecord
+    from streaming.mirror.pcap.files import Source
+
+
+def anonymise(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN", help="Packet capture (pcap, pcapng) or file of mirror records, compressed or not. - is stdin."
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File of mirror records to write. It must not exist yet.")],
+    *,
+    port: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--port", "-p", min=1, max=65535, help="Port of the brokers in a capture. Can be repeated.", show_default=False
+        ),
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write pseudonym and name of everything replaced to this file. Keep it.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Replace the names in a capture or recording, so that it can be given away.
+
+    Groups, topics, clients, members, hosts and clusters get pseudonyms, the same name always the same one. Produce, Fetch and other APIs
+    that do not coordinate groups are left out. `replay` finds the same in OUT as in IN, under the pseudonyms.
+
+        rebalance-monitor anonymise incident.pcapng incident.records --names ours.json
+
+        rebalance-monitor replay incident.records
+    """
+    console = stderr()
+    notes: list[str] = []
+    written = Anonymiser()
+    for path in filter(None, (out, names)):
+        if path.exists():
+            fail(f"{path} exists already: choose another name, or delete it")
+    try:
+        with out.open("xb") as stream, ExitStack() as stack:
+            advance = stack.enter_context(progress_of([file], console))
+            source = stack.enter_context(source_of(file, advance))
+            target = RecordFile(stream)
+            _copy(
+                source,
+                "standard input" if file == STDIN else file,
+                port or (),
+                notes,
+                lambda record: _write(target, written, record),
+            )
+        if names is not None:
+            names.write_text(json.dumps(written.names(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    except (ReplayError, CaptureError) as error:
+        out.unlink(missing_ok=True)
+        fail(error)
+    except OSError as error:
+        out.unlink(missing_ok=True)
+        fail(f"{error.filename or out} cannot be written: {(error.strerror or str(error)).lower()}")
+    for note in notes:
+        console.print(note, style="dim", markup=False)
+    console.print(f"{target.records:,} records written to {out}, {len(written.names()):,} names replaced", markup=False)
+
+
+def _copy(source: Source, called: str, ports: Sequence[int], notes: list[str], write: Callable[[MirrorRecord], None]) -> None:
+    def damaged(why: str) -> None:
+        notes.append(f"{called} {why}: everything before it was written")
+
+    beginning = source.peek(len(MAGIC))
+    if is_record_file(beginning):
+        unreadable = 0
+        for record in records(source, damaged):
+            if isinstance(record, Unreadable):
+                unreadable += 1
+            else:
+                write(record)
+        if unreadable:
+            notes.append(f"{unreadable:,} records that cannot be read were left out")
+        return
+    if not is_capture(beginning[:4]):
+        raise ReplayError(f"{called} is neither a packet capture (pcap or pcapng) nor a file of mirror records")
+    try:
+        capture = packets(source, damaged)
+    except CaptureError as error:
+        raise ReplayError(f"{called} {error}") from None
+    reader = CaptureReader(write, ports=ports)
+    reader.read(in_order([capture]))
+    reader.finish()
+    why = reader.stats.why_nothing(ports)
+    if why is not None:
+        raise ReplayError(f"{called} {why}")
+    notes += told_of_capture(reader.stats, reader.echoes)
+
+
+def _write(target: RecordFile, anonymiser: Anonymiser, record: MirrorRecord) -> None:
+    changed = anonymiser.record(record)
+    key = None if changed.group is None else changed.group.encode()
+    target.write(partition=changed.partition, offset=changed.offset, key=key, value=changed.frame, envelope=pack_envelope(changed))

@@ -1,0 +1,114 @@
+"""``rebalance-monitor trace``: prints what happened in a group as a trace, for viewers of traces."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from streaming.commands.output import fail
+from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
+from streaming.config.settings import ConfigError
+from streaming.kafka.compacted import CompactedReader
+from streaming.kafka.topics import SetupError
+from streaming.mirror.producer import MirrorError
+from streaming.sinks.published import event_of
+from streaming.traces.trace_events import trace_events
+from streaming.web.page_state import Kept, PageState
+from streaming.web.source import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from streaming.web.page_state import GroupPast
+
+_UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_ALL: Final = Kept(seconds=float("inf"), events_per_group=1_000_000, events=1_000_000, states_per_group=1_000_000)
+
+
+def trace(
+    name: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    config: ConfigOption = None,
+    bootstrap_server: ServersOption = None,
+    command_config: PropertiesOption = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="Read published events from a file, one JSON object a line, without Kafka."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="How far to go back: 30m, 8h, 2d, or a time in UTC such as 2026-01-31T03:00. All by default."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The group's cluster, if groups of several have the name.")
+    ] = None,
+) -> None:
+    """Print what happened in a group as trace-event JSON, which ui.perfetto.dev and chrome://tracing open.
+
+    rebalance-monitor trace orders --config monitor.toml --since 8h > orders.json
+
+    rebalance-monitor trace orders --file recorded.jsonl > orders.json
+
+    The group's state, its rebalances and each member have a lane. An arrow leads from who waits to who is waited for. A browser that
+    opens the file at ui.perfetto.dev does not upload it.
+    """
+    now_s = time.time()
+    try:
+        since_s = None if since is None else _moment(since, now_s)
+        if file is not None:
+            state = PageState(clock=None, kept=_ALL)
+            read_file(state, file)
+        else:
+            properties, topics = results_source(config, bootstrap_server, command_config)
+            state = _read(properties, topics.events, name, since_s)
+    except (ConfigError, MirrorError, SetupError) as error:
+        fail(error)
+    past = _chosen(state, name, cluster)
+    typer.echo(json.dumps(trace_events(past, from_s=since_s, to_s=state.now_s()), separators=(",", ":")))
+
+
+def _moment(text: str, now_s: float) -> float:
+    """Return a time in seconds since the epoch.
+
+    :raises ConfigError: when the text is neither a duration nor a time.
+    """
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip()):
+        return now_s - float(found[1]) * _UNITS_S[found[2]]
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"--since: {text} is neither a duration such as 8h nor a time such as 2026-01-31T03:00") from None
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _read(properties: Mapping[str, Any], topic: str, name: str, since_s: float | None) -> PageState:
+    """Return the events of the groups of that name.
+
+    :raises SetupError: when the topic cannot be read.
+    """
+    state = PageState(kept=_ALL)
+    with CompactedReader(lambda: properties, (topic,), "the reader", since_s=since_s) as reader:
+        reader.start(patience_s=0)
+        for record in reader.history():
+            event = None if record.value is None or not record.name.endswith(f"/{name}") else event_of(record.value)
+            if event is not None and event["group"] == name:
+                state.event(event)
+    return state
+
+
+def _chosen(state: PageState, name: str, cluster: str | None) -> GroupPast:
+    found = [past for key, past in state.groups.items() if key[1] == name and cluster in {None, key[0]} and past.events]
+    if not found:
+        fail(f"there is no event of a group {name}{f' of {cluster}' if cluster else ''} in that time")
+    if len(found) > 1:
+        fail(f"several clusters have a group {name}: choose with --cluster {found[0].key[0]}, or {found[1].key[0]}")
+    return found[0]

@@ -1,0 +1,301 @@
+"""``rebalance-monitor groups``, ``group``, ``findings`` and ``rebalances``: print the monitor's published results as text.
+
+The trap: the topics keep the records of a monitor that no longer runs. So a warning is printed if its newest status is old.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from coordinator_model.finding import Severity
+from streaming.commands.output import fail, print_warning
+from streaming.commands.tap import read_producer_config
+from streaming.config.settings import ConfigError, Topics, load
+from streaming.kafka.compacted import CompactedReader
+from streaming.kafka.topics import SetupError
+from streaming.mirror.producer import MirrorError
+from streaming.replay.report import print_finding
+from streaming.sinks.findings import from_json
+from streaming.sinks.published import (
+    STALE_S,
+    Json,
+    duration,
+    event_of,
+    finding_of,
+    group_of,
+    is_open,
+    seconds,
+    trouble,
+    worst_findings,
+)
+from streaming.terminal.tables import (
+    findings_table,
+    group_facts,
+    group_line,
+    groups_table,
+    member_seconds,
+    members_table,
+    rebalances_table,
+)
+from streaming.web.wire_text import harmless
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="The monitor's configuration, for its Kafka and its topic names."),
+]
+ServersOption = Annotated[
+    str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT[,…]", help="The monitor's Kafka, if there is no --config.")
+]
+PropertiesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE|KEY=VALUE",
+        help="librdkafka properties for --bootstrap-server (security.protocol=SSL, …), or a file of them; passwords in a file only.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the published records as JSON, one object per line.")]
+
+
+_FORMATS: Final = {"groups": group_of, "findings": finding_of, "events": event_of}
+
+
+def groups(
+    config: ConfigOption = None,
+    bootstrap_server: ServersOption = None,
+    command_config: PropertiesOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List the groups with state, members, the members they wait for, and open findings; groups with problems come first.
+
+    rebalance-monitor groups --config monitor.toml
+
+    rebalance-monitor groups --bootstrap-server monitor:9092 --json | jq .state
+    """
+    published, findings = _read(config, bootstrap_server, command_config, "groups", "findings")
+    worst = worst_findings(findings)
+    shown = sorted(published, key=lambda group: trouble(group, worst))
+    if as_json:
+        _print_json(shown)
+        return
+    console = Console(highlight=False)
+    console.print(
+        groups_table([_harmless(known) for known in shown], worst, time.time())
+        if shown
+        else "The monitor has not seen any group yet."
+    )
+
+
+def group(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The group's id.")],
+    config: ConfigOption = None,
+    bootstrap_server: ServersOption = None,
+    command_config: PropertiesOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one group: its members and their states, the members it waits for, its rebalances, its open findings with evidence.
+
+    rebalance-monitor group orders --config monitor.toml
+    """
+    published, findings = _read(config, bootstrap_server, command_config, "groups", "findings")
+    named = [known for known in published if known["group"] == name]
+    if not named:
+        near = difflib.get_close_matches(name, [known["group"] for known in published], n=1)
+        fail(
+            f"the monitor has not seen a group {name}"
+            + (f"; did you mean {near[0]}?" if near else "; 'groups' lists those it has.")
+        )
+    if as_json:
+        _print_json(named)
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    for known in named:
+        _print_group(console, _harmless(known), time.time())
+        for finding in findings:
+            if (finding["cluster"], finding["group"]) == (known["cluster"], name) and is_open(finding):
+                print_finding(console, from_json(_harmless(finding)))
+
+
+def findings(
+    config: ConfigOption = None,
+    bootstrap_server: ServersOption = None,
+    command_config: PropertiesOption = None,
+    *,
+    severity: Annotated[Severity, typer.Option(help="List only findings of this severity or above.")] = Severity.INFO,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="List only findings of this group. Can be repeated.")
+    ] = None,
+    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="List only findings of this rule. Can be repeated.")] = None,
+    resolved: Annotated[
+        bool, typer.Option("--resolved", help="Include resolved findings, as long as the topic keeps them.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print each finding with the expected behaviour, what to do, and its evidence.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the open findings, the most severe first.
+
+    rebalance-monitor findings --config monitor.toml --severity warning
+
+    rebalance-monitor findings --config monitor.toml --group orders --full
+    """
+    (published,) = _read(config, bootstrap_server, command_config, "findings")
+    wanted = [
+        finding
+        for finding in published
+        if (resolved or is_open(finding))
+        and Severity(finding["severity"]).rank >= severity.rank
+        and (not group or finding["group"] in group)
+        and (not rule or finding["rule"] in rule)
+    ]
+    wanted.sort(key=lambda finding: (not is_open(finding), -Severity(finding["severity"]).rank, finding["opened_at"]))
+    if as_json:
+        _print_json(wanted)
+    elif full:
+        console = Console(highlight=False, soft_wrap=True)
+        for finding in wanted:
+            print_finding(console, from_json(_harmless(finding)))
+    else:
+        shown = [_harmless(finding) for finding in wanted]
+        Console(highlight=False).print(findings_table(shown, time.time()) if shown else "No finding.")
+
+
+def rebalances(
+    config: ConfigOption = None,
+    bootstrap_server: ServersOption = None,
+    command_config: PropertiesOption = None,
+    *,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="List only rebalances of this group. Can be repeated.")
+    ] = None,
+    last_minutes: Annotated[
+        float | None, typer.Option(min=0, metavar="N", help="List only rebalances that ended in the last N minutes.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the rebalances that are over, the newest last: cause, who began each, its phases, who came last, what it cost.
+
+    rebalance-monitor rebalances --config monitor.toml --last-minutes 60
+
+    rebalance-monitor rebalances --config monitor.toml --group orders --json | jq .cost_member_seconds
+
+    The cost is in member-seconds: the time in which members did not consume, added up. Topic rebalance-events keeps a week of them.
+    """
+    (published,) = _read(config, bootstrap_server, command_config, "events")
+    since_s = 0.0 if last_minutes is None else time.time() - last_minutes * 60
+    wanted = [
+        event
+        for event in published
+        if event["kind"] == "rebalance_finished" and seconds(event["at"]) >= since_s and (not group or event["group"] in group)
+    ]
+    wanted.sort(key=lambda event: seconds(event["at"]))
+    if as_json:
+        _print_json(wanted)
+        return
+    console = Console(highlight=False)
+    if not wanted:
+        console.print("No rebalance.")
+        return
+    console.print(rebalances_table([_harmless(event) for event in wanted], console.width))
+    cost = member_seconds(sum(event.get("cost_member_seconds") or 0.0 for event in wanted))
+    console.print(f"\n{len(wanted):,} rebalance{'s' if len(wanted) > 1 else ''}, {cost} without consuming")
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+def _read(config: Path | None, bootstrap_server: str | None, command_config: list[str] | None, *names: str) -> list[list[Json]]:
+    """Read topics to their end, and return the newest records of each; on an error print it and exit.
+
+    :param names: keys of the section [topics].
+    """
+    newest: dict[str, dict[str, Json]] = {name: {} for name in names}
+    unreadable: Counter[str] = Counter()
+    written_s = 0.0
+    try:
+        properties, topics = results_source(config, bootstrap_server, command_config)
+        name_of = {getattr(topics, name): name for name in names}
+        with CompactedReader(lambda: properties, (*name_of, topics.status), "the reader") as reader:
+            reader.start(patience_s=0)
+            for record in reader.history():
+                if record.topic == topics.status:
+                    written_s = max(written_s, record.written_s)
+                    continue
+                name = name_of[record.topic]
+                content = None if record.value is None else _FORMATS[name](record.value)
+                # An event that is written twice has the same id; its key is that of all events of its group.
+                key = content["id"] if content is not None and name == "events" else record.name
+                newest[name].pop(key, None)
+                if content is not None:
+                    newest[name][key] = content
+                elif record.value is not None:
+                    unreadable[record.topic] += 1
+    except (ConfigError, MirrorError, SetupError) as error:
+        fail(error)
+    for topic, count in unreadable.items():
+        print_warning(f"{count} records of topic {topic} do not have this release's format; they are ignored")
+    _warn_if_stale(written_s, topics.status)
+    return [list(found.values()) for found in newest.values()]
+
+
+def results_source(
+    config: Path | None, bootstrap_server: str | None, command_config: list[str] | None
+) -> tuple[Mapping[str, Any], Topics]:
+    """Return the properties of a client for the monitor's Kafka, and its topics.
+
+    :raises ConfigError: when neither option is given, or the configuration is invalid.
+    :raises MirrorError: when the properties are invalid.
+    """
+    if config is not None:
+        configuration = load(config)
+        return configuration.kafka.for_librdkafka(), configuration.topics
+    if bootstrap_server is None:
+        raise ConfigError("set the monitor's configuration with --config, or its Kafka with --bootstrap-server")
+    return {**read_producer_config(command_config or []), "bootstrap.servers": bootstrap_server}, Topics()
+
+
+def _warn_if_stale(written_s: float, topic: str) -> None:
+    """Warn if the monitor's newest status, written at this time, is old; 0 stands for none."""
+    age_s = time.time() - written_s
+    if not written_s:
+        print_warning(f"topic {topic} has no status record: no monitor has run on this Kafka yet")
+    elif age_s > STALE_S:
+        print_warning(
+            f"the monitor wrote its last status {duration(age_s)} ago: it is not running, and the output below is of that age"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- printing
+
+
+def _print_group(console: Console, known: Json, now_s: float) -> None:
+    console.print(group_line(known, now_s))
+    for title, value in group_facts(known):
+        console.print(Text.assemble((f"  {title:<14}", "dim"), value))
+    if known["members"]:
+        console.print(members_table(known))
+    console.print()
+
+
+def _harmless(record: Json) -> Json:
+    """Return a record for display: a terminal obeys control characters, and names come from the wire."""
+    shown: Json = harmless(record, hide_addresses=False)
+    return shown
+
+
+def _print_json(records: Iterable[Json]) -> None:
+    for record in records:
+        typer.echo(json.dumps(record, separators=(",", ":"), ensure_ascii=False))

@@ -1,0 +1,276 @@
+"""Mirror records out of captured packets: what the tap would have written, had it stood where the capture was made.
+
+Packets become TCP segments, segments the byte streams of connections, and those conversations; ticks are added for each second of capture
+time, since the model's clock is in the data. The broker's side follows from ``ports``, else from who opened the connection, else
+from who sends requests.
+
+The trap: a capture is not made for us. It holds other traffic, begins and ends in the middle of things, and lacks packets. None of
+that is blamed on a client or a broker: it is counted here, or written as a gap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from heapq import merge
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
+from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
+from streaming.mirror.pcap.dedup import Legs
+from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
+from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, segment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from streaming.mirror.pcap.files import Packet
+
+TICK_US: Final = 1_000_000
+
+# As the tap does: a clock set back by less than this stands still until it has caught up; a bigger step is believed.
+_STEP_BACK_US: Final = 5_000_000
+_LONGEST_PAUSE_US: Final = 86_400_000_000  # a longer one is two captures in one, and not filled with ticks
+
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+
+
+@dataclass
+class CaptureStats:
+    """What was met in a capture."""
+
+    packets: int = 0
+    segments: int = 0  #: packets that hold TCP
+    fragments: int = 0  #: packets that hold a part of a TCP segment without its header
+    connections: int = 0  #: TCP connections, those of other ports than asked for left out
+    brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to speak Kafka
+    foreign: int = 0  #: connections that do not speak Kafka
+    encrypted: int = 0  #: … of which begin as TLS does
+    opaque: Counter[str] = field(default_factory=Counter)  #: why connections with a broker could not be followed any further
+    lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections that speak for groups
+    losses: int = 0  #: holes that they make
+    lost_elsewhere: int = 0  #: such bytes of connections with brokers that had named no group until then
+    links: Counter[int] = field(default_factory=Counter)  #: packets of link types that cannot be read
+    groups: set[str] = field(default_factory=set)
+    frames: int = 0  #: mirrored requests and responses, once for each group that they name
+
+    @property
+    def kafka_connections(self) -> int:
+        """Connections that speak Kafka."""
+        return self.brokers.total()
+
+    def why_nothing(self, ports: Collection[int]) -> str | None:
+        """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
+        if self.kafka_connections:
+            return None
+        if not self.packets:
+            return "holds no packets"
+        if self.links.total() == self.packets:
+            kinds = ", ".join(str(link) for link in sorted(self.links))
+            return f"holds packets of link type {kinds} only, which cannot be read (see https://www.tcpdump.org/linktypes.html)"
+        if not self.segments:
+            return f"holds {self.packets:,} packets, and none of them is TCP"
+        if not self.connections:
+            named = " or ".join(str(port) for port in sorted(ports))
+            return (
+                f"holds no TCP connection with port {named} that carries data: check --port, or leave it out"
+                if ports
+                else (f"holds {self.segments:,} TCP packets, and none that begins a connection or carries data")
+            )
+        encrypted = f"; {self.encrypted} of them use TLS, which cannot be read" if self.encrypted else ""
+        return f"holds {self.connections:,} TCP connections, and none of them speaks Kafka{encrypted}"
+
+
+class CaptureReader:
+    """Takes packets in the order of the capture and writes mirror records.
+
+    :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
+    :param ports: the brokers' ports, if they are known; other connections are then left out.
+    :param cluster: name of the cluster in the records.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[MirrorRecord], None],
+        *,
+        ports: Collection[int] = (),
+        cluster: str = "",
+        name: str = "pcap",
+    ) -> None:
+        self.stats = CaptureStats()
+        self.now_us = 0  #: newest capture time, microseconds since the epoch
+        self.next_offset = 0  #: number of the next record
+        self._write = write
+        self._ports = frozenset(ports)
+        self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
+        self._cluster = cluster
+        self._name = name
+        self._brokers: set[Endpoint] = set()
+        self._legs = Legs(self._mirrored)
+        self._tcp = Reassembler(self._accept)
+        self._next_tick_us = 0
+
+    @property
+    def echoes(self) -> int:
+        """Connections that repeat what another one says, and were left out."""
+        return self._legs.echoes
+
+    def read(self, packets: Iterable[Sequence[Packet]]) -> None:
+        """Take packets, in lists of any size."""
+        for some in packets:
+            for packet in some:
+                at_us = packet[0]
+                if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
+                    at_us = self._turn_clock(at_us)
+                self.now_us = at_us
+                self._look_at(packet, at_us)
+
+    def _look_at(self, packet: Packet, at_us: int) -> None:
+        _, link, data, original = packet
+        stats = self.stats
+        stats.packets += 1
+        if link not in LINK_TYPES:
+            stats.links[link] += 1
+            return
+        segment = segment_of(link, data, original)
+        if segment is not None:
+            stats.segments += 1
+            self._tcp.segment(segment, at_us)
+        elif is_later_fragment(link, data):
+            stats.fragments += 1
+
+    def tick(self, at_us: int) -> None:
+        """Say that the capture has reached a time, without a packet."""
+        if at_us > self.now_us:
+            self.now_us = self._turn_clock(at_us)
+
+    def finish(self) -> None:
+        """The capture has ended: pass on what waited for packets that never came."""
+        self._tcp.finish()
+        self.stats.connections = self._tcp.connections
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def _turn_clock(self, at_us: int) -> int:
+        """Write ticks for the seconds that have passed; return the time that counts for the packet."""
+        if self.now_us - _STEP_BACK_US < at_us < self.now_us:
+            return self.now_us
+        if not self.now_us or at_us < self.now_us or at_us - self.now_us > _LONGEST_PAUSE_US:
+            self._next_tick_us = at_us - at_us % TICK_US + TICK_US
+            return at_us
+        while self._next_tick_us <= at_us:
+            self._tcp.tick(self._next_tick_us)
+            self._number(tick(self._next_tick_us, cluster=self._cluster, connection=self._name))
+            self._next_tick_us += TICK_US
+        return at_us
+
+    # --- connections -------------------------------------------------------------------------------------------------
+
+    def _accept(self, stream: Stream, segment: Segment, at_us: int) -> StreamListener | None:
+        key, flags = segment[0], segment[3]
+        if self._wire_ports and key[-4:-2] not in self._wire_ports and key[-2:] not in self._wire_ports:
+            return None
+        sides = ends(key)
+        opened_by = {SYN: 0, SYN | ACK: 1}.get(flags & (SYN | ACK))
+        client = self._client_by_port(sides)
+        if client is None:
+            client = opened_by
+        midway = opened_by is None
+        if client is None:
+            return UnidentifiedConnection(lambda side, found_us: self._recognised(stream, sides, side, found_us))
+        return self._talk(stream, sides, client, at_us, midway=midway)
+
+    def _client_by_port(self, sides: Sequence[Endpoint]) -> int | None:
+        is_broker = [port in self._ports or (host, port) in self._brokers for host, port in sides]
+        return None if is_broker[0] == is_broker[1] else int(is_broker[0])
+
+    def _recognised(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int) -> CapturedConnection:
+        talk = self._talk(stream, sides, client, at_us, midway=True)
+        stream.listener = talk
+        return talk
+
+    def _talk(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int, *, midway: bool) -> CapturedConnection:
+        (client_host, client_port), endpoint = sides[client], sides[1 - client]
+        return CapturedConnection(
+            self._legs.leg(endpoint),
+            capture=self,
+            stream=stream,
+            client_side=client,
+            endpoint=endpoint,
+            cluster=self._cluster,
+            connection=f"{client_host}:{client_port}-{endpoint[0]}:{endpoint[1]}-{at_us:x}",
+            client_address=client_host,
+            at_us=at_us,
+            midway=midway,
+        )
+
+    # --- what connections report --------------------------------------------------------------------------------------
+
+    def is_broker(self, endpoint: Endpoint) -> bool:
+        """Whether the operator named this port, or it has spoken Kafka."""
+        return endpoint in self._brokers or endpoint[1] in self._ports
+
+    def proven(self, talk: CapturedConnection) -> None:
+        """The connection is one between a client and a broker."""
+        self._brokers.add(talk.endpoint)
+        self.stats.brokers[f"{talk.endpoint[0]}:{talk.endpoint[1]}"] += 1
+
+    def foreign(self, first: bytes) -> None:
+        """A connection is not Kafka's, as far as it can be read; with its first bytes."""
+        self.stats.foreign += 1
+        self.stats.encrypted += first.startswith(_TLS_HANDSHAKE)
+
+    def opaque(self, reason: str) -> None:
+        """A connection with a broker cannot be followed any further."""
+        self.stats.opaque[reason] += 1
+
+    def lost(self, count: int, *, among_groups: bool) -> None:
+        """Bytes of a connection with a broker were not captured, and frames with them."""
+        if among_groups:
+            self.stats.losses += 1
+            self.stats.lost_bytes += count
+        else:
+            self.stats.lost_elsewhere += count
+
+    def _mirrored(self, record: MirrorRecord) -> None:
+        kind, group, stats = record.kind, record.group, self.stats
+        if kind is Kind.REQUEST or kind is Kind.RESPONSE:
+            stats.frames += 1
+            if group is not None:
+                stats.groups.add(group)
+        elif kind is Kind.GAP and group is not None and group not in stats.groups:
+            return  # nothing is known of the group that could be wrong now
+        self._number(record)
+
+    def _number(self, record: MirrorRecord) -> None:
+        numbered = tuple.__new__(DecodedRecord, (0, self.next_offset, *record[2:]))
+        if isinstance(record, DecodedRecord):
+            numbered.body = record.body
+        self.next_offset += 1
+        self._write(numbered)
+
+
+def in_order(captures: Sequence[Iterator[list[Packet]]]) -> Iterator[list[Packet]]:
+    """The packets of several captures by their time: parts of one, one after the other, or made at several places at once."""
+    return captures[0] if len(captures) == 1 else _merged(captures)
+
+
+def _merged(captures: Sequence[Iterator[list[Packet]]]) -> Iterator[list[Packet]]:
+    """As they come: before a capture is read on, what was merged until then is given."""
+    merged: list[Packet] = []
+    for packet in merge(*map(_with_pauses, captures), key=itemgetter(0)):
+        if packet is not _PAUSE:
+            merged.append(packet)
+        elif merged:
+            yield merged
+            merged = []
+
+
+def _with_pauses(captured: Iterator[list[Packet]]) -> Iterator[Packet]:
+    for packets in captured:
+        yield from packets
+        yield _PAUSE
+
+
+_PAUSE: Final[Packet] = (-1, -1, b"", 0)  # before all times, so that merging goes on with it at once

@@ -1,0 +1,131 @@
+"""Parses published groups and findings for display, and orders groups by how bad their state is.
+
+The trap: the topics may hold records of another release or of another program. Such a record is left out and must not raise an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from coordinator_model.finding import Severity, Status
+from coordinator_model.groups.classic.state import State
+from streaming.sinks.findings import from_json, microseconds
+
+Json = dict[str, Any]
+
+STALE_S: Final = 60.0
+"""Age of the newest status from which the monitor counts as stopped: a running monitor writes one every 10 s."""
+
+LATEST_S: Final = 2.0**33
+"""Seconds since the epoch, in the year 2242: what is later is no time at which anything was captured."""
+
+_GROUP_FIELDS: Final = frozenset(  #: the fields of a group that are displayed
+    {"cluster", "group", "state", "state_since", "learning", "coordinator", "generation", "leader", "protocol", "members"}
+    | {"waits_for", "rebalances", "last_join_ms", "last_sync_ms", "errors"}
+)
+_MEMBER_FIELDS: Final = frozenset({"member_id", "instance_id", "client_id", "client_address", "client_software", "state"})
+_EVENT_TEXTS: Final = ("id", "at", "cluster", "group", "kind")
+_RANKS: Final = {
+    state: rank
+    for rank, state in enumerate((State.STABLE, State.EMPTY, State.DEAD, State.UNKNOWN, State.COMPLETING, State.PREPARING))
+}
+
+
+def group_of(value: bytes | str) -> Json | None:
+    """Return the published group; None if the record is not one."""
+    try:
+        content: Json = json.loads(value)
+        at_s = seconds(content["state_since"]) if content["state_since"] else 0.0
+        readable = (
+            content.keys() >= _GROUP_FIELDS
+            and 0 <= at_s < LATEST_S
+            and all(member.keys() >= _MEMBER_FIELDS for member in content["members"])
+        )
+        return content if readable and State(content["state"]) else None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+
+
+def finding_of(value: bytes | str) -> Json | None:
+    """Return the published finding; None if the record is not one."""
+    try:
+        content: Json = json.loads(value)
+        from_json(content)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    return content
+
+
+def event_of(value: bytes | str) -> Json | None:
+    """Return the published event; None for what is none."""
+    try:
+        content: Json = json.loads(value)
+        members = content.get("members", [])
+        readable = (
+            0 <= seconds(content["at"]) < LATEST_S
+            and all(isinstance(content[name], str) for name in _EVENT_TEXTS)
+            and isinstance(members, list)
+        )
+        return content if readable and all(isinstance(member, dict) for member in members) else None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+
+
+def is_open(finding: Json) -> bool:
+    """Return True unless the finding is resolved."""
+    return bool(finding["status"] != Status.RESOLVED)
+
+
+def worst_findings(published: Iterable[Json]) -> dict[tuple[str, str], tuple[Severity, int]]:
+    """Return the worst severity and the number of open findings by (cluster, group)."""
+    found: dict[tuple[str, str], tuple[Severity, int]] = {}
+    for finding in published:
+        if is_open(finding):
+            key, severity = (finding["cluster"], finding["group"]), Severity(finding["severity"])
+            before, count = found.get(key, (severity, 0))
+            found[key] = (max(before, severity, key=lambda one: one.rank), count + 1)
+    return found
+
+
+def trouble(group: Json, worst: Mapping[tuple[str, str], tuple[Severity, int]]) -> tuple[int, int, str, str]:
+    """Return a sort key: the worst open finding first, then the least settled state."""
+    severity = worst.get((group["cluster"], group["group"]))
+    return (-1 - severity[0].rank if severity else 0, -_RANKS[State(group["state"])], group["group"], group["cluster"])
+
+
+def member_name(member: Json) -> str:
+    """Return the name of a member for display: its instance id, else its client id, else its member id."""
+    return str(member["instance_id"] or member["client_id"] or member["member_id"])
+
+
+def seconds(moment: str) -> float:
+    """Return the seconds since the epoch of a published time."""
+    return microseconds(moment) / 1e6
+
+
+def moment(text: object) -> float | None:
+    """Return a published time in seconds since the epoch; None for what is none."""
+    try:
+        at_s = seconds(text) if isinstance(text, str) and text else -1.0
+    except (ValueError, OverflowError):
+        return None
+    return at_s if 0 <= at_s < LATEST_S else None
+
+
+def began_s(rebalance: Json) -> float:
+    """Return when a rebalance that is over began."""
+    return moment(rebalance.get("began_at")) or seconds(rebalance["at"])
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as short text: ``42 s``, ``3 min``, ``2 h 5 min``, ``3 d``."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d"

@@ -1,0 +1,267 @@
+"""Draws the board of ``top`` to the size of the terminal.
+
+The trap: a line that is longer than the terminal, or a row that takes two, moves everything below it out of sight. So each part is made
+into lines first, and only as many are drawn as there are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from coordinator_model.finding import Severity
+from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.consumer.view import RECONCILING
+from streaming.replay.report import COLOURS, finding_facts, finding_line
+from streaming.sinks.findings import from_json
+from streaming.sinks.published import STALE_S, Json, duration, is_open
+from streaming.terminal.board import Board, View
+from streaming.terminal.tables import (
+    board_table,
+    board_widths,
+    clock,
+    group_facts,
+    group_line,
+    member_seconds,
+    members_table,
+    rebalances_table,
+)
+from streaming.web import sentences
+
+Lines = list[list[Segment]]
+
+_TITLE: Final = "rebalance-monitor top"
+_REBALANCING: Final = frozenset({State.PREPARING, State.COMPLETING, RECONCILING})
+_ABOUT_CHOSEN: Final = 5  #: lines below the groups about the chosen one
+_REBALANCES: Final = 20  #: of a group, the newest that are shown
+_BAD: Final = "bold white on red"
+_HELP: Final = (
+    ("↑ ↓  k j", "choose a group; in a group: scroll"),
+    ("PgUp PgDn", "the same by a page; Home and End go to the first and the last"),
+    ("Enter", "show the group's findings, members and last rebalances; Enter or Esc goes back"),
+    ("/", "show only groups with this text in their name, cluster or state; Enter keeps it, Esc drops it"),
+    ("Esc", "show all groups, and choose the first again"),
+    ("?", "this help; any key goes back"),
+    ("q  Ctrl-C", "quit"),
+    ("", ""),
+    ("order", "groups with the worst open finding come first, then those that rebalance"),
+    ("waits for", "the members for which the coordinator waits in the join or sync phase"),
+    ("findings", "how many are open, and the severity of the worst"),
+    ("last hour", "rebalances that ended in it; their cost is the time in which members did not consume, added up"),
+)
+
+
+class Screen:
+    """The board as something that rich draws.
+
+    :param now_s: the time that is shown, in seconds since the epoch.
+    """
+
+    def __init__(self, board: Board, now_s: float) -> None:
+        self._board = board
+        self._now_s = now_s
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width, height = options.max_width, options.height or console.height
+        with self._board.state.lock:
+            lines = _Lines(console, options.update(width=width, height=None))
+            head = [*lines.of(self._title()), *itertools.chain.from_iterable(map(lines.of, self._banner()))]
+            foot = lines.of(self._foot())
+            room = max(1, height - len(head) - len(foot))
+            body = self._body(lines, width, room)
+        body = body[:room] + [[Segment(" " * width)]] * (room - len(body))
+        for number, line in enumerate([*head, *body, *foot][:height]):
+            if number:
+                yield Segment.line()
+            yield from line
+
+    # --- around ------------------------------------------------------------------------------------------------------
+
+    def _title(self) -> RenderableType:
+        state = self._board.state
+        groups = [past.content for past in state.groups.values() if past.content is not None]
+        findings = sum(map(is_open, state.findings.values()))
+        rebalancing = sum(known["state"] in _REBALANCING for known in groups)
+        title = Table.grid(expand=True, padding=(0, 2))
+        title.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        title.add_column(justify="right", no_wrap=True)
+        title.add_row(
+            Text.assemble(
+                (_TITLE, "bold"),
+                f"   {_count(len(groups), 'group')} · {rebalancing} rebalancing · {_count(findings, 'open finding')}",
+            ),
+            Text(f"{clock(self._now_s)} UTC", "dim"),
+        )
+        return title
+
+    def _banner(self) -> Iterator[Text]:
+        """Whatever makes what is shown untrue, and findings that are about no group."""
+        state = self._board.state
+        age_s = self._now_s - state.status_written_s
+        if state.problem is not None:
+            yield _one_line(f" nothing new comes: {state.problem}", _BAD)
+        elif not state.complete:
+            yield _one_line(" the topics are being read; what is shown is not complete yet", "bold")
+        elif not state.status_written_s:
+            yield _one_line(" no monitor has run on this Kafka yet: it has not written any status", _BAD)
+        elif age_s > STALE_S:
+            yield _one_line(
+                f" the monitor wrote its last status {duration(age_s)} ago: it is not running, and what is shown is of that age",
+                _BAD,
+            )
+        for finding in _worst_first(one for one in state.findings.values() if (one["cluster"], one["group"]) not in state.groups)[
+            :2
+        ]:
+            yield _one_line(f" {finding['severity']} {finding['rule']} {finding['summary']}", COLOURS[finding["severity"]])
+
+    def _foot(self) -> Text:
+        board = self._board
+        if board.is_typing:
+            return _one_line(
+                Text.assemble(("/", "bold"), board.filter, ("▏", "blink"), ("   Enter keeps the filter, Esc drops it", "dim"))
+            )
+        keys: tuple[tuple[str, str], ...] = (("Esc", "back"), ("↑↓", "scroll"), ("?", "help"), ("q", "quit"))
+        if board.view is View.GROUPS:
+            keys = (("↑↓", "choose"), ("Enter", "show"), ("/", "filter"), ("?", "help"), ("q", "quit"))
+        text = Text("  ").join(Text.assemble((key, "bold"), f" {word}") for key, word in keys)
+        if board.filter:
+            text.append(f"   filter: {board.filter}", "bold yellow")
+        if board.view is View.GROUP and board.lines > board.rows:
+            text.append(f"   lines {board.scrolled + 1} to {min(board.lines, board.scrolled + board.rows)} of {board.lines}", "dim")
+        return _one_line(text)
+
+    # --- views -------------------------------------------------------------------------------------------------------
+
+    def _body(self, lines: _Lines, width: int, room: int) -> Lines:
+        board = self._board
+        if board.view is View.HELP:
+            return lines.of(_facts(_HELP, title_width=9))
+        if board.view is View.GROUPS:
+            return self._groups(lines, width, room)
+        all_lines = list(itertools.chain.from_iterable(map(lines.of, self._group(width))))
+        board.rows, board.lines = room, len(all_lines)
+        board.scrolled = max(0, min(board.scrolled, len(all_lines) - room))
+        return all_lines[board.scrolled : board.scrolled + room]
+
+    def _groups(self, lines: _Lines, width: int, room: int) -> Lines:
+        board = self._board
+        worst = board.worst()
+        groups = board.groups(worst)
+        if not groups:
+            return lines.of(_nothing(board))
+        board.rows = max(1, room - 2 - _ABOUT_CHOSEN)
+        first, chosen = board.window(groups)
+        shown = groups[first : first + board.rows]
+        hours = [board.last_hour(known, self._now_s) for known in shown]
+        widths = board_widths(groups, worst, width)
+        table = lines.of(board_table(shown, worst, hours, self._now_s, widths=widths, chosen=chosen - first))
+        about = lines.of(self._about(groups[chosen]))[:_ABOUT_CHOSEN]
+        more = len(groups) - first - len(shown)
+        below = f"─ {_count(more, 'more group')} ↓ " if more else ""
+        rule = lines.of(_one_line(below + "─" * max(0, width - len(below)), "dim"))
+        return [*table, *lines.of("") * (board.rows - len(shown)), *rule, *about]
+
+    def _about(self, known: Json) -> RenderableType:
+        """What there is to say of the chosen group in a few lines."""
+        said = [_sentence(known, self._now_s)]
+        hour = self._board.last_hour(known, self._now_s)
+        if hour.rebalances:
+            cost = member_seconds(hour.cost_member_seconds)
+            said.append(Text(f"Last hour: {_count(hour.rebalances, 'rebalance')}, {cost} without consuming"))
+        if findings := self._findings_of(known):
+            worst = findings[0]
+            said.append(Text.assemble((worst["severity"], COLOURS[worst["severity"]]), f" {worst['rule']} {worst['summary']}"))
+        return _stacked(text for text in said if text)
+
+    def _group(self, width: int) -> Iterator[RenderableType]:
+        known = self._board.group()
+        if known is None:
+            yield Text("The monitor has dropped this group: nothing was heard of it for long, or it was deleted.")
+            return
+        yield group_line(known, self._now_s)
+        sentence = _sentence(known, self._now_s)
+        if sentence:
+            yield Text.assemble(sentence, style="bold yellow" if known["waits_for"] else "")
+        for finding in map(from_json, self._findings_of(known)):
+            facts = dict(finding_facts(finding))
+            facts.pop("who", None)  # the summary names it
+            yield Text()
+            yield finding_line(finding)
+            yield _indented(Text(facts.pop("")))
+            yield _indented(_facts(sorted(facts.items(), key=lambda fact: fact[0] != "to do")))
+        if known["members"]:
+            yield Text()
+            yield members_table(known, width)
+        rebalances = list(itertools.islice(self._board.rebalances(known), _REBALANCES))
+        if rebalances:
+            yield Text()
+            yield rebalances_table(rebalances, width, of_one_group=True)
+        yield Text()
+        yield _facts(fact for fact in group_facts(known) if fact[0] not in {"waits for", "not known"})
+
+    def _findings_of(self, known: Json) -> list[Json]:
+        findings = self._board.state.findings.values()
+        return _worst_first(one for one in findings if (one["cluster"], one["group"]) == (known["cluster"], known["group"]))
+
+
+class _Lines:
+    """Makes lines of what rich draws, each as wide as the terminal."""
+
+    def __init__(self, console: Console, options: ConsoleOptions) -> None:
+        self._console = console
+        self._options = options
+
+    def of(self, part: RenderableType) -> Lines:
+        return self._console.render_lines(part, self._options)
+
+
+def _worst_first(findings: Iterable[Json]) -> list[Json]:
+    return sorted(filter(is_open, findings), key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))
+
+
+def _sentence(known: Json, now_s: float) -> Text:
+    """Return what a group waits for, and for how long by now."""
+    said = sentences.waits_for(known)
+    since = f", for {duration(now_s - said.since_s)}{said.at_most}" if said.since_s is not None else ""
+    return Text(f"{said.text}{since}")
+
+
+def _nothing(board: Board) -> Text:
+    if board.filter:
+        return Text(f"No group has {board.filter} in its name, cluster or state; Esc shows all.")
+    return Text("The monitor has not seen any group yet." if board.state.complete else "")
+
+
+def _facts(facts: Iterable[tuple[str, str]], title_width: int = 13) -> Table:
+    """Return titles and texts; a text that takes several lines stays in its column."""
+    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    table.add_column(width=title_width, style="dim", no_wrap=True)
+    table.add_column(ratio=1)
+    for title, text in facts:
+        table.add_row(Text(title), Text(text, overflow="fold"))
+    return table
+
+
+def _indented(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, 2))
+
+
+def _stacked(texts: Iterable[Text]) -> Text:
+    return Text("\n").join(texts)
+
+
+def _one_line(text: Text | str, style: str = "") -> Text:
+    line = Text(text, style) if isinstance(text, str) else text
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,275 @@
+"""Published groups, members, findings and rebalances as tables: printed once by ``groups`` and its like, and live by ``top``.
+
+The trap: names come from the wire, and a terminal obeys control characters. So records are made harmless first
+(:func:`streaming.web.wire_text.harmless`), and the names that this keeps, of group and cluster, are made readable here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from rich import box
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from coordinator_model.finding import Severity
+from coordinator_model.groups.classic.state import State
+from streaming.replay.report import COLOURS, STATE_COLOURS
+from streaming.sinks.published import Json, duration, is_open, member_name, seconds
+from streaming.web.sentences import milliseconds
+from streaming.web.wire_text import readable
+
+WIDEST: Final = 140
+"""Columns from which the rebalances of the last hour have room as well."""
+
+WIDE: Final = 110
+"""Columns from which a table of one line per group has room for everything."""
+
+_GAP: Final = 2  #: spaces between columns of the board
+_MOST_WAITS: Final = 60  #: columns in which three names have room
+_NAMED: Final = 3  #: maximum number of members named in a row
+_RIGHT: Final = frozenset(
+    {"for", "generation", "gen", "members", "times", "took", "join", "sync", "moved", "member-s", "last hour", "its cost"}
+)
+_NEVER_WRAPPED: Final = frozenset({"state", "severity", "rule", "for", "began", "took", "join", "sync", "member-s"})
+
+Worst = Mapping[tuple[str, str], tuple[Severity, int]]
+"""The worst severity and the number of open findings by (cluster, group)."""
+
+
+class LastHour(NamedTuple):
+    """The rebalances of a group that ended in the last hour."""
+
+    rebalances: int
+    cost_member_seconds: float
+
+
+def groups_table(shown: list[Json], worst: Worst, now_s: float) -> Table:
+    """Return the groups, with everything that is known of each, in as many lines as that takes."""
+    several = len({known["cluster"] for known in shown}) > 1
+    table = _table("group", *(("cluster",) if several else ()), "state", "for", "generation", "members", "waits for", "findings")
+    for known in shown:
+        _add_row(table, _group_cells(known, worst, now_s))
+    return table
+
+
+def board_table(
+    shown: list[Json], worst: Worst, hours: list[LastHour], now_s: float, *, widths: Mapping[str, int], chosen: int | None
+) -> Table:
+    """Return the groups in one line each; one of them is marked.
+
+    :param hours: of each group that is shown, its rebalances in the last hour.
+    :param widths: of the columns, as :func:`board_widths` gives them.
+    :param chosen: index of the marked group.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for column, width in widths.items():
+        table.add_column(
+            "  group" if column == "group" else column,
+            justify="right" if column in _RIGHT else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            width=max(1, width),
+        )
+    for number, (known, hour) in enumerate(zip(shown, hours, strict=True)):
+        cells = _group_cells(known, worst, now_s)
+        cells["last hour"] = Text(str(hour.rebalances) if hour.rebalances else "")
+        cells["its cost"] = Text(member_seconds(hour.cost_member_seconds) if hour.rebalances else "")
+        cells["group"] = Text.assemble("▸ " if number == chosen else "  ", cells["group"])
+        cells["gen"] = cells["generation"]
+        if "gen" in widths:
+            cells["state"].plain = cells["state"].plain.removesuffix("Rebalance")
+            cells["for"].plain = " ".join(cells["for"].plain.split()[:2])
+        _add_row(table, cells, "reverse" if number == chosen else "")
+    return table
+
+
+def board_widths(groups: list[Json], worst: Worst, width: int) -> dict[str, int]:
+    """Return the columns of a board of some width, and how wide each is for all groups, whichever of them are shown."""
+    is_wide = width >= WIDE
+    widths = {
+        "group": 2 + max((cell_len(readable(known["group"])) for known in groups), default=0),
+        "state": len(State.COMPLETING) if is_wide else len(State.COMPLETING.removesuffix("Rebalance")),
+        "for": len("23 h 59 min") if is_wide else len("59 min"),
+        ("generation" if is_wide else "gen"): max((len(str(known["generation"])) for known in groups), default=0),
+        "members": max((len(str(len(known["members"]))) for known in groups), default=0),
+        "waits for": 0,
+        "findings": max((len(f"{count} {severity.value}") for severity, count in worst.values()), default=0),
+    }
+    if width >= WIDEST:
+        widths |= {"last hour": 0, "its cost": len("99,999 member-s")}
+    widths |= {column: max(least, len(column)) for column, least in widths.items()}
+    left = width - sum(widths.values()) + widths["group"] + widths["waits for"] - _GAP * (len(widths) - 1)
+    widths["group"] = min(widths["group"], left * 2 // 3 if is_wide else left // 2)
+    widths["waits for"] = min(left - widths["group"], _MOST_WAITS)
+    return widths
+
+
+def group_line(known: Json, now_s: float) -> Text:
+    """Return the group's state and how long it has been in it, as a sentence."""
+    since = f" for {duration(now_s - seconds(known['state_since']))}" if known["state_since"] else ""
+    return Text.assemble((readable(known["group"]), "bold"), " is ", (known["state"], STATE_COLOURS.get(known["state"], "")), since)
+
+
+def group_facts(known: Json) -> list[tuple[str, str]]:
+    """Return what is known of a group as a whole: title and text of each fact."""
+    facts = (
+        ("not known", known["learning"]),
+        ("cluster", readable(known["cluster"])),
+        ("coordinator", known["coordinator"]),
+        ("generation", known["generation"]),
+        ("leader", known["leader"]),
+        ("protocol", known["protocol"]),
+        ("rebalances", ", ".join(f"{count} by {cause}" for cause, count in known["rebalances"].items())),
+        ("the last took", _last_phases(known)),
+        ("waits for", _waits_for(known).plain if known["waits_for"] else ""),
+        (
+            "errors",
+            ", ".join(f"{count} {error} to {api}" for api, told in known["errors"].items() for error, count in told.items()),
+        ),
+        (
+            "published",
+            f"{known['updated_at'][11:19]} UTC; heartbeats and commits alone do not publish it again"
+            if known.get("updated_at")
+            else "",
+        ),
+    )
+    return [(title, str(value)) for title, value in facts if value not in (None, "")]
+
+
+def members_table(known: Json, width: int = WIDE) -> Table:
+    """Return the members and what each is doing; the width decides whether their ids and their software have room.
+
+    The last frames are those that were known when the group was published: heartbeats alone do not publish it again.
+    """
+    columns = ("member", "client", "address", "software", "state", "last frame")
+    table = _table(*(columns if width >= WIDE else ("client", "address", "state", "last frame")))
+    for member in known["members"]:
+        waited_for = member["member_id"] in known["waits_for"]
+        last_at = member.get("last_frame_at")
+        cells = {
+            "member": Text(member["member_id"], overflow="fold"),
+            "client": Text(member_name(member), "bold", overflow="fold"),
+            "address": Text(member["client_address"] or ""),
+            "software": Text(member["client_software"] or "", overflow="fold"),
+            "state": Text(member["state"], "yellow" if waited_for else ""),
+            "last frame": Text(f"{member.get('last_frame') or 'a frame'} at {clock(seconds(last_at))}" if last_at else ""),
+        }
+        _add_row(table, cells)
+    return table
+
+
+def findings_table(shown: list[Json], now_s: float) -> Table:
+    """Return the findings, each with its sentence."""
+    table = _table("severity", "rule", "group", "for", "times", "finding")
+    for finding in shown:
+        open_ = is_open(finding)
+        cells = {
+            "severity": Text(finding["severity"], COLOURS[finding["severity"]] if open_ else "dim"),
+            "rule": Text(finding["rule"]),
+            "group": Text(readable(finding["group"] or ""), overflow="fold"),
+            "for": Text(duration(now_s - seconds(finding["opened_at"])) if open_ else "resolved"),
+            "times": Text(str(finding["count"])),
+            "finding": Text(finding["summary"], "" if open_ else "dim", overflow="fold"),
+        }
+        _add_row(table, cells)
+    return table
+
+
+def clock(at_s: float) -> str:
+    """Return the time of day in UTC, like every published time."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S")
+
+
+def rebalances_table(shown: list[Json], width: int = WIDE, *, of_one_group: bool = False) -> Table:
+    """Return rebalances that are over, as their records in the topic of events tell of them.
+
+    Their cost is in member-seconds: the time in which members did not consume, added up.
+
+    :param of_one_group: whether they are the newest of one group, so that its name and the date go without saying.
+    """
+    is_wide = width >= WIDE
+    columns: tuple[str, ...] = ("began", "cause", "by", "took", *(("last to join",) if of_one_group else ()), "member-s")
+    if is_wide:
+        columns = ("began", "generation", "cause", "by", "took", "join", "sync", "last to join", "moved", "member-s", "ended")
+    moment = "%H:%M:%S" if of_one_group else "%Y-%m-%d %H:%M:%S" if is_wide else "%m-%d %H:%M:%S"
+    table = _table(columns[0], *(() if of_one_group else ("group",)), *columns[1:])
+    for event in shown:
+        began_s = seconds(event["began_at"]) if event.get("began_at") else seconds(event["at"])
+        members = {member.get("member_id"): member for member in event.get("members") or ()}
+        last, cost = event.get("last_member"), event.get("cost_member_seconds")
+        cells = {
+            "began": Text(datetime.fromtimestamp(began_s, UTC).strftime(moment)),
+            "group": Text(readable(event["group"]), "bold", overflow="fold"),
+            "generation": Text("" if event.get("to_generation") is None else str(event["to_generation"])),
+            "cause": Text(event.get("cause") or "not known"),
+            "by": Text(_who(event), overflow="fold"),
+            "took": Text(milliseconds(event.get("took_ms"))),
+            "join": Text(_phase(event.get("join_ms"))),
+            "sync": Text(_phase(event.get("sync_ms"))),
+            "last to join": Text(_who(members.get(last, {"member_id": last})), overflow="fold"),
+            "moved": Text("" if event.get("partitions_moved") is None else str(event["partitions_moved"])),
+            "member-s": Text("" if cost is None else _rounded(cost)),
+            "ended": Text(event.get("ended") or ""),
+        }
+        _add_row(table, cells)
+    return table
+
+
+def member_seconds(cost: float) -> str:
+    """Return a cost as text."""
+    return f"{_rounded(cost)} member-s"
+
+
+def _rounded(cost: float) -> str:
+    return f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}"
+
+
+def _who(member: Json) -> str:
+    return str(next((member[name] for name in ("instance_id", "client_id", "member_id") if member.get(name)), "not known"))
+
+
+def _phase(took_ms: float | None) -> str:
+    return "" if took_ms is None else milliseconds(took_ms)
+
+
+def _group_cells(known: Json, worst: Worst, now_s: float) -> dict[str, Text]:
+    severity = worst.get((known["cluster"], known["group"]))
+    return {
+        "group": Text(readable(known["group"]), "bold", overflow="fold"),
+        "cluster": Text(readable(known["cluster"])),
+        "state": Text(known["state"], STATE_COLOURS.get(known["state"], "")),
+        "for": Text(duration(now_s - seconds(known["state_since"])) if known["state_since"] else ""),
+        "generation": Text("" if known["generation"] is None else str(known["generation"])),
+        "members": Text("" if known["learning"] and not known["members"] else str(len(known["members"]))),
+        "waits for": _waits_for(known),
+        "findings": Text(f"{severity[1]} {severity[0].value}", COLOURS[severity[0].value]) if severity else Text(),
+    }
+
+
+def _waits_for(known: Json) -> Text:
+    if known["learning"]:
+        return Text(f"not known yet: {known['learning']}", "dim")
+    by_id = {member["member_id"]: member for member in known["members"]}
+    names = [member_name(by_id[id_]) if id_ in by_id else id_ for id_ in known["waits_for"]]
+    more = len(names) - _NAMED
+    return Text(", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else ""), overflow="fold")
+
+
+def _last_phases(known: Json) -> str:
+    phases = (("to join", known["last_join_ms"]), ("to sync", known["last_sync_ms"]))
+    return ", ".join(f"{took_ms / 1000:.1f} s {what}" for what, took_ms in phases if took_ms is not None)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in _RIGHT else "left", no_wrap=column in _NEVER_WRAPPED)
+    return table
+
+
+def _add_row(table: Table, cells: Mapping[str, Text], style: str = "") -> None:
+    table.add_row(*(cells[str(column.header).strip()] for column in table.columns), style=style)

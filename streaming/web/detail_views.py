@@ -1,0 +1,244 @@
+"""The views of one finding, of one rebalance, and of what the monitor sees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.rules import CATALOGUE
+from streaming.sinks.published import STALE_S, Json, began_s, is_open, member_name, moment, seconds
+from streaming.web import drawing
+from streaming.web.group_view import FINISHED_FIELDS, group_by_id, link_to, rebalance_by_row
+from streaming.web.views import NotShownError, View
+from streaming.web.wire_text import readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from streaming.web.page_state import PageState
+    from streaming.web.views import Renderer
+
+_MEMBERS_UNFOLDED: Final = 30
+_FIRST_AND_LAST: Final = 12
+_UNHELD_SHOWN: Final = 20
+_TAPS_SHOWN: Final = 20
+_BROKERS_SHOWN: Final = 100
+
+
+class Details:
+    """Views that show one record."""
+
+    def __init__(self, state: PageState, render: Renderer, *, has_frames: bool) -> None:
+        self._state = state
+        self._render = render
+        self._has_frames = has_frames
+
+    def finding(self, name: str) -> View:
+        """Return the view of a finding: what is wrong, what it means, what to do, and on what it rests.
+
+        :raises NotShownError: when there is no such finding.
+        """
+        finding = self._state.findings.get(name)
+        if finding is None:
+            raise NotShownError("The page does not know this finding. Resolved ones leave the topic after some weeks.")
+        past = self._state.groups.get((finding["cluster"], finding["group"]))
+        opened_s, updated_s = seconds(finding["opened_at"]), seconds(finding["updated_at"])
+        rule = CATALOGUE.get(finding["rule"])
+        content = self._render(
+            "_finding.html",
+            finding=finding,
+            is_open=is_open(finding),
+            opened_s=opened_s,
+            resolved_s=seconds(finding["resolved_at"]) if finding["resolved_at"] else None,
+            rule=rule,
+            group=past,
+            group_name=readable(finding["group"]),
+            member=member_name(finding) if finding["member_id"] or finding["instance_id"] or finding["client_id"] else None,
+            lanes=link_to(past.id, from_s=opened_s, to_s=max(updated_s, opened_s + 10)) if past is not None else None,
+            plain=_as_text(finding),
+            has_frames=self._has_frames,
+        )
+        return View("finding.html", f"{finding['rule']} {finding['name']}", parts={"finding": content})
+
+    def rebalance(self, id_: str, row: str, query: Mapping[str, str]) -> View:
+        """Return the view of one rebalance: who came when, what it cost, and what moved.
+
+        :raises NotShownError: when there is no such group or rebalance.
+        """
+        past = group_by_id(self._state, id_)
+        event = rebalance_by_row(past, row)
+        begun_s = began_s(event)
+        members = _waterfall(event, begun_s)
+        unfolded = query.get("all") == "1" or len(members) <= _MEMBERS_UNFOLDED
+        shown = members if unfolded else members[:_FIRST_AND_LAST] + members[-_FIRST_AND_LAST:]
+        unheld = sorted(
+            (
+                (float(seconds_), topic, partition)
+                for topic, by_partition in (event.get("unheld") or {}).items()
+                for partition, seconds_ in by_partition.items()
+            ),
+            reverse=True,
+        )
+        seen = drawing.Window(begun_s, max(event["at_s"], begun_s + 0.001), live=False)
+        return View(
+            "rebalance.html",
+            f"Rebalance of {readable(past.key[1])}",
+            fixed={
+                "past": past,
+                "name": readable(past.key[1]),
+                "event": FINISHED_FIELDS | event,
+                "began_s": begun_s,
+                "who": _first_name(event),
+                "members": shown,
+                "hidden": len(members) - len(shown),
+                "gap_after": None if unfolded else _FIRST_AND_LAST,
+                "join_x": _part(event.get("join_ms"), event.get("took_ms")),
+                "ticks": seen.ticks(),
+                "trace": f"/groups/{past.id}/trace.json?rebalance={row}",
+                "lanes": link_to(past.id, from_s=begun_s, to_s=event["at_s"]),
+                "unheld": unheld[:_UNHELD_SHOWN],
+                "unheld_more": len(unheld) - _UNHELD_SHOWN,
+            },
+        )
+
+    def sight(self) -> View:
+        """Return the view of what the monitor sees."""
+        state = self._state
+        now_s = state.now_s()
+        learning = sorted(
+            (
+                (readable(past.key[1]), past.id, past.content["learning"])
+                for past in state.groups.values()
+                if past.content and past.content["learning"]
+            ),
+        )
+        blind = sorted(
+            (readable(past.key[1]), past.id, event["at_s"], event["kind"], event.get("reason"))
+            for past in state.groups.values()
+            for event in list(past.events)[-50:]
+            if event["kind"] in {"sight_lost", "sight_regained"}
+        )
+        return View(
+            "sight.html",
+            "Sight",
+            parts={
+                "sight": self._render(
+                    "_sight.html",
+                    state=state,
+                    partitions=[
+                        _partition(status, state.mirror_ends.get(partition)) for partition, status in sorted(state.status.items())
+                    ],
+                    taps=_taps(state.status.values()),
+                    brokers=_brokers(past.content for past in state.groups.values()),
+                    stale_s=now_s - state.status_written_s if state.status_written_s else None,
+                    is_stale=not state.is_recorded and now_s - state.status_written_s > STALE_S,
+                    learning=learning[:100],
+                    blind=sorted(blind, key=lambda one: -one[2])[:100],
+                )
+            },
+        )
+
+
+def _taps(statuses: Iterable[Json]) -> list[tuple[str, str, float]]:
+    """Return name, cluster and time of the newest tick of each capturer, the newest first."""
+    newest: dict[tuple[str, str], float] = {}
+    for status in statuses:
+        for row in status.get("taps") or ():
+            if isinstance(row, list) and len(row) == 3 and isinstance(row[2], int | float):
+                key = str(row[0]), str(row[1])
+                newest[key] = max(newest.get(key, 0.0), row[2] / 1000)
+    return sorted(((*key, at_s) for key, at_s in newest.items()), key=lambda one: -one[2])[:_TAPS_SHOWN]
+
+
+def _brokers(groups: Iterable[Json | None]) -> list[tuple[str, str, int, int]]:
+    """Return cluster, address, groups and members of each broker that coordinates groups."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for content in groups:
+        if content is not None and content["coordinator"]:
+            known = found.setdefault((str(content["cluster"]), str(content["coordinator"])), [0, 0])
+            known[0] += 1
+            known[1] += len(content["members"])
+    return [(*key, groups, members) for key, (groups, members) in sorted(found.items())][:_BROKERS_SHOWN]
+
+
+def _partition(status: Json, end: int | None) -> dict[str, Any]:
+    newest_ms, tick_ms = status.get("newest_record_ms"), status.get("last_tick_ms")
+    gaps = status.get("gaps")
+    counters = status.get("counters")
+    read = status.get("next_offset")
+    return {
+        "partition": status["partition"],
+        "topic": status.get("topic", ""),
+        "newest_s": newest_ms / 1000 if isinstance(newest_ms, int | float) else None,
+        "tick_s": tick_ms / 1000 if isinstance(tick_ms, int | float) else None,
+        "groups": status.get("groups"),
+        "next_offset": read,
+        "gaps": dict(gaps) if isinstance(gaps, dict) else {},
+        "gap_ms": status.get("gap_ms", 0),
+        "counters": sorted(counters.items()) if isinstance(counters, dict) else [],
+        "opened": counters.get("open", 0) if isinstance(counters, dict) else 0,
+        "closed": counters.get("close", 0) if isinstance(counters, dict) else 0,
+        "behind": max(0, end - read) if end is not None and isinstance(read, int) else None,
+    }
+
+
+def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
+    """One row for each member, in the order in which they came back; those that did not come last."""
+    span_s = max(event["at_s"] - began_s, 0.001)
+
+    def x(at_s: float) -> float:
+        return round(max(0.0, min(100.0, float((at_s - began_s) / span_s * 100))), 3)
+
+    rows: list[dict[str, Any]] = []
+    for member in event.get("members") or ():
+        times = {name: moment(member.get(f"{name}_at")) for name in ("told", "joined", "served", "stopped")}
+        joined, served = times["joined"], times["served"]
+        start = times["told"] or (began_s if joined is None else min(joined, began_s))
+        rows.append(
+            {
+                "name": _first_name(member) or "",
+                "member_id": member.get("member_id"),
+                "times": times,
+                "told": (x(start), round(max(0.3, x(joined if joined is not None else event["at_s"]) - x(start)), 3)),
+                "joining": None if joined is None else (x(joined), round(max(0.3, x(served or event["at_s"]) - x(joined)), 3)),
+                "served": None if served is None else x(served),
+                "stopped": None if times["stopped"] is None else x(times["stopped"]),
+                "is_last": member.get("member_id") is not None and member.get("member_id") == event.get("last_member"),
+            }
+        )
+    names = Counter(row["name"] for row in rows)
+    for row in rows:
+        row["end"] = row["member_id"][-4:] if names[row["name"]] > 1 and isinstance(row["member_id"], str) else ""
+    rows.sort(key=lambda row: (row["times"]["joined"] is None, row["times"]["joined"] or 0.0, row["name"]))
+    return rows
+
+
+def _part(some: object, whole: object) -> float | None:
+    if isinstance(some, int | float) and isinstance(whole, int | float) and whole > 0:
+        return round(min(100.0, some / whole * 100), 3)
+    return None
+
+
+def _first_name(member: Json) -> str | None:
+    return next((str(member[name]) for name in ("instance_id", "client_id", "member_id") if member.get(name)), None)
+
+
+def _as_text(finding: Json) -> str:
+    """Return the finding as somebody pastes it into a chat or a ticket."""
+    lines = [
+        f"{finding['rule']} {finding['name']} ({finding['severity']}, {finding['certainty']}), group {finding['group'] or '-'}",
+        finding["summary"],
+        f"Expected: {finding['expected']}",
+        f"Observed: {finding['observed']}",
+        f"Do: {finding['action']}",
+        f"Opened {finding['opened_at']}, {finding['count']} times, id {finding['id']}",
+        *(
+            f"- {frame['at']} {frame['frame']} (partition {frame['partition']}, offset {frame['offset']})"
+            for frame in finding["evidence"]
+        ),
+    ]
+    return readable_lines(lines)
+
+
+def readable_lines(lines: list[str]) -> str:
+    return "\n".join(readable(line) for line in lines)

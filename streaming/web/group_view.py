@@ -1,0 +1,392 @@
+"""The view of one group: its lanes, its rebalances, its members, and the same as text.
+
+The trap: a picture that slides would be another picture every second. So it is drawn for one moment, the anchor, and the browser moves
+it; only what has changed is drawn anew, and all of it once it has moved by half of its width.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from streaming.sinks.published import Json, began_s, is_open, member_name, moment
+from streaming.web import drawing, sentences
+from streaming.web.from_events import record_of
+from streaming.web.happened import event_row, lines
+from streaming.web.swim_lanes import Befell, Doing, swim_lanes
+from streaming.web.views import HOUR_S, NotShownError, View, last_hour, summary
+from streaming.web.wire_text import readable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streaming.web.page_state import GroupPast, PageState
+    from streaming.web.swim_lanes import Lane, SwimLanes
+    from streaming.web.views import Renderer
+
+_LINES_SHOWN: Final = 150
+_MEMBERS_SHOWN: Final = 20
+_REBALANCES_SHOWN: Final = 50
+_BEFORE_AND_AFTER: Final = 0.2  #: of a rebalance, how much time around it is shown
+
+FINISHED_FIELDS: Final[Json] = dict.fromkeys(
+    (
+        "cause",
+        "from_generation",
+        "to_generation",
+        "join_ms",
+        "sync_ms",
+        "took_ms",
+        "ended",
+        "partitions_moved",
+        "partitions_stayed",
+        "cost_member_seconds",
+        "members",
+    )
+)
+"""Of a rebalance that is over; what a record lacks is not known."""
+
+AXIS_PX: Final = 20
+GROUP_PX: Final = 34
+LANE_PX: Final = 26
+
+DOING_CLASSES: Final = {
+    Doing.JOINING: "joining",
+    Doing.SYNCING: "syncing",
+    Doing.CONSUMING: "consuming",
+    Doing.TOLD: "told",
+    Doing.SILENT: "silent",
+}
+MARK_CLASSES: Final = {
+    Befell.LEFT: "left",
+    Befell.FENCED: "fenced",
+    Befell.SESSION_OVER: "over",
+    Befell.DROPPED: "dropped",
+    Befell.CLOSED: "closed",
+    Befell.BEGAN: "began",
+}
+
+
+class _Span(NamedTuple):
+    """A bar as it is drawn."""
+
+    x: float
+    width: float
+    kind: str
+    text: str
+    said: str
+    event: str  #: id of the row that tells of it
+
+
+def group_by_id(state: PageState, id_: str) -> GroupPast:
+    """Return a group by the id that its address has.
+
+    :raises NotShownError: when there is none.
+    """
+    found = next((past for past in state.groups.values() if past.id == id_), None)
+    if found is None:
+        raise NotShownError("The page does not know this group. It may have been forgotten, or the monitor has not seen it yet.")
+    return found
+
+
+def rebalance_by_row(past: GroupPast, row: str) -> Json:
+    """Return the record of a rebalance by the id that its address has.
+
+    :raises NotShownError: when there is none.
+    """
+    found = next((one for one in past.rebalances if event_row(one["id"]) == row), None)
+    if found is None:
+        raise NotShownError("The page does not know this rebalance any more: it keeps the newest of each group.")
+    return found
+
+
+def moment_text(at_s: float) -> str:
+    """Return a time as an address has it."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def link_to(past_id: str, *, from_s: float, to_s: float) -> str:
+    """Return the address of a stretch of time in a group's lanes."""
+    span_s = next((float(one) for one in drawing.SPANS_S if one >= (to_s - from_s) * (1 + 2 * _BEFORE_AND_AFTER)), 14_400.0)
+    end_s = (from_s + to_s) / 2 + span_s / 2
+    return f"/groups/{past_id}?span={span_s:g}&end={moment_text(end_s)}"
+
+
+def link_to_row(past_id: str, events: Sequence[Json]) -> str:
+    """Return the address of the line of text that tells of some events."""
+    times = [event["at_s"] for event in events]
+    return f"{link_to(past_id, from_s=min(times), to_s=max(times))}#{event_row(events[0]['id'])}"
+
+
+class GroupPage:
+    """One group at one address."""
+
+    def __init__(self, state: PageState, render: Renderer, *, has_frames: bool) -> None:
+        self._state = state
+        self._render = render
+        self._has_frames = has_frames
+
+    def view(self, id_: str, query: Mapping[str, str]) -> View:
+        """Return the view.
+
+        :raises NotShownError: when there is no such group.
+        """
+        state = self._state
+        past = group_by_id(state, id_)
+        content = record_of(past)
+        now_s = state.now_s()
+        seen = self._window(past, query, now_s)
+        unfolded = query.get("all") == "1"
+        swim = swim_lanes(past)
+        rows = drawing.rows(swim, seen, unfolded=unfolded)
+        findings = [one for one in state.findings.values() if (one["cluster"], one["group"]) == past.key]
+        findings.sort(key=lambda one: (is_open(one), one["opened_at"]), reverse=True)
+        told, told_in = lines(event for event in past.events if seen.shows(event["at_s"], event["at_s"]))
+        top = AXIS_PX + GROUP_PX
+        height = top + max(1, len(rows)) * LANE_PX + 6
+        lanes: dict[str, str] = {
+            _lane_id(row.lane): self._render("_lane.html", **_lane(row, seen, now_s, told_in, y=top + number * LANE_PX))
+            for number, row in enumerate(rows)
+        }
+        places = {row.lane.key: top + number * LANE_PX + LANE_PX // 2 for number, row in enumerate(rows)}
+        return View(
+            "group.html",
+            readable(past.key[1]),
+            parts={
+                "head": self._render(
+                    "_group_head.html",
+                    now=summary(past),
+                    content=content,
+                    sentence=sentences.waits_for(content),
+                    said=last_hour(past, now_s),
+                ),
+                "lane-names": self._render("_lane_names.html", names=_names(rows, unfolded=unfolded)),
+                "lane-axis": self._render("_lane_axis.html", ticks=seen.ticks(), height=height, top=AXIS_PX),
+                "lane-group": self._render("_lane_group.html", spans=_states(past, seen), y=AXIS_PX, height=GROUP_PX - 8),
+                "lane-blind": self._render("_lane_blind.html", bands=_blind(past, swim, seen), y=AXIS_PX, height=height),
+                "lane-waits": self._render("_lane_waits.html", waits=_waits(swim, seen, places), id="lane-waits"),
+                "wait-now": self._render("_lane_waits.html", waits=_waits_now(swim, seen, places, now_s), id="wait-now"),
+                "folded": self._render(
+                    "_folded.html", hidden=sum(row.others for row in rows), id=past.id, unfolded=unfolded, query=query
+                ),
+                "rebalances": self._render("_rebalances.html", past=past, rebalances=_rebalances(past)),
+                "members": self._render("_members.html", past=past, **_members(content, unfolded=unfolded)),
+                "group-findings": self._render(
+                    "_findings.html", findings=findings[:20], more=len(findings) - 20, id="group-findings"
+                ),
+                "happened": self._render(
+                    "_happened.html",
+                    lines=told[: -_LINES_SHOWN - 1 : -1],
+                    more=len(told) - _LINES_SHOWN,
+                    past=past,
+                    has_frames=self._has_frames,
+                ),
+            },
+            lists={"lane-list": lanes},
+            attributes={
+                "lanes": {"height": str(height), "data-to": f"{seen.to_s:.3f}", "data-span": f"{seen.span_s:g}"},
+            },
+            fixed={"past": past, "seen": seen, "links": _links(past, seen, now_s), "name": readable(past.key[1]), "query": query},
+        )
+
+    def _window(self, past: GroupPast, query: Mapping[str, str], now_s: float) -> drawing.Window:
+        end_s = moment(query.get("end", ""))
+        try:
+            span_s = drawing.nearest_span(float(query.get("span", "")))
+        except ValueError:
+            first_s = past.events[0]["at_s"] if past.events else now_s - 900
+            if self._state.is_recorded and end_s is None and past.newest_s < now_s - HOUR_S:
+                end_s = past.newest_s  # a recording may hold groups of different days
+            span_s = drawing.fitting_span(first_s, now_s if end_s is None else end_s)
+        if end_s is not None or self._state.is_recorded:
+            return drawing.window(now_s, span_s=span_s, end_s=now_s if end_s is None else end_s)
+        try:
+            anchor_s = float(query.get("anchor", ""))
+        except ValueError:
+            anchor_s = now_s
+        if not 0 <= now_s - anchor_s < span_s / 2:
+            anchor_s = now_s
+        return drawing.window(anchor_s, span_s=span_s, end_s=None)
+
+
+def _lane_id(lane: Lane) -> str:
+    return f"l{hashlib.blake2s(lane.key.encode(errors='surrogatepass'), digest_size=6).hexdigest()}"
+
+
+def _lane(row: drawing.Row, seen: drawing.Window, now_s: float, told_in: Mapping[str, str], *, y: int) -> dict[str, Any]:
+    lane = row.lane
+    spans = []
+    for bar in lane.bars:
+        if not seen.shows(bar.from_s, bar.to_s):
+            continue
+        x = seen.x(bar.from_s)
+        end = drawing.FAR if bar.to_s is None else seen.x(bar.to_s)
+        took = (now_s if bar.to_s is None else bar.to_s) - bar.from_s
+        lasts = "" if bar.to_s is None else f", {sentences.milliseconds(took * 1000)}"
+        said = f"{sentences.short(lane.name)}: {bar.doing}, from {drawing.clock(bar.from_s)}{lasts}"
+        spans.append(
+            _Span(
+                x,
+                round(max(0.15, end - x), 3),
+                DOING_CLASSES[bar.doing],
+                bar.doing.partition(":")[0] if min(end, 100.0) - max(x, 0.0) > 9 else "",
+                said,
+                told_in.get(bar.event or "", "members"),
+            )
+        )
+    marks = [
+        _Span(
+            seen.x(mark.at_s),
+            0,
+            MARK_CLASSES[mark.what],
+            "",
+            f"{sentences.short(lane.name)}: {mark.what}, {drawing.clock(mark.at_s)}",
+            told_in.get(mark.event, "happened"),
+        )
+        for mark in lane.marks
+        if seen.shows(mark.at_s, mark.at_s)
+    ]
+    return {"id": _lane_id(lane), "spans": spans, "marks": marks, "y": y, "height": LANE_PX}
+
+
+def _names(rows: list[drawing.Row], *, unfolded: bool) -> list[dict[str, Any]]:
+    """Names of lanes; those of the same name are told apart by the end of their ids."""
+    names = [row.lane.name for row in rows]
+    found = []
+    for row in rows:
+        lane = row.lane
+        name = lane.name
+        end = lane.member_id[-4:] if names.count(name) > 1 and lane.member_id and lane.member_id != name else ""
+        title = f"{sentences.short(lane.name, 100)}, member {sentences.short(lane.member_id or 'not known', 100)}" + (
+            f", {lane.client_address}" if lane.client_address else ""
+        )
+        found.append({"name": sentences.short(name, 32), "end": end, "title": title, "others": 0 if unfolded else row.others})
+    return found
+
+
+def _states(past: GroupPast, seen: drawing.Window) -> list[_Span]:
+    spans = []
+    for number, change in enumerate(past.changes):
+        end_s = past.changes[number + 1].at_s if number + 1 < len(past.changes) else None
+        if not seen.shows(change.at_s, end_s) or (end_s is not None and end_s <= change.at_s):
+            continue
+        x, end = seen.x(change.at_s), drawing.FAR if end_s is None else seen.x(end_s)
+        words = sentences.STATE_WORDS.get(change.state, change.state)
+        generation = "" if change.generation is None else f", generation {change.generation}"
+        took = "" if end_s is None else f", {sentences.milliseconds((end_s - change.at_s) * 1000)}"
+        text = f"{words}{generation}" if min(end, 100.0) - max(x, 0.0) > 12 else ""
+        said = f"group {words}{generation}, from {drawing.clock(change.at_s)}{took}"
+        spans.append(_Span(x, round(max(0.15, end - x), 3), change.state, text, said, "rebalances"))
+    return spans
+
+
+def _blind(past: GroupPast, swim: SwimLanes, seen: drawing.Window) -> list[tuple[float, float, str]]:
+    """Where nothing is known: before the first that is, and where the capture was blind."""
+    known = [one[0].at_s for one in (past.changes,) if one] + [event["at_s"] for event in list(past.events)[:1]]
+    first_s = min(known, default=seen.to_s)
+    bands = [(seen.from_s, first_s, "not known: before the first record that the page has")] if first_s > seen.from_s else []
+    stretches = [(seen.x(from_s), seen.x(to_s), said) for from_s, to_s, said in bands]
+    stretches += [
+        (
+            seen.x(from_s),
+            drawing.FAR if to_s is None else seen.x(to_s),
+            f"not seen: the capture was blind from {drawing.clock(from_s)} on",
+        )
+        for from_s, to_s in swim.blind
+        if seen.shows(from_s, to_s)
+    ]
+    return [(x, round(max(0.15, end - x), 3), said) for x, end, said in stretches]
+
+
+def _waits(swim: SwimLanes, seen: drawing.Window, places: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Lines across lanes, each at the moment at which the one that was waited for came."""
+    return [
+        _wait(seen.x(wait.at_s), wait.waiting, wait.waited_for, places, f"until {drawing.clock(wait.at_s)}")
+        for wait in swim.waits
+        if wait.at_s is not None and seen.shows(wait.at_s, wait.at_s) and wait.waited_for & places.keys()
+    ]
+
+
+def _waits_now(swim: SwimLanes, seen: drawing.Window, places: Mapping[str, int], now_s: float) -> list[dict[str, Any]]:
+    if not seen.live and now_s > seen.to_s:
+        return []
+    return [
+        _wait(99.2, wait.waiting, wait.waited_for, places, "now")
+        for wait in swim.waits
+        if wait.at_s is None and wait.waited_for & places.keys()
+    ]
+
+
+def _wait(x: float, waiting: frozenset[str], waited_for: frozenset[str], places: Mapping[str, int], when: str) -> dict[str, Any]:
+    dots = sorted(places[key] for key in waiting if key in places)
+    heads = sorted(places[key] for key in waited_for if key in places)
+    ends = [*dots, *heads]
+    count = len(waiting)
+    return {
+        "x": x,
+        "top": min(ends),
+        "bottom": max(ends),
+        "dots": dots,
+        "heads": heads,
+        "said": f"{count} member{'s wait' if count != 1 else ' waits'} for {len(waited_for)} {when}",
+    }
+
+
+def _members(content: Json | None, *, unfolded: bool) -> dict[str, Any]:
+    """Return the members that the table shows: those that are waited for first."""
+    members = [] if content is None else content["members"]
+    waited_for = set() if content is None else set(content["waits_for"])
+    ordered = sorted(members, key=lambda member: member["member_id"] not in waited_for)
+    shown = ordered if unfolded else ordered[:_MEMBERS_SHOWN]
+    return {"members": shown, "more": len(ordered) - len(shown), "waited_for": waited_for, "leader": content and content["leader"]}
+
+
+def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for event in past.rebalances:
+        if len(found) == _REBALANCES_SHOWN:
+            break
+        begun_s = began_s(event)
+        by_id = {member.get("member_id"): member for member in event.get("members") or ()}
+        last = by_id.get(event.get("last_member"))
+        found.append(
+            {
+                "event": FINISHED_FIELDS | event,
+                "row": event_row(event["id"]),
+                "began_s": begun_s,
+                "who": _who(event),
+                "last": _who(last) if last else event.get("last_member"),
+                "lanes": link_to(past.id, from_s=begun_s, to_s=event["at_s"]),
+            }
+        )
+    return found
+
+
+def _who(member: Json) -> str | None:
+    if not (member.get("instance_id") or member.get("client_id") or member.get("member_id")):
+        return None
+    return member_name({name: member.get(name) for name in ("instance_id", "client_id", "member_id")})
+
+
+def _links(past: GroupPast, seen: drawing.Window, now_s: float) -> dict[str, str | None]:
+    """Addresses of the same group at other times."""
+    smaller, greater = drawing.spans_beside(seen.span_s)
+    middle = (seen.from_s + seen.to_s) / 2
+
+    def at(span_s: float | None, end_s: float | None) -> str | None:
+        if span_s is None:
+            return None
+        end = "" if end_s is None or end_s >= now_s else f"&end={moment_text(end_s)}"
+        return f"/groups/{past.id}?span={span_s:g}{end}"
+
+    def around(span_s: float | None) -> str | None:
+        return at(span_s, None if seen.live or seen.to_s >= now_s else middle + (span_s or 0) / 2)
+
+    return {
+        "earlier": at(seen.span_s, seen.to_s - seen.span_s / 2),
+        "later": None if seen.live or seen.to_s >= now_s else at(seen.span_s, seen.to_s + seen.span_s / 2),
+        "in": around(smaller),
+        "out": around(greater),
+        "now": None if seen.live or seen.to_s >= now_s else at(seen.span_s, None),
+    }

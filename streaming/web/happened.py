@@ -1,0 +1,86 @@
+"""What happened in a group as text: the same as the lanes, for those who read.
+
+The trap: in a large group the same happens to two hundred members within a second. Who reads wants that as one line, and the three who
+do something else as lines of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from streaming.sinks.published import Json
+from streaming.web import sentences
+
+_LEAST_TOGETHER: Final = 4
+_TOGETHER_S: Final = 30.0
+
+
+class Line(NamedTuple):
+    """One event, or several of one kind that follow each other."""
+
+    row: str  #: id of the element
+    from_s: float
+    to_s: float
+    who: str
+    members: int
+    text: str
+    frames: int  #: how many of the events name the frame that showed them
+
+
+def event_row(event_id: str) -> str:
+    """Return the id of the element that tells of an event alone."""
+    return f"e{hashlib.blake2s(event_id.encode(errors='surrogatepass'), digest_size=5).hexdigest()}"
+
+
+def lines(events: Iterable[Json]) -> tuple[list[Line], dict[str, str]]:
+    """Return events, in order, as lines, and for each event the id of the element that tells of it."""
+    told: list[Line] = []
+    rows: dict[str, str] = {}
+    for part in _parts(events):
+        row = event_row(part[0]["id"])
+        rows |= dict.fromkeys((event["id"] for event in part), row)
+        told.append(_line(row, part))
+    return told, rows
+
+
+def told_in(events: Iterable[Json], row: str) -> list[Json]:
+    """Return the events of a line; in another stretch of time a line may begin with another event, and then has that one alone."""
+    known = list(events)
+    bundle = next((part for part in _parts(known) if event_row(part[0]["id"]) == row), [])
+    return bundle or [event for event in known if event_row(event["id"]) == row]
+
+
+def _parts(events: Iterable[Json]) -> Iterator[list[Json]]:
+    """Yield the events of each line."""
+    bundles: list[list[Json]] = []
+    for event in events:
+        last = bundles[-1] if bundles else None
+        if last is not None and _alike(last[0], event):
+            last.append(event)
+        else:
+            bundles.append([event])
+    for bundle in bundles:
+        yield from [bundle] if len(bundle) >= _LEAST_TOGETHER else ([event] for event in bundle)
+
+
+def _alike(first: Json, event: Json) -> bool:
+    return (
+        first["kind"] == event["kind"]
+        and event["kind"] != "rebalance_finished"
+        and abs(event["at_s"] - first["at_s"]) <= _TOGETHER_S
+        and all(first.get(name) == event.get(name) for name in ("api", "error", "reason", "phase"))
+    )
+
+
+def _line(row: str, events: list[Json]) -> Line:
+    names = [name for event in events if event["kind"] != "rebalance_finished" and (name := _name(event))]
+    text = sentences.told(events[0], several=len(events) > 1)
+    times = [event["at_s"] for event in events]
+    frames = sum(bool(event.get("frame")) for event in events)
+    return Line(row, min(times), max(times), sentences.listed(names) if names else "", len(events), text, frames)
+
+
+def _name(event: Json) -> str:
+    return next((str(event[name]) for name in ("instance_id", "client_id", "member_id") if event.get(name)), "")

@@ -1,0 +1,181 @@
+"""Reads single frames out of the mirror topic, for the view of a finding's evidence.
+
+The trap: a finding may be older than the mirror's retention. Then the frame is gone, and only its description in the finding is left.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, RecordError, unpack_record
+from streaming.kafka.clients import without_group
+from streaming.kafka.topics import SILENT_LOGGER
+from streaming.mirror.plain_frames import Counts, plain_frame
+from streaming.web.drawing import clock
+from streaming.web.sentences import told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from streaming.sinks.published import Json
+
+_PATIENCE_S: Final = 5.0
+FRAMES: Final = 20
+"""Of one view."""
+
+_FIELDS: Final = 400  #: of one frame
+
+_GONE: Final = "the mirror no longer holds it"
+
+
+class Field(NamedTuple):
+    """One field of a frame."""
+
+    path: str
+    value: str
+    marked: bool  #: the finding is about it
+
+
+class Frame(NamedTuple):
+    """A frame, decoded."""
+
+    title: str
+    what: str  #: API, version, direction, and where it is in the mirror
+    fields: list[Field]
+    left_out: int
+    problem: str | None  #: why there are no fields
+
+
+class MirrorFrames:
+    """Reads frames by their place in the mirror topic.
+
+    :param properties: returns librdkafka's properties.
+    """
+
+    def __init__(self, properties: Callable[[], Mapping[str, Any]], topic: str) -> None:
+        self._properties = properties
+        self._topic = topic
+        self._one_at_a_time = threading.Lock()
+
+    def read(self, places: Iterable[tuple[int, int]]) -> list[MirrorRecord | str]:
+        """Return the record at each place, or why it cannot be read."""
+        with self._one_at_a_time:
+            consumer = Consumer(
+                {
+                    **self._properties(),
+                    "group.id": "rebalance-monitor-reader",  # required by the library; no offset is ever committed
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "error",
+                },
+                logger=SILENT_LOGGER,
+            )
+            try:
+                return [self._one(consumer, *place) for place in places]
+            except KafkaException as error:
+                return [error.args[0].str()]
+            finally:
+                consumer.close()
+
+    def _one(self, consumer: Consumer, partition: int, offset: int) -> MirrorRecord | str:
+        consumer.assign([TopicPartition(self._topic, partition, offset)])
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            for message in without_group(consumer.consume(1, 0.2)):
+                error = message.error()
+                if error is not None:
+                    return _GONE if error.code() == KafkaError._AUTO_OFFSET_RESET else str(error.str())  # noqa: SLF001 - public in all but name
+                if message.offset() != offset:
+                    return _GONE
+                return _record(message)
+        return f"Kafka did not answer within {_PATIENCE_S:g} s"
+
+
+def _record(message: Any) -> MirrorRecord | str:
+    envelope = dict(message.headers() or ()).get(HEADER_NAME)
+    try:
+        return unpack_record(
+            partition=message.partition(), offset=message.offset(), key=message.key(), value=message.value(), envelope=envelope
+        )
+    except RecordError as error:
+        return str(error)
+
+
+class Wanted(NamedTuple):
+    """A frame that is to be shown."""
+
+    title: str
+    partition: int
+    offset: int
+    names: frozenset[str]  #: of the member that it is about
+    generation: int | None  #: others are marked
+
+
+def of_finding(finding: Json) -> list[Wanted]:
+    """Return the frames of a finding's evidence."""
+    names = _names(finding)
+    return [Wanted(one["frame"], one["partition"], one["offset"], names, finding["generation"]) for one in finding["evidence"]]
+
+
+def of_events(events: Iterable[Json]) -> list[Wanted]:
+    """Return the frames that showed some events, each once."""
+    found: dict[tuple[int, int], Wanted] = {}
+    for event in events:
+        frame = event.get("frame")
+        if isinstance(frame, dict) and isinstance(frame.get("partition"), int) and isinstance(frame.get("offset"), int):
+            name = next((str(event[key]) for key in ("instance_id", "client_id", "member_id") if event.get(key)), "")
+            title = f"{clock(event['at_s'], tenths=True)} {name} {told(event, several=False)}"
+            place = frame["partition"], frame["offset"]
+            found.setdefault(place, Wanted(title, *place, _names(event), None))
+    return list(found.values())
+
+
+def _names(record: Json) -> frozenset[str]:
+    return frozenset(str(record[key]) for key in ("member_id", "instance_id") if record.get(key))
+
+
+def decoded(wanted: Sequence[Wanted], frames: MirrorFrames) -> list[Frame]:
+    """Return frames, field by field."""
+    shown = wanted[:FRAMES]
+    records = frames.read((one.partition, one.offset) for one in shown)
+    return [_frame(one, record) for one, record in zip(shown, records, strict=False)]
+
+
+def _frame(wanted: Wanted, record: MirrorRecord | str) -> Frame:
+    place = f"partition {wanted.partition}, offset {wanted.offset}"
+    if isinstance(record, str):
+        return Frame(wanted.title, place, [], 0, record)
+    plain = plain_frame(record, {}, Counts())
+    what = f"{plain['api']} v{plain['version']} {plain['kind']}, {place}"
+    if "unreadable" in plain:
+        return Frame(wanted.title, what, [], 0, plain["unreadable"])
+    fields = [
+        Field(path, str(value), _is_marked(path, value, wanted.names, wanted.generation))
+        for path, value in _flat(plain["body"], "")
+    ]
+    return Frame(wanted.title, what, fields[:_FIELDS], max(0, len(fields) - _FIELDS), None)
+
+
+def _is_marked(path: str, value: Any, names: frozenset[str], generation: int | None) -> bool:
+    """Return True for what the finding names, and for errors."""
+    if path.rpartition(".")[2] == "error":
+        return bool(value != "NONE")
+    if path == "generation_id":  # those within a subscription are of an earlier generation
+        return bool(generation is not None and value != generation)
+    return isinstance(value, str) and value in names
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list):
+        if not value:
+            yield path, "(none)"
+        for number, inner in enumerate(value):
+            yield from _flat(inner, f"{path}[{number}]")
+    else:
+        yield path, "null" if value is None else value

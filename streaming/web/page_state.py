@@ -1,0 +1,284 @@
+"""What the page knows: of each group its newest record, its findings, and a bounded past. Without Kafka, without a browser.
+
+The trap: the page runs for months beside groups that nobody bounds. So each ring has a length, all rings together have one, and of
+groups that are heard of least some are dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from bisect import insort
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from coordinator_model.finding import Severity
+from coordinator_model.groups.classic.state import State
+from streaming.sinks.published import Json, is_open, seconds
+from streaming.web.wire_text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EVENTS_PER_GROUP: Final = 2_000
+EVENTS: Final = 100_000
+GROUPS: Final = 5_000
+FINDINGS: Final = 5_000
+KEPT_S: Final = 4 * 3600.0
+"""How long a group's past is kept."""
+
+_STATES_PER_GROUP: Final = 400
+
+
+class Kept(NamedTuple):
+    """How much of the past is kept; the default is for a process that runs for months."""
+
+    seconds: float = KEPT_S
+    events_per_group: int = EVENTS_PER_GROUP
+    events: int = EVENTS
+    states_per_group: int = _STATES_PER_GROUP
+
+
+_BY_DEFAULT: Final = Kept()
+
+Key = tuple[str, str]
+"""Cluster and group, as they are on the wire."""
+
+_STATE_AFTER: Final = {"rebalance_began": State.PREPARING, "sight_lost": State.UNKNOWN}
+_STATE_AFTER_PHASE: Final = {"join": State.COMPLETING, "sync": State.STABLE}
+_STATE_AFTER_REBALANCE: Final = {
+    "every member was served": State.STABLE,
+    "members are served as before": State.STABLE,
+    "no member is left": State.EMPTY,
+    "the group was deleted": State.DEAD,
+}
+
+
+class StateChange(NamedTuple):
+    """From here on a group is in a state."""
+
+    at_s: float
+    state: str
+    generation: int | None
+
+
+@dataclass(slots=True, eq=False)
+class GroupPast:
+    """A group and its past."""
+
+    key: Key
+    id: str  #: for addresses within a page: names from the wire have any characters
+    kept: Kept = _BY_DEFAULT
+    content: Json | None = None  #: its newest published record
+    events: deque[Json] = field(default_factory=deque)
+    changes: list[StateChange] = field(default_factory=list)
+    version: int = 0  #: of the whole state when anything of the group was last changed
+    newest_s: float = 0.0
+    made: tuple[int, Json | None] = (0, None)  #: a record made of its events, and the version of which it was made
+    _ids: set[str] = field(default_factory=set)
+
+    def add(self, event: Json) -> bool:
+        """Take an event in; False for one that is known."""
+        if event["id"] in self._ids:
+            return False
+        self._ids.add(event["id"])
+        self.events.append(event)
+        if len(self.events) > 1 and self.events[-2]["at_s"] > event["at_s"]:
+            self.events = deque(sorted(self.events, key=lambda one: float(one["at_s"])))
+        return True
+
+    def drop_oldest_event(self) -> None:
+        self._ids.discard(self.events.popleft()["id"])
+
+    def observe(self, change: StateChange) -> None:
+        """Take note of a change of state; a repetition changes nothing."""
+        before = next((one for one in reversed(self.changes) if one.at_s <= change.at_s), None)
+        if before is None or before[1:] != change[1:]:
+            insort(self.changes, change, key=lambda one: one.at_s)
+        oldest_s = self.newest_s - self.kept.seconds
+        while len(self.changes) > self.kept.states_per_group or (len(self.changes) > 1 and self.changes[1].at_s < oldest_s):
+            del self.changes[0]
+
+    def state_before_loss(self, generation: int | None) -> State | None:
+        """Return the state in which sight was lost, None when a generation has been missed."""
+        before = self.changes[-2] if len(self.changes) > 1 and self.changes[-1].state == State.UNKNOWN else None
+        return State(before.state) if before is not None and before.generation == generation else None
+
+    @property
+    def rebalances(self) -> Iterator[Json]:
+        """Those that are over, the newest first."""
+        return (event for event in reversed(self.events) if event["kind"] == "rebalance_finished")
+
+
+class PageState:
+    """Takes in records, in the thread of whoever reads them, and hands them out under :attr:`lock`.
+
+    :param clock: the wall clock; without one it is as late as the newest record, as in a file.
+    :param hide_addresses: whether addresses of members are left out of everything.
+    """
+
+    def __init__(
+        self, *, clock: Callable[[], float] | None = time.time, hide_addresses: bool = False, kept: Kept = _BY_DEFAULT
+    ) -> None:
+        self.lock = threading.RLock()
+        self.groups: dict[Key, GroupPast] = {}
+        self.findings: dict[str, Json] = {}
+        self.status: dict[int, Json] = {}
+        self.mirror_ends: dict[int, int] = {}  #: by partition, as far as it is known
+        self.version = 1
+        self.status_version = 1  #: changes all the time, and is of interest to one view
+        self.complete = False  #: everything that was there when the page was started has been read
+        self.problem: str | None = None  #: why nothing new comes
+        self.no_events: str | None = None  #: why there are no events, if so
+        self.unreadable = 0
+        self.dropped_groups = 0
+        self.status_written_s = 0.0
+        self.is_recorded = clock is None
+        self._clock = clock
+        self._hide = hide_addresses
+        self._kept = kept
+        self._newest_s = 0.0
+        self._events = 0
+
+    def harmless(self, value: Any) -> Any:
+        """Return text from the wire as the page may show it."""
+        return harmless(value, hide_addresses=self._hide)
+
+    def now_s(self) -> float:
+        """Return the time that the page shows."""
+        return self._newest_s if self._clock is None else self._clock()
+
+    # --- taking in ---------------------------------------------------------------------------------------------------------
+
+    def group(self, key: Key, content: Json | None) -> None:
+        """The newest record of a group; None once it is dropped."""
+        with self.lock:
+            if content is None:
+                past = self.groups.pop(key, None)
+                self._events -= len(past.events) if past is not None else 0
+                self.version += 1
+                return
+            past = self._changed(key, _time_of(content, "updated_at"))
+            past.content = self.harmless(content)
+            since_s = _time_of(content, "state_since")
+            if since_s:
+                past.observe(StateChange(since_s, content["state"], content["generation"]))
+
+    def finding(self, name: str, content: Json | None) -> None:
+        """The newest record of a finding; None once it is withdrawn."""
+        with self.lock:
+            before = self.findings.pop(name, None)
+            finding = content or before
+            if finding is None:
+                return
+            key = (finding["cluster"], finding["group"])
+            if key in self.groups:
+                self._changed(key, _time_of(finding, "updated_at"))
+            else:
+                self.version += 1
+                self._newest_s = max(self._newest_s, _time_of(finding, "updated_at"))
+            if content is not None:
+                self.findings[name] = self.harmless(content)
+            while len(self.findings) > FINDINGS:
+                resolved = (known for known, finding in self.findings.items() if not is_open(finding))
+                del self.findings[next(resolved, next(iter(self.findings)))]
+
+    def event(self, content: Json) -> None:
+        """Something that happened in a group."""
+        with self.lock:
+            at_s, key = seconds(content["at"]), (content["cluster"], content["group"])
+            event = self.harmless(content) | {"at_s": at_s}
+            past = self._changed(key, at_s)
+            if not past.add(event):
+                return
+            self._events += 1
+            state = _state_after(past, event)
+            if state is not None:
+                past.observe(StateChange(at_s, state.value, event.get("generation")))
+            while len(past.events) > self._kept.events_per_group or past.events[0]["at_s"] < past.newest_s - self._kept.seconds:
+                self._drop_event_of(past)
+            if self._events > self._kept.events:
+                self._drop_event_of(max(self.groups.values(), key=lambda one: len(one.events)))
+
+    def monitor_status(self, content: Json, written_s: float) -> None:
+        """What the monitor says of one partition of the mirror."""
+        with self.lock:
+            partition = content.get("partition") if isinstance(content, dict) else None
+            if isinstance(partition, int):
+                self.status[partition] = self.harmless(content)
+            self.status_version += 1
+            self.status_written_s = max(self.status_written_s, written_s)
+
+    def mirror_end(self, partition: int, end: int) -> None:
+        """How far a partition of the mirror goes."""
+        with self.lock:
+            if self.mirror_ends.get(partition) != end:
+                self.mirror_ends[partition] = end
+                self.status_version += 1
+
+    def read_to_the_end(self) -> None:
+        with self.lock:
+            self.complete = True
+            self.version += 1
+
+    def say(self, problem: str | None) -> None:
+        """Why nothing new comes; None when it does."""
+        with self.lock:
+            if problem != self.problem:
+                self.problem = problem
+                self.version += 1
+
+    def _changed(self, key: Key, at_s: float) -> GroupPast:
+        past = self.groups.get(key)
+        if past is None:
+            digest = hashlib.blake2s("\x00".join(key).encode(errors="surrogatepass"), digest_size=6).hexdigest()
+            past = self.groups[key] = GroupPast(key, f"g{digest}", self._kept)
+            if len(self.groups) > GROUPS:
+                quietest = min((one for one in self.groups.values() if one is not past), key=lambda one: one.newest_s)
+                self._events -= len(quietest.events)
+                del self.groups[quietest.key]
+                self.dropped_groups += 1
+        self.version += 1
+        past.version = self.version
+        past.newest_s = max(past.newest_s, at_s)
+        self._newest_s = max(self._newest_s, at_s)
+        return past
+
+    def _drop_event_of(self, past: GroupPast) -> None:
+        past.drop_oldest_event()
+        self._events -= 1
+
+    # --- handing out: the caller holds the lock ------------------------------------------------------------------------------
+
+    def open_findings(self) -> dict[Key, list[Json]]:
+        """Open findings by group, the worst first."""
+        found: dict[Key, list[Json]] = {}
+        for finding in self.findings.values():
+            if is_open(finding):
+                found.setdefault((finding["cluster"], finding["group"]), []).append(finding)
+        for findings in found.values():
+            findings.sort(key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))
+        return found
+
+
+def _state_after(past: GroupPast, event: Json) -> State | None:
+    """Return the state in which a group is after an event, None if the event does not tell."""
+    match event["kind"]:
+        case "phase_ended":
+            return _STATE_AFTER_PHASE.get(str(event.get("phase")))
+        case "rebalance_finished":
+            return _STATE_AFTER_REBALANCE.get(str(event.get("ended")))
+        case "sight_regained":
+            return past.state_before_loss(event.get("generation"))
+        case kind:
+            return _STATE_AFTER.get(kind)
+
+
+def _time_of(content: dict[str, Any], name: str) -> float:
+    moment = content.get(name)
+    try:
+        return seconds(moment) if moment else 0.0
+    except (TypeError, ValueError):
+        return 0.0

@@ -1,0 +1,131 @@
+"""What a group waits for, in a sentence: who is waited for, how many that holds up, and how long it may take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from coordinator_model.groups.classic.state import State
+from streaming.sinks.published import Json, duration, member_name, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAMED: Final = 3
+
+STATE_WORDS: Final = {
+    State.UNKNOWN.value: "not known",
+    State.EMPTY.value: "empty",
+    State.PREPARING.value: "rebalances: join",
+    State.COMPLETING.value: "rebalances: sync",
+    State.STABLE.value: "stable",
+    State.DEAD.value: "deleted",
+}
+"""States, as a person says them; the name that Kafka gives them stands beside."""
+
+
+class Sentence(NamedTuple):
+    """A sentence whose end tells a time that passes."""
+
+    text: str
+    since_s: float | None = None
+    at_most: str = ""  #: ", of at most 5 min"
+
+
+def waits_for(group: Json | None) -> Sentence:
+    """Return what a group waits for; an empty sentence when it does not."""
+    if group is None:
+        return Sentence("")
+    if group["learning"]:
+        return Sentence(f"Not known yet: {group['learning']}")
+    if not group["waits_for"]:
+        return Sentence("")
+    by_id = {member["member_id"]: member for member in group["members"]}
+    waited_for = [member_name(by_id[id_]) if id_ in by_id else str(id_) for id_ in group["waits_for"]]
+    joining = group["state"] == State.PREPARING
+    held = len(group["members"]) - len(waited_for)
+    text = f"Waits for {listed(waited_for)} to {'rejoin' if joining else 'hand out the partitions'}"
+    if held:
+        text += f"; {held} member{'s are' if held > 1 else ' is'} held up"
+    longest_ms = max((member.get("rebalance_timeout_ms") or 0 for member in group["members"]), default=0)
+    return Sentence(
+        text,
+        seconds(group["state_since"]) if group["state_since"] else None,
+        f" of at most {duration(longest_ms / 1000)}" if longest_ms > 0 else "",
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are; of members of one name how many."""
+    counts = Counter(names)
+    said = [f"{short(name)} ({count} members)" if count > 1 else short(name) for name, count in counts.items()]
+    more = sum(list(counts.values())[_NAMED:])
+    return ", ".join(said[:_NAMED]) + (f" and {more} more" if more else "")
+
+
+def short(name: str, most: int = 48) -> str:
+    """Return a name that fits on a line: its beginning and its end."""
+    return name if len(name) <= most else f"{name[: most - 13]}…{name[-12:]}"
+
+
+def told(event: Json, *, several: bool) -> str:
+    """Return an event in words, behind the name of its member, or of several."""
+    match event["kind"]:
+        case "rebalance_began":
+            return f"began a rebalance: {event.get('cause') or 'cause not known'}"
+        case "member_joined":
+            return "ask to join, and wait for the others" if several else "asks to join, and waits for the others"
+        case "member_synced":
+            return "ask for their assignments" if several else "asks for its assignment"
+        case "member_served":
+            return "got their assignments" if several else f"got its assignment{_partitions(event.get('partitions'))}"
+        case "told_to_rejoin":
+            return f"{'were' if several else 'was'} told to rejoin, by the answer to {event.get('api') or 'a request'}"
+        case "member_left":
+            return f"left{_because(event.get('reason'))}"
+        case "member_fenced":
+            return f"{'were' if several else 'was'} refused: {event.get('error')} to {event.get('api')}"
+        case "member_silent":
+            return "are silent" if several else f"is silent{_since(event.get('silent_since'))}"
+        case "session_over":
+            return "had no heartbeat until the session was over"
+        case "member_dropped":
+            return f"{'were' if several else 'was'} removed: no JoinGroup came in time"
+        case "connection_closed":
+            return "closed the connection without leaving"
+        case "phase_ended":
+            return f"The {event.get('phase')} phase ended after {milliseconds(event.get('took_ms'))}"
+        case "sight_lost":
+            return f"The capture lost sight of the group{_because(event.get('reason'))}"
+        case "sight_regained":
+            return f"The capture sees the group again{_because(event.get('reason'))}"
+        case "rebalance_finished":
+            return f"The rebalance is over after {milliseconds(event.get('took_ms'))}{_because(event.get('ended'))}"
+        case other:
+            return str(other).replace("_", " ")
+
+
+def milliseconds(took_ms: object) -> str:
+    """Return a short duration as a person says it."""
+    if not isinstance(took_ms, int | float):
+        return "an unknown time"
+    if took_ms < 1000:
+        return f"{took_ms:.0f} ms"
+    if took_ms < 60_000:
+        return f"{took_ms / 1000:.1f} s"
+    return f"{took_ms // 60_000:.0f} min {took_ms // 1000 % 60:.0f} s" if took_ms < 3_600_000 else duration(took_ms / 1000)
+
+
+def _partitions(partitions: object) -> str:
+    if not isinstance(partitions, dict):
+        return ""
+    count = sum(len(numbers) for numbers in partitions.values() if isinstance(numbers, list))
+    return f": {count} partition{'s' if count != 1 else ''}"
+
+
+def _since(moment: object) -> str:
+    return f": no frame since {moment[11:19]}" if isinstance(moment, str) else ""
+
+
+def _because(reason: object) -> str:
+    return f": {reason}" if reason else ""

@@ -1,0 +1,206 @@
+"""Where the page has its records from: the result topics, followed for as long as it runs, or a file that is read once.
+
+The trap: topics may be missing, refused or out of reach for a while, and the page must say so instead of showing the past as if it
+were now.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from streaming.kafka.compacted import CompactedReader, Record, TopicError
+from streaming.kafka.topics import SetupError
+from streaming.kafka.watermarks import bounds_of
+from streaming.sinks.published import Json, event_of, finding_of, group_of
+from streaming.web.page_state import KEPT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from streaming.web.page_state import Key, PageState
+
+_WAIT_S: Final = 0.1
+_RETRY_S: Final = 3.0
+_ASK_FOR_EVENTS_EVERY_S: Final = 10.0
+_LOOK_AT_THE_MIRROR_EVERY_S: Final = 5.0
+
+_log: Final = logging.getLogger(__name__)
+
+
+class TopicNames(NamedTuple):
+    """The topics that the page reads."""
+
+    groups: str
+    findings: str
+    status: str
+    events: str
+
+
+class TopicsSource:
+    """Follows the result topics in a thread; a context manager.
+
+    :param properties: returns librdkafka's properties.
+    """
+
+    def __init__(self, state: PageState, properties: Callable[[], Mapping[str, Any]], names: TopicNames) -> None:
+        self._state = state
+        self._properties = properties
+        self._names = names
+        self._keys: dict[str, Key] = {}  # of a group's record → cluster and group: a tombstone has the key alone
+        self._ask_at_s = 0.0
+        self._look_at_s = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except Exception as error:  # the page goes on showing what it has, and says that it is old
+                _log.exception("the result topics are followed anew")
+                self._state.say(f"the topics cannot be read: {error}")
+            self._stop.wait(_RETRY_S)
+
+    def _follow(self) -> None:
+        names, since_s = self._names, time.time() - KEPT_S
+        results = (names.groups, names.findings, names.status)
+        with (
+            CompactedReader(self._properties, results, "the reader", trouble=self._state.say) as reader,
+            CompactedReader(self._properties, (names.events,), "the reader", since_s=since_s) as events,
+        ):
+            while not self._stop.is_set() and not self._started(reader):
+                self._stop.wait(_RETRY_S)
+            while not self._stop.is_set():
+                for record in reader.poll(_WAIT_S):
+                    self._take(record)
+                for record in self._polled(events):
+                    self._take_event(record)
+                self._look_at_the_mirror(reader)
+                if not reader.in_trouble:
+                    self._state.say(None)
+                if not self._state.complete and reader.caught_up() and (not events.ends or events.caught_up()):
+                    self._state.read_to_the_end()
+
+    def _started(self, reader: CompactedReader) -> bool:
+        try:
+            reader.start(patience_s=0)
+        except (TopicError, SetupError) as error:
+            self._state.say(str(error))
+            return False
+        return True
+
+    def _polled(self, events: CompactedReader) -> list[Record]:
+        """Return the events that came. A monitor of an earlier release writes none, and the page does without."""
+        if not events.ends:
+            if time.monotonic() < self._ask_at_s:
+                return []
+            self._ask_at_s = time.monotonic() + _ASK_FOR_EVENTS_EVERY_S
+            try:
+                events.start(patience_s=0)
+            except SetupError as error:
+                self._state.no_events = str(error)
+                return []
+            self._state.no_events = None
+        return events.poll(_WAIT_S)
+
+    def _look_at_the_mirror(self, reader: CompactedReader) -> None:
+        """Take note of how far the mirror goes, now and then; who may not see that topic is not told how far the monitor is behind."""
+        if time.monotonic() < self._look_at_s:
+            return
+        self._look_at_s = time.monotonic() + _LOOK_AT_THE_MIRROR_EVERY_S
+        for partition, status in list(self._state.status.items()):
+            try:
+                place = TopicPartition(str(status.get("topic") or ""), partition)
+                self._state.mirror_end(partition, bounds_of(reader.client, place, within_s=1.0)[1])
+            except (KafkaException, ValueError):
+                return
+
+    def _take_event(self, record: Record) -> None:
+        content = None if record.value is None else event_of(record.value)
+        if content is None:
+            self._state.unreadable += 1
+        else:
+            self._state.event(content)
+
+    def _take(self, record: Record) -> None:
+        state, value = self._state, record.value
+        if record.topic == self._names.groups:
+            content = None if value is None else group_of(value)
+            if content is not None:
+                self._keys[record.name] = (content["cluster"], content["group"])
+                state.group(self._keys[record.name], content)
+            elif value is None and record.name in self._keys:
+                state.group(self._keys.pop(record.name), None)
+        elif record.topic == self._names.findings:
+            content = None if value is None else finding_of(value)
+            if content is not None or value is None:
+                state.finding(record.name, content)
+        else:
+            content = _status_of(value)
+            if content is not None:
+                state.monitor_status(content, record.written_s)
+        if value is not None and content is None:
+            state.unreadable += 1
+
+
+def read_file(state: PageState, file: Path) -> None:
+    """Read JSON lines, one published record a line: groups, findings and events in any order; the newest of each is shown.
+
+    :raises SetupError: when the file cannot be read, or none of its lines is such a record.
+    """
+    read = 0
+    try:
+        with file.open("rb") as lines:
+            for line in lines:
+                if line.strip():
+                    read += take_line(state, line)
+    except OSError as error:
+        raise SetupError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    if not read:
+        raise SetupError(
+            f"{file} holds no record: 'rebalance-monitor replay --format json --events' prints some, as do 'groups --json' and "
+            "'findings --json'"
+        )
+    state.read_to_the_end()
+
+
+def take_line(state: PageState, line: bytes | str) -> bool:
+    """Take in one published record; False, and it is counted, when it is none."""
+    event = event_of(line)
+    if event is not None:
+        state.event(event)
+        return True
+    group = group_of(line)
+    if group is not None:
+        state.group((group["cluster"], group["group"]), group)
+        return True
+    finding = finding_of(line)
+    if finding is not None:
+        state.finding(finding["id"], finding)
+        return True
+    state.unreadable += 1
+    return False
+
+
+def _status_of(value: bytes | None) -> Json | None:
+    try:
+        content: Json = json.loads(value or b"")
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None

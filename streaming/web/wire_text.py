@@ -1,0 +1,65 @@
+"""Makes text from the wire harmless to look at.
+
+The trap: names of groups, clients and members are chosen by whoever connects. Templates escape HTML. What remains are characters that
+turn the direction of a line, that no font draws, or that no screen holds: those are shown as what they are, and their number is bounded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from typing import Any, Final
+
+LONGEST: Final = 1_000
+"""Characters of one text that are kept; a hash stands for the rest, so that two texts stay two."""
+
+_KEPT_KEYS: Final = frozenset({"cluster", "group", "coordinator"})
+_MAYBE_ADDRESS: Final = re.compile(
+    r"(?<![\w.:])(?:\[([0-9A-Fa-f:.]+)(?:%\w+)?\](?::\d+)?"
+    r"|(\d+(?:\.\d+){3})(?::\d+)?(?!\w|\.\w)"
+    r"|([0-9A-Fa-f]*(?::[0-9A-Fa-f]*){2,}(?<!:))(?!\w|\.\w))"
+)
+
+
+def readable(text: str) -> str:
+    """Return the text without characters that cannot be seen, and not longer than :data:`LONGEST` and a hash."""
+    if len(text) > LONGEST:
+        digest = hashlib.blake2s(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        text = f"{text[:LONGEST]}… ({len(text):,} characters, {digest})"
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+
+
+def without_addresses(text: str) -> str:
+    """Return the text with "(hidden)" in place of each IP address."""
+    return _MAYBE_ADDRESS.sub(_hidden, text)
+
+
+def _hidden(found: re.Match[str]) -> str:
+    try:
+        ipaddress.ip_address(found[1] or found[2] or found[3])
+    except ValueError:
+        return found[0]
+    return "(hidden)"
+
+
+def harmless(value: Any, *, hide_addresses: bool) -> Any:
+    """Return plain JSON with each text made readable; addresses of members are hidden on request.
+
+    Names of cluster and group are left as they are, because they are keys; who shows them calls :func:`readable`.
+    """
+    if isinstance(value, str):
+        text = readable(value)
+        return without_addresses(text) if hide_addresses else text
+    if isinstance(value, dict):
+        return {
+            readable(key): inner if key in _KEPT_KEYS and isinstance(inner, str) else harmless(inner, hide_addresses=hide_addresses)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [harmless(inner, hide_addresses=hide_addresses) for inner in value]
+    if isinstance(value, tuple):  # a named one
+        return type(value)(*(harmless(inner, hide_addresses=hide_addresses) for inner in value))
+    return value

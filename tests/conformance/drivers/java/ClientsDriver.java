@@ -1,0 +1,124 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Apache Kafka's own consumer. */
+final class ClientsDriver extends Contract {
+    private static final Map<String, String> ASSIGNORS = Map.of(
+        "range", "org.apache.kafka.clients.consumer.RangeAssignor",
+        "roundrobin", "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+        "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
+    private KafkaConsumer<byte[], byte[]> consumer;
+    private KafkaProducer<byte[], byte[]> producer;
+    private JsonNode settings;
+
+    public static void main(String[] words) throws InterruptedException {
+        new ClientsDriver().run();
+    }
+
+    @Override
+    void join(JsonNode order) {
+        settings = order;
+        Properties options = common();
+        options.put("group.id", order.get("group").asText());
+        options.put("session.timeout.ms", order.get("session_timeout_ms").asText());
+        options.put("heartbeat.interval.ms", order.get("heartbeat_interval_ms").asText());
+        options.put("max.poll.interval.ms", order.get("rebalance_timeout_ms").asText());
+        options.put("partition.assignment.strategy", ASSIGNORS.get(order.get("assignor").asText()));
+        options.put("auto.offset.reset", "earliest");
+        options.put("enable.auto.commit", String.valueOf(order.get("commits").asText().equals("auto")));
+        options.put("auto.commit.interval.ms", "1000");
+        options.put("metadata.max.age.ms", "2000");
+        if (!order.get("instance_id").isNull()) {
+            options.put("group.instance.id", order.get("instance_id").asText());
+        }
+        consumer = new KafkaConsumer<>(options, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        subscribe(listed(order.get("topics")));
+    }
+
+    private Properties common() {
+        Properties options = new Properties();
+        options.put("bootstrap.servers", settings.get("bootstrap").asText());
+        options.put("client.id", settings.get("client_id").asText());
+        return options;
+    }
+
+    @Override
+    void subscribe(List<String> topics) {
+        consumer.subscribe(topics, new ConsumerRebalanceListener() {
+            @Override
+            public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
+                tell("revoked", "partitions", revoked.size());
+            }
+
+            @Override
+            public void onPartitionsAssigned(Collection<TopicPartition> assigned) {
+                tell("assigned", "partitions", assigned.size());
+            }
+        });
+    }
+
+    @Override
+    void poll() {
+        consumer.poll(Duration.ofMillis(POLL_MS));
+    }
+
+    @Override
+    void block(long milliseconds) throws InterruptedException {
+        Thread.sleep(milliseconds);
+    }
+
+    @Override
+    void commit(String how) {
+        switch (how) {
+            case "sync" -> consumer.commitSync(Duration.ofSeconds(3));
+            case "async" -> consumer.commitAsync();
+            default -> commitInTransaction();
+        }
+    }
+
+    private void commitInTransaction() {
+        try {
+            if (producer == null) {
+                Properties options = common();
+                options.put("transactional.id", settings.get("client_id").asText());
+                options.put("max.block.ms", "5000");
+                producer = new KafkaProducer<>(options, new ByteArraySerializer(), new ByteArraySerializer());
+                producer.initTransactions();
+            }
+            Map<TopicPartition, OffsetAndMetadata> places = new HashMap<>();
+            for (TopicPartition place : consumer.assignment()) {
+                places.put(place, new OffsetAndMetadata(consumer.position(place, Duration.ofSeconds(1))));
+            }
+            producer.beginTransaction();
+            producer.sendOffsetsToTransaction(places, consumer.groupMetadata());
+            producer.commitTransaction();
+        } catch (KafkaException error) {
+            producer.close(Duration.ofSeconds(1));
+            producer = null;
+            throw error;
+        }
+    }
+
+    @Override
+    void leave() {
+        consumer.unsubscribe();
+    }
+
+    @Override
+    void close() {
+        consumer.close(Duration.ofSeconds(5));
+    }
+}

@@ -1,0 +1,252 @@
+"""What was made of findings by looking at them: the library breaks the protocol, or does something odd that is lawful.
+
+``source`` says where the library's own source shows it, or that nobody has looked. A finding that no scenario causes on purpose and that is not here has not
+been judged, and the command fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    BREACH = "breach"  #: the library breaks the protocol
+    NOISE = "noise"  #: the monitor says more than it should: a rule to be mended
+    ODDITY = "oddity"  #: lawful, but whoever writes a monitor or reads a log must know it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One thing that libraries do.
+
+    :param key: its name in the table.
+    :param rules: of the findings that tell of it.
+    :param scenarios: where it is expected; everywhere when empty.
+    :param protocol: what the protocol asks for, with the row of ``rebalance-monitor protocol`` or the KIP.
+    :param source: where the library's own source shows it.
+    """
+
+    key: str
+    verdict: Verdict
+    libraries: Collection[str]
+    rules: Collection[str]
+    scenarios: Collection[str] = ()
+    title: str
+    protocol: str
+    source: str
+    costs: str
+    avoid: str
+    known: str = "no thread found"
+
+    def covers(self, library: str, rule: str, scenario: str) -> bool:
+        return library in self.libraries and rule in self.rules and (not self.scenarios or scenario in self.scenarios)
+
+
+JUDGEMENTS: tuple[Judgement, ...] = (
+    Judgement(
+        key="B1",
+        verdict=Verdict.BREACH,
+        libraries=("aiokafka",),
+        rules=("O-04",),
+        title="aiokafka commits as nobody after it has lost its membership",
+        protocol="A member commits with its generation and member id. Only a client that assigns its partitions itself sends neither, and "
+        "it is served only in an empty group (row C9); beside members it gets UNKNOWN_MEMBER_ID (row C14). Kafka's own consumer sends no "
+        "commit without a generation: it raises CommitFailedException.",
+        source="`reset_generation` (`aiokafka/consumer/group_coordinator.py`) sets generation -1 and an empty member id when a heartbeat "
+        "is refused or the group is left; `_do_commit_offsets` sends both as they are, without asking whether there is a membership.",
+        costs="Beside other members the commit is refused and the records are read twice. In a group that has become empty meanwhile the "
+        "broker accepts it: a client that lost its partitions sets the offsets that the next member begins from.",
+        avoid="Commit by hand (`enable_auto_commit=False`), and in a rebalance listener stop committing what was revoked; keep processing "
+        "below `max_poll_interval_ms` and the event loop free for heartbeats.",
+        known="not under this name; [aiokafka#727](https://github.com/aio-libs/aiokafka/issues/727) shows a group in which commits fail "
+        "with UNKNOWN_MEMBER_ID and members go on with generation -1.",
+    ),
+    Judgement(
+        key="B2",
+        verdict=Verdict.BREACH,
+        libraries=("kafka-python",),
+        rules=("O-04",),
+        scenarios=("leave",),
+        title="kafka-python's last commit at unsubscribe() goes out as nobody",
+        protocol="As in B1: rows C9 and C14. The commit that precedes LeaveGroup has to carry the generation that it belongs to.",
+        source="`KafkaConsumer.unsubscribe` calls `maybe_auto_commit_offsets_now`, which only queues the commit, and then clears the "
+        "subscription. The request is built afterwards, in the I/O thread: `partitions_auto_assigned()` is false by then, so "
+        "`_send_offset_commit_request` takes `Generation.NO_GENERATION`.",
+        costs="What was consumed since the last automatic commit is read again by whoever gets the partitions.",
+        avoid="Call `commit()` before `unsubscribe()`; or `close()`, which is not concerned.",
+    ),
+    Judgement(
+        key="B3",
+        verdict=Verdict.BREACH,
+        libraries=("kafka-python",),
+        rules=("M-10", "T-04"),
+        scenarios=("partitions",),
+        title="kafka-python 3 takes part in a rebalance, and then never heartbeats",
+        protocol="A member that SyncGroup has served heartbeats (rows of Heartbeat, phase S), or its session ends.",
+        source="Seen in the frames, and without a tap too (`kafka_python_consumer` in `tests/real/harness.py`); the line is not found yet. "
+        "When a `poll()` runs out of time during a rebalance that goes on in the I/O thread, the next `poll()` sees no need to join and "
+        "never takes in the assignment, so the heartbeat timer stays off.",
+        costs="The member owns partitions that nobody reads, until its session ends; it does not come back by itself. The refused LeaveGroup "
+        "at its end is the only frame that it sends after SyncGroup.",
+        avoid="Longer poll timeouts than a rebalance takes; watch `assignment()` and restart the consumer.",
+    ),
+    Judgement(
+        key="B4",
+        verdict=Verdict.BREACH,
+        libraries=("@platformatic/kafka",),
+        rules=("S-07",),
+        title="@platformatic/kafka commits without the instance id of its static member",
+        protocol="A static member names its group.instance.id in every request (KIP-345), so that the broker can fence a process that was "
+        "replaced: row C13 answers FENCED_INSTANCE_ID only to a commit that has one.",
+        source="`dist/clients/consumer/consumer.js`, line 713 of 2.12.1: the OffsetCommit is called with `null` in its place; JoinGroup, "
+        "SyncGroup and Heartbeat pass `this.groupInstanceId`.",
+        costs="A commit of a replaced process is refused with UNKNOWN_MEMBER_ID instead of FENCED_INSTANCE_ID, so it does not learn that "
+        "another process has its name.",
+        avoid="Not by configuration.",
+    ),
+    Judgement(
+        key="B5",
+        verdict=Verdict.BREACH,
+        libraries=("@platformatic/kafka",),
+        rules=("O-06", "O-05"),
+        title="@platformatic/kafka commits partitions that its new generation gave to another member",
+        protocol="A member commits the partitions that its generation assigned to it. The broker does not check that, only generation and "
+        "member id (row C17).",
+        source="Seen in the frames; the line is not found yet. The stream's offsets to commit and its buffered records outlive a rebalance, "
+        "while `#performJoinGroupAttempt` sets the new generation (`dist/clients/consumer/consumer.js`).",
+        costs="The offsets of a partition are set by two members: records are read twice, or skipped when the later commit is the higher one.",
+        avoid="Commit by hand, and drop what was read before the event `consumer:group:join`.",
+    ),
+    Judgement(
+        key="B6",
+        verdict=Verdict.BREACH,
+        libraries=("@platformatic/kafka",),
+        rules=("P-11",),
+        title="@platformatic/kafka submits an assignment that it was told to skip",
+        protocol="JoinGroup v9 tells a returning static leader SkipAssignment; it then submits nothing (KIP-814, row J9).",
+        source="`skipAssignment` is not read in `dist/clients/consumer/consumer.js` of 2.12.1.",
+        costs="Nothing, as the broker ignores the assignment of a stable group; the leader has assigned in vain.",
+        avoid="No need.",
+    ),
+    Judgement(
+        key="O6",
+        verdict=Verdict.ODDITY,
+        libraries=("@platformatic/kafka",),
+        rules=("S-08",),
+        title="@platformatic/kafka lets a static member leave when it closes",
+        protocol="A static member is away for its session without a rebalance if it sends no LeaveGroup (KIP-345).",
+        source="Seen in the frames: close() sends LeaveGroup.",
+        costs="A rolling restart rebalances although the members are static.",
+        avoid="End the process without close().",
+    ),
+    Judgement(
+        key="O1",
+        verdict=Verdict.ODDITY,
+        libraries=("kafka-streams",),
+        rules=("C-14", "T-04", "T-09"),
+        title="Kafka Streams closes without LeaveGroup",
+        protocol="LeaveGroup is optional; without it the broker removes a member when its session ends.",
+        source="`KafkaStreams.close()` keeps the membership unless CloseOptions ask to leave.",
+        costs="After a scale-down the partitions of the closed instance rest for a session timeout (45 s by default).",
+        avoid="Close with CloseOptions that leave the group, or use static members with a short session timeout.",
+        known="[apache/kafka#16316](https://github.com/apache/kafka/pull/16316) documents it, "
+        "[KAFKA-13217](https://github.com/apache/kafka/pull/12035) made it an option.",
+    ),
+    Judgement(
+        key="O2",
+        verdict=Verdict.ODDITY,
+        libraries=("kafka-go",),
+        rules=("T-04",),
+        title="kafka-go forgets its member id when JoinGroup fails",
+        protocol="A member whose connection ends may send JoinGroup again with its id (row J21). A new id is lawful, but the old one stays "
+        "a member until its session ends.",
+        source="`ConsumerGroup.joinGroup` returns an empty member id with every error, so `run` has nothing to hand to `leaveGroup`, which "
+        "it calls for this case (`consumergroup.go`).",
+        costs="The group waits a session timeout for a member that does not exist any more; if it was the leader, SyncGroup of all others "
+        "is held so long and then answered REBALANCE_IN_PROGRESS.",
+        avoid="A short session timeout.",
+        known="[kafka-go#1215](https://github.com/segmentio/kafka-go/issues/1215) describes the same loss of the id on another path.",
+    ),
+    Judgement(
+        key="O3",
+        verdict=Verdict.ODDITY,
+        libraries=("kafkajs",),
+        rules=("T-04",),
+        scenarios=("slow-poll",),
+        title="kafkajs does not heartbeat while a record is processed",
+        protocol="A member heartbeats within its session timeout, however long it processes (KIP-62 separated the two limits).",
+        source="The runner calls `heartbeat()` between records and batches; there is no timer (`src/consumer/runner.js`).",
+        costs="Processing of one record for longer than `sessionTimeout` costs the membership; T-04 tells it, where other libraries are T-05.",
+        avoid="Call the `heartbeat` that `eachMessage` and `eachBatch` are handed, or raise `sessionTimeout`.",
+        known="It is documented.",
+    ),
+    Judgement(
+        key="O4",
+        verdict=Verdict.ODDITY,
+        libraries=("confluent-kafka", "rdkafka"),
+        rules=("M-10", "T-04"),
+        scenarios=("leave",),
+        title="librdkafka leaves with the next poll, not with unsubscribe()",
+        protocol="A member that wants to go sends LeaveGroup; until then it heartbeats (rows of LeaveGroup and Heartbeat).",
+        source="Seen in the frames, not looked up: `unsubscribe()` queues a revocation, which the application takes with its next poll. LeaveGroup is sent after that. The "
+        "scenario does not poll between, and then the member is silent until its session ends; a later LeaveGroup is refused.",
+        costs="The partitions rest for a session timeout, if the application does something else first.",
+        avoid="Poll once after `unsubscribe()`.",
+    ),
+    Judgement(
+        key="O5",
+        verdict=Verdict.ODDITY,
+        libraries=("kafka-streams",),
+        rules=("A-11",),
+        scenarios=("topic-anew",),
+        title="Kafka Streams assigns nothing while a source topic is missing",
+        protocol="The leader divides the partitions of the topics that members subscribe to.",
+        source="Seen in the frames, not looked up: the assignor tells all members that a source topic is missing, and each throws MissingSourceTopicException.",
+        costs="The application rests until its threads are replaced after the topic is there again.",
+        avoid="Do not delete the source topics of a running application.",
+    ),
+    Judgement(
+        key="O7",
+        verdict=Verdict.ODDITY,
+        libraries=("sarama",),
+        rules=("T-04",),
+        scenarios=("leave",),
+        title="sarama stays a member when its session ends, until Close",
+        protocol="LeaveGroup is optional; without it the broker removes a member when its session ends.",
+        source="Seen in the frames: the context of `Consume` ends the heartbeats, and only `Close` sends LeaveGroup.",
+        costs="The partitions rest for a session timeout.",
+        avoid="Call `Close` when a member is not needed for a while.",
+    ),
+    Judgement(
+        key="N1",
+        verdict=Verdict.NOISE,
+        libraries=("kafka-python",),
+        rules=("R-06",),
+        title="a rebalance storm, where a group only shrank",
+        protocol="R-06 allows three rebalances for each member and two. It knows the rosters of the newest generations alone, so a group of "
+        "three that started one by one and was closed one by one ends as one of a single member.",
+        source="`_size` in `coordinator_model/rules/loops.py`; kafka-python joins once more when it first knows its partitions.",
+        costs="A warning when a group is scaled down.",
+        avoid="Not yet.",
+    ),
+    Judgement(
+        key="N2",
+        verdict=Verdict.NOISE,
+        libraries=("kafka-go",),
+        rules=("C-14",),
+        scenarios=("kills",),
+        title="no coordinator, while the members wait in the join phase",
+        protocol="kafka-go makes a new connection for each generation. The group waited for a member that was killed; the JoinGroups of the "
+        "others were held on their new connections.",
+        source="`_no_coordinator` in `coordinator_model/rules/coordinators.py`; all three members were served when the join phase ended.",
+        costs="A note (info) that says that the broker may be gone.",
+        avoid="Not yet.",
+    ),
+)
+
+
+def judged(library: str, rule: str, scenario: str) -> Judgement | None:
+    """The judgement of a finding; None when nobody has looked at it yet."""
+    return next((one for one in JUDGEMENTS if one.covers(library, rule, scenario)), None)

@@ -1,0 +1,113 @@
+"""The client libraries, in the order of the table: their versions, how their drivers are built, and what they can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from tests.conformance import builds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """One library at one version.
+
+    :param command: gives the driver's command line, building it first; raises BuildError.
+    :param assignors: of those that the scenarios ask for.
+    """
+
+    name: str
+    version: str
+    language: str
+    command: Callable[[], list[str]]
+    assignors: tuple[str, ...] = ("range", "roundrobin", "cooperative-sticky")
+    static: bool = True
+    transactions: bool = True
+    commits: bool = True  #: when it is told to; others only by themselves
+    tells: bool = True  #: what it is assigned
+
+
+LIBRARIES: tuple[Library, ...] = (
+    Library(name="kafka-clients", version="4.3.1", language="Java", command=lambda: builds.java("ClientsDriver", "clients")),
+    Library(
+        name="kafka-streams",
+        version="4.3.1",
+        language="Java",
+        command=lambda: builds.java("StreamsDriver", "streams"),
+        assignors=("stream",),
+        commits=False,
+    ),
+    Library(
+        name="confluent-kafka",
+        version=version("confluent-kafka"),
+        language="Python",
+        command=lambda: builds.python("confluent.py"),
+    ),
+    Library(
+        name="kafka-python", version=version("kafka-python"), language="Python", command=lambda: builds.python("kafka_python.py")
+    ),
+    Library(
+        name="aiokafka",
+        version="0.14.0",
+        language="Python",
+        command=lambda: builds.python_apart("aiokafka_driver.py"),
+        assignors=("range", "roundrobin"),
+    ),
+    Library(name="franz-go", version="1.22.2", language="Go", command=lambda: builds.go("franzgo")),
+    Library(
+        name="sarama",
+        version="1.61.1",
+        language="Go",
+        command=lambda: builds.go("sarama"),
+        assignors=("range", "roundrobin"),
+        transactions=False,
+    ),
+    Library(
+        name="kafka-go",
+        version="0.4.51",
+        language="Go",
+        command=lambda: builds.go("kafkago"),
+        assignors=("range", "roundrobin"),
+        static=False,
+        transactions=False,
+        tells=False,
+    ),
+    Library(
+        name="kafkajs",
+        version="2.2.4",
+        language="JavaScript",
+        command=lambda: builds.node("kafkajs.js"),
+        assignors=("roundrobin",),
+        static=False,
+        transactions=False,
+    ),
+    Library(
+        name="@platformatic/kafka",
+        version="2.12.1",
+        language="JavaScript",
+        command=lambda: builds.node("platformatic.js"),
+        assignors=("roundrobin",),
+        transactions=False,
+    ),
+    Library(name="rdkafka", version="0.39.0", language="Rust", command=lambda: builds.rust("conformance")),
+    Library(
+        name="quixstreams",
+        version="3.28.1",
+        language="Python",
+        command=lambda: builds.python_apart("quix.py"),
+        commits=False,
+        tells=False,
+    ),
+    Library(
+        name="faust-streaming",
+        version="0.15.3",
+        language="Python",
+        command=lambda: builds.python_apart("faust_driver.py"),
+        assignors=("faust",),
+        static=False,
+        transactions=False,
+        commits=False,
+        tells=False,
+    ),
+)

@@ -1,0 +1,418 @@
+"""What happens in a group is told once, in order, and a rebalance's cost is what its frames add up to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.wire.record import Kind, MirrorRecord
+from tests.coordinator_model.conversation import START_US, Asked, Client, Conversation, assignment, subscription
+from tests.golden import transcript
+
+
+class Timed(Conversation):
+    """A conversation in which each frame has a time in milliseconds, and whose events are collected."""
+
+    def __init__(self, group: str = "g") -> None:
+        super().__init__(group)
+        self.events: list[GroupEvent] = []
+        self.roster: list[Client] = []
+
+    def _feed(self, *args: Any, **fields: Any) -> None:
+        super()._feed(*args, **fields)
+        self.events += self.model.drain_events()
+
+    def at(self, ms: float) -> None:
+        self.now_us = START_US + round(ms * 1_000)
+
+    def asks_to_join(self, client: Client, ms: float, owned: tuple[int, ...] = ()) -> Asked:
+        """An eager member owns nothing by then."""
+        self.at(ms)
+        claims = (wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=owned),) if owned else ()
+        offered = subscription("t", owned_partitions=claims)
+        return self.ask_join(client, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=offered),))
+
+    def completes(self, asked: list[Asked], generation: int, ms: float) -> None:
+        """All JoinGroups are answered at once."""
+        self.roster = [one.client for one in asked]
+        for one in asked:
+            self.at(ms - 1)
+            self.joined(one, generation=generation, leader=self.roster[0], roster=self.roster)
+
+    def syncs(self, ms: float, given: dict[Client, tuple[float, tuple[int, ...]]]) -> None:
+        """All SyncGroups are sent at ``ms``; each member is answered at its own time, with its partitions of topic t."""
+        plan = {client: assignment(t=partitions) for client, (_, partitions) in given.items()}
+        asked = []
+        for client in self.roster:
+            self.at(ms)
+            entries = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=plan[one]) for one in plan)
+            asked.append(self.ask(client, self.sync_request(client, [], assignments=entries if client is self.roster[0] else ())))
+        for one in asked:
+            if one.client in given:
+                self.at(given[one.client][0])
+                reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=plan[one.client])
+                self.answer(one, reply, after_ms=0)
+
+    def told_to_rejoin(self, client: Client, ms: float) -> None:
+        self.at(ms)
+        self.heartbeat(client, 27, after_ms=0)
+
+    def has_id(self, name: str) -> Client:
+        client = self.client(name)
+        self.hand_out_id(client, f"{name}-id")
+        return client
+
+    def finished(self) -> dict[str, Any]:
+        """The newest record of a rebalance."""
+        return [event.as_json() for event in self.events if event.kind == "rebalance_finished"][-1]
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+
+@pytest.fixture
+def talk() -> Timed:
+    return Timed()
+
+
+@pytest.fixture
+def pair(talk: Timed) -> tuple[Client, Client]:
+    """Two members in sync in generation 1 at 2,000 ms; a has partitions 0 and 1, b has 2."""
+    a, b = talk.has_id("a"), talk.has_id("b")
+    talk.completes([talk.asks_to_join(a, 1_000), talk.asks_to_join(b, 1_200)], 1, 1_500)
+    talk.syncs(1_600, {a: (1_900, (0, 1)), b: (2_000, (2,))})
+    return a, b
+
+
+def test_a_rebalance_is_told_in_order_and_steady_traffic_not_at_all(talk: Timed, pair: tuple[Client, Client]) -> None:
+    assert talk.kinds() == [
+        "rebalance_began",
+        "member_joined",
+        "member_joined",
+        "phase_ended",
+        "member_synced",
+        "member_synced",
+        "phase_ended",
+        "member_served",
+        "member_served",
+        "rebalance_finished",
+    ]
+    before = len(talk.events)
+    for ms in range(3_000, 60_000, 3_000):
+        talk.at(ms)
+        for client in pair:
+            talk.heartbeat(client)
+            talk.commit(client)
+        talk.tick()
+    assert talk.events[before:] == []
+
+
+@pytest.mark.usefixtures("pair")
+def test_the_first_rebalance_costs_what_its_members_waited(talk: Timed) -> None:
+    record = talk.finished()
+    assert (record["cause"], record["from_generation"], record["to_generation"]) == ("new member", None, 1)
+    assert (record["join_ms"], record["sync_ms"], record["took_ms"]) == (500, 400, 1_000)
+    assert record["cost_member_seconds"] == 1.7  # a from 1,000 to 1,900, b from 1,200 to 2,000
+    assert (record["partitions_moved"], record["partitions_stayed"], record["unheld"]) == (3, 0, {})
+    assert record["last_member"] == "b-id"
+    assert record["ended"] == "every member was served"
+
+
+def test_an_eager_rebalance_stops_everybody(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    c = talk.has_id("c")
+    joins = [talk.asks_to_join(c, 10_010)]
+    talk.told_to_rejoin(a, 11_000)
+    joins.insert(0, talk.asks_to_join(a, 11_100))
+    talk.told_to_rejoin(b, 12_000)
+    joins.insert(1, talk.asks_to_join(b, 12_500))
+    talk.completes(joins, 2, 12_600)
+    talk.syncs(12_700, {a: (13_000, (0,)), b: (13_100, (2,)), c: (13_200, (1,))})
+    record = talk.finished()
+    assert (record["cause"], record["member_id"], record["last_member"]) == ("new member", "c-id", "b-id")
+    assert (record["join_ms"], record["sync_ms"], record["took_ms"]) == (2_590, 400, 3_190)
+    assert record["cost_member_seconds"] == pytest.approx(1.9 + 0.6 + 3.19)  # a, b, c
+    assert (record["partitions_moved"], record["partitions_stayed"]) == (1, 2)
+    assert record["unheld"] == {"t": {"0": 1.9, "1": 2.1, "2": 0.6}}  # 1 from a's JoinGroup to c's assignment
+    told = {one["member_id"]: one["told_at"] for one in record["members"]}
+    assert told["c-id"] is None
+    assert told["b-id"] == "2023-11-14T22:13:32.000000Z"
+
+
+def test_a_cooperative_rebalance_stops_only_what_moves(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.told_to_rejoin(a, 10_000)
+    joins = [talk.asks_to_join(a, 10_100, owned=(0, 1))]
+    talk.told_to_rejoin(b, 10_000)
+    joins.append(talk.asks_to_join(b, 10_200, owned=(2,)))
+    talk.completes(joins, 2, 10_300)
+    talk.syncs(10_400, {a: (10_500, (0,)), b: (10_600, (2,))})
+    first = talk.finished()
+    assert first["cost_member_seconds"] == 0
+    assert (first["partitions_moved"], first["partitions_stayed"]) == (1, 2)
+    assert first["unheld"] == {"t": {"1": 0.1}}  # a gave it up at 10,500
+    joins = [talk.asks_to_join(a, 10_700, owned=(0,))]
+    talk.told_to_rejoin(b, 11_000)
+    joins.append(talk.asks_to_join(b, 11_100, owned=(2,)))
+    talk.completes(joins, 3, 11_200)
+    talk.syncs(11_300, {a: (11_400, (0,)), b: (11_500, (1, 2))})
+    second = talk.finished()
+    assert second["cost_member_seconds"] == 0
+    assert (second["partitions_moved"], second["partitions_stayed"]) == (1, 2)
+    assert second["unheld"] == {"t": {"1": 0.9}}  # from 10,600, up to which the first counted
+
+
+def test_what_a_member_that_leaves_held_is_unheld_until_another_is_served(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    talk.leave(b, reason="the consumer is being closed")
+    talk.told_to_rejoin(a, 11_000)
+    join = talk.asks_to_join(a, 11_100)
+    talk.completes([join], 2, 11_200)
+    talk.syncs(11_300, {a: (11_400, (0, 1, 2))})
+    record = talk.finished()
+    assert (record["cause"], record["member_id"]) == ("member left", "b-id")
+    assert record["cost_member_seconds"] == 0.3
+    assert record["unheld"] == {"t": {"0": 0.3, "1": 0.3, "2": 1.4}}
+    [left] = [event.as_json() for event in talk.events if event.kind == "member_left"]
+    assert (left["member_id"], left["reason"]) == ("b-id", "the consumer is being closed")
+
+
+def test_what_a_dead_member_held_is_unheld_since_its_connection_ended(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(5_000)
+    talk.close(b)
+    for ms in range(5_000, 15_000, 1_000):
+        talk.at(ms)
+        talk.heartbeat(a, after_ms=0)
+    talk.told_to_rejoin(a, 15_000)
+    join = talk.asks_to_join(a, 15_100)
+    talk.completes([join], 2, 15_200)
+    talk.syncs(15_300, {a: (15_400, (0, 1, 2))})
+    record = talk.finished()
+    assert (record["cause"], record["member_id"]) == ("session expired", "b-id")
+    assert record["cost_member_seconds"] == 0.3
+    assert record["unheld"]["t"]["2"] == 10.4
+    assert [kind for kind in talk.kinds() if kind in {"connection_closed", "session_over"}] == ["connection_closed", "session_over"]
+
+
+def test_a_member_that_one_rebalance_did_not_serve_is_counted_on_in_the_next(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.told_to_rejoin(a, 10_000)
+    joins = [talk.asks_to_join(a, 10_000)]
+    talk.told_to_rejoin(b, 10_000)
+    joins.append(talk.asks_to_join(b, 10_000))
+    talk.completes(joins, 2, 11_000)
+    talk.syncs(11_000, {a: (12_000, (0, 1))})  # b is not answered
+    talk.told_to_rejoin(a, 15_000)
+    first = talk.finished()
+    assert (first["to_generation"], first["ended"]) == (2, "the next rebalance began")
+    assert first["cost_member_seconds"] == 2 + 5
+    assert first["unheld"] == {"t": {"0": 2.0, "1": 2.0, "2": 5.0}}
+    joins = [talk.asks_to_join(a, 15_000), talk.asks_to_join(b.reconnected(), 16_000)]
+    talk.completes(joins, 3, 17_000)
+    talk.syncs(17_000, {joins[0].client: (18_000, (0, 1)), joins[1].client: (18_000, (2,))})
+    second = talk.finished()
+    assert second["ended"] == "every member was served"
+    assert second["cost_member_seconds"] == 3 + 3  # b since 15,000, up to which the first counted
+    assert second["unheld"] == {"t": {"0": 3.0, "1": 3.0, "2": 3.0}}
+
+
+def test_a_group_whose_last_member_leaves_costs_nothing_until_it_has_members_again(
+    talk: Timed, pair: tuple[Client, Client]
+) -> None:
+    for ms, client in zip((10_000, 10_500), pair, strict=True):
+        talk.at(ms)
+        talk.leave(client)
+    assert talk.finished()["ended"] == "no member is left"
+    talk.wait(589_000)
+    c = talk.has_id("c")
+    talk.completes([talk.asks_to_join(c, 600_100)], 3, 600_200)
+    talk.syncs(600_200, {c: (600_300, (0, 1, 2))})
+    record = talk.finished()
+    assert (record["cost_member_seconds"], record["partitions_moved"], record["unheld"]) == (0.2, 3, {})
+
+
+def test_a_gap_ends_the_rebalance_and_what_is_held_is_unknown_after_it(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.told_to_rejoin(a, 10_000)
+    talk.at(11_000)
+    talk.gap()
+    assert talk.finished()["ended"] == "frames are missing, or the coordinator moved"
+    assert talk.kinds()[-1] == "sight_lost"
+    talk.at(12_000)
+    talk.gap()
+    assert talk.kinds().count("sight_lost") == 1
+    talk.completes([talk.asks_to_join(a, 13_000), talk.asks_to_join(b, 13_000)], 3, 13_500)
+    talk.syncs(13_500, {a: (14_000, (0, 1)), b: (14_000, (2,))})
+    record = talk.finished()
+    assert (record["to_generation"], record["partitions_moved"], record["unheld"]) == (3, None, None)
+    assert talk.kinds().count("sight_regained") == 1
+
+
+def test_of_a_protocol_that_is_no_consumers_the_partitions_are_unknown(talk: Timed) -> None:
+    talk.protocol_type, talk.protocol = "connect", "sessioned"
+    a = talk.client("worker")
+    talk.round([a], 1)
+    [served] = [event.as_json() for event in talk.events if event.kind == "member_served"]
+    assert served["partitions"] is None
+    record = talk.finished()
+    assert (record["partitions_moved"], record["partitions_stayed"], record["unheld"]) == (None, None, None)
+
+
+def test_a_zombie_is_told_once_and_not_with_each_refused_request(talk: Timed, pair: tuple[Client, Client]) -> None:
+    _, b = pair
+    before = len(talk.events)
+    for ms in range(10_000, 12_000, 100):
+        talk.at(ms)
+        talk.commit(b, 22)
+    assert [event.kind for event in talk.events[before:]] == ["member_fenced"]
+    assert talk.events[-1].details["error"] == "ILLEGAL_GENERATION"
+
+
+def test_a_connection_that_closes_behind_an_unanswered_leave_is_no_event(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    named = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(named,)))
+    before = len(talk.events)
+    talk.close(b)
+    assert talk.events[before:] == []
+    talk.close(a)
+    assert talk.kinds()[before:] == ["connection_closed"]
+
+
+def test_an_assignment_that_is_delivered_twice_is_told_once(talk: Timed) -> None:
+    a, b = talk.has_id("a"), talk.has_id("b")
+    talk.completes([talk.asks_to_join(a, 1_000), talk.asks_to_join(b, 1_000)], 1, 1_500)
+    talk.syncs(1_600, {a: (1_700, (0,))})  # b's is not answered
+    talk.at(2_000)
+    talk.call(a, talk.sync_request(a, []), talk.synced())
+    assert (talk.kinds().count("member_synced"), talk.kinds().count("member_served")) == (2, 1)
+
+
+HOSTILE = ("<script>alert(1)</script>", "\u202eesrever", "a\x00b", 'quo"te\\', "x" * 10_000, "c1/g", "\ud800")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_data_and_the_id_stays_short(name: str) -> None:
+    event = GroupEvent("member_left", START_US, "c", name, "classic", 1, 2, (name, 3), {"member_id": name, "reason": name})
+    other = GroupEvent("member_left", START_US, "c", name, "classic", 1, 2, (name, 4), {"member_id": name, "reason": name})
+    assert len(event.id) == len("member_left-") + 16
+    assert event.id != other.id
+    assert json.loads(json.dumps(event.as_json()))["reason"] == name
+
+
+def test_a_group_with_a_hostile_name_is_told_of_like_any_other() -> None:
+    talk = Timed("<script>\u202e")
+    a = talk.client("\u202e<b>" + "x" * 10_000)
+    talk.round([a], 1)
+    assert {event.group for event in talk.events} == {"<script>\u202e"}
+    assert talk.finished()["members"][0]["client_id"] == a.name
+
+
+WITHOUT_FRAME = {"session_over", "member_dropped", "connection_closed", "sight_lost"}
+
+
+@pytest.mark.parametrize("name", transcript.names())
+def test_each_event_names_the_frame_that_showed_it(name: str) -> None:
+    records = {record.offset: record for record in transcript.read(name)}
+    for event in transcript.events_of(records.values()):
+        if event.kind in WITHOUT_FRAME:
+            assert event.frame is None
+        elif event.frame is None:  # its member fell silent, or its end is no frame
+            assert event.kind in {"rebalance_began", "rebalance_finished"}
+        else:
+            record = records[event.frame.offset]
+            assert (event.frame.partition, record.group) == (0, event.group)
+            assert event.kind == "rebalance_began" or record.at_us == event.at_us
+            assert (record.kind is Kind.REQUEST) == (
+                event.kind in {"member_joined", "member_synced"}
+            ) or event.kind == "rebalance_began"
+            assert event.as_json()["frame"] == {"partition": 0, "offset": record.offset}
+
+
+SHORT = ("violation-never-rejoins-4.3.1", "violation-same-instance-3.9.2", "violation-follower-never-syncs-3.9.2")
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_restart_after_any_record_changes_no_event_and_no_cost(name: str) -> None:
+    records = transcript.read(name)
+    undisturbed, model = (Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS) for _ in range(2))
+    pieces = []
+    for record in records:
+        undisturbed.receive(record)
+        model.receive(record)
+        pieces += model.drain_events()
+        model = Coordinator.restore(model.snapshot(), settings=transcript.SETTINGS)
+    assert [event.as_json() for event in pieces] == [event.as_json() for event in undisturbed.drain_events()]
+    assert model.figures()["costs"] == undisturbed.figures()["costs"] != []
+    key = next(iter(model.groups))
+    assert model.groups.opened(key)[0].rebalance_events.costs == undisturbed.groups.opened(key)[0].rebalance_events.costs
+
+
+# ---------------------------------------------------------------------------------------------------- the cost, from the frames alone
+
+
+def costs_of_frames(records: list[MirrorRecord]) -> dict[tuple[int, int], float]:
+    """(time of the last SyncGroup success, generation) → member-seconds of each rebalance of eager members.
+
+    Of each member, from its first JoinGroup since it was last served to its SyncGroup success.
+    """
+    asked: dict[tuple[str, int], tuple[MirrorRecord, Any]] = {}
+    since_us: dict[str, int] = {}
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for record in records:
+        if record.kind not in {Kind.REQUEST, Kind.RESPONSE} or record.api_key not in {11, 14}:
+            continue
+        is_request = record.kind is Kind.REQUEST
+        body = wire.decode(record.frame, request=is_request, api_key=record.api_key, api_version=record.api_version).body
+        key = (record.connection, record.exchange)
+        if is_request:
+            asked[key] = record, body
+        elif key in asked and not body.error_code:
+            request, question = asked[key]
+            if record.api_key == 11:
+                since_us.setdefault(body.member_id, request.at_us)
+            elif question.member_id in since_us:
+                found[question.member_id, question.generation_id] = since_us.pop(question.member_id), record.at_us
+    totals: dict[int, list[tuple[int, int]]] = {}
+    for (_, generation), span in found.items():
+        totals.setdefault(generation, []).append(span)
+    return {
+        (max(end for _, end in spans), generation): sum(end - begin for begin, end in spans) / 1_000_000
+        for generation, spans in totals.items()
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("violation-")])
+def test_the_cost_of_a_rebalance_is_what_its_frames_add_up_to(name: str) -> None:
+    records = transcript.read(name)
+    expected = costs_of_frames(records)
+    undisturbed = "every member was served"
+    before = undisturbed
+    for event in transcript.events_of(records):
+        if event.kind != "rebalance_finished":
+            continue
+        if event.details["ended"] == before == undisturbed and (event.at_us, event.generation) in expected:
+            assert event.details["cost_member_seconds"] == pytest.approx(expected[event.at_us, event.generation or 0], abs=1e-6)
+        before = event.details["ended"]
+
+
+def test_most_rebalances_of_the_transcripts_are_among_those_whose_cost_is_checked() -> None:
+    checked = every = 0
+    for name in transcript.names():
+        if name.startswith("violation-"):
+            records = transcript.read(name)
+            expected = costs_of_frames(records)
+            over = [event for event in transcript.events_of(records) if event.kind == "rebalance_finished"]
+            served = [event for event in over if event.details["ended"] == "every member was served"]
+            every += len(served)
+            checked += sum((event.at_us, event.generation) in expected for event in served)
+    assert checked > 0.9 * every > 50

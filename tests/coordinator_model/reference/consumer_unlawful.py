@@ -1,0 +1,477 @@
+"""One unlawful act in an otherwise lawful life of a group of the consumer protocol (KIP-848): see ``unlawful.py``, which this is like.
+
+Whether an observer can know of an act is worked out from the captured exchanges alone, by other means than the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from coordinator_model import wire
+from tests.coordinator_model.reference.consumer_coordinator import by_topic
+from tests.coordinator_model.reference.consumer_group import UNREVOKED, ConsumerGroup, ConsumerMember, topic_id
+from tests.coordinator_model.reference.unlawful import Seen, Unlawful
+from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, Asked, Connection
+
+SPOKEN_US = 10 * SECOND  #: findings may take so long
+Granted = frozenset[tuple[str, int]]
+
+
+def heartbeats(seen: list[Seen], member_id: str | None = None) -> Iterator[Seen]:
+    """All answered heartbeats, or those of one member, by time of answer."""
+    for one in seen:
+        if isinstance(one.request, wire.ConsumerGroupHeartbeatRequest) and member_id in {None, one.request.member_id}:
+            yield one
+
+
+def granted(answer: wire.ConsumerGroupHeartbeatResponse) -> Granted:
+    assert answer.assignment is not None
+    return frozenset((topic.topic_id, index) for topic in answer.assignment.topic_partitions for index in topic.partitions)
+
+
+class UnlawfulHeartbeat(Unlawful):
+    """The coordinator answers a heartbeat as it must not."""
+
+    least_acts = 0
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.history.coordinator.consumer
+        return group if group is not None else ConsumerGroup((4, 3))
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return (
+            isinstance(body, wire.ConsumerGroupHeartbeatResponse)
+            and not self._is_late()
+            and self.tempts(connection, asked.body, body)
+        )
+
+    def tempts(
+        self, connection: Connection, request: wire.ConsumerGroupHeartbeatRequest, answer: wire.ConsumerGroupHeartbeatResponse
+    ) -> bool:
+        """Whether this is an answer to lie in."""
+        raise NotImplementedError
+
+    def knowable(self, seen: list[Seen]) -> bool:
+        act = self.act(seen)
+        return act is not None and self.proves(act, seen)
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """Whether what was captured proves the act."""
+        return True
+
+    def _is_late(self) -> bool:
+        end_us = self.history.world.records[0].at_us + self.history.plan.lasts_ms * MS
+        return self.history.world.now_us > end_us - SPOKEN_US
+
+    @staticmethod
+    def delivered(seen: list[Seen], act: Seen) -> Seen | None:
+        """The last success that the member had before it asked; None if another request of its was under way, or its place is over."""
+        last = None
+        for one in heartbeats(seen, act.request.member_id):
+            if one is act:
+                continue
+            if one.asked_us < act.answered_us and one.answered_us > act.asked_us:
+                return None
+            if one.answered_us < act.asked_us:
+                last = one if one.error == 0 and one.answer.member_epoch > 0 else None
+        return last
+
+
+class EpochLowered(UnlawfulHeartbeat):
+    """A member is answered an epoch below its own."""
+
+    rules = frozenset({"E-01"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch >= 2
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, member_epoch=asked.body.member_epoch - 1)
+
+
+class WrongFence(UnlawfulHeartbeat):
+    """A member that names the epoch it was answered last is fenced."""
+
+    rules = frozenset({"E-03"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch > 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return wire.ConsumerGroupHeartbeatResponse(error_code=110)
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        last = self.delivered(seen, act)
+        return last is not None and last.answer.member_epoch == act.request.member_epoch
+
+
+class ForeignMember(UnlawfulHeartbeat):
+    """The answer names another member."""
+
+    rules = frozenset({"M-08"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch > 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, member_id=topic_id("somebody else"))
+
+
+class AssignmentWithheld(UnlawfulHeartbeat):
+    """A join, or a request that says everything, is answered without an assignment."""
+
+    rules = frozenset({"E-12"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        full = request.rebalance_timeout_ms != -1 and request.topic_partitions is not None
+        subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+        return not answer.error_code and request.member_epoch >= 0 and full and subscribes
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, assignment=None)
+
+
+class ImpossibleError(UnlawfulHeartbeat):
+    """A heartbeat is answered with an error of the classic protocol."""
+
+    rules = frozenset({"P-07"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch > 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return wire.ConsumerGroupHeartbeatResponse(error_code=27)
+
+
+class OwnerFenced(UnlawfulHeartbeat):
+    """The member that holds an instance id is told that another does."""
+
+    rules = frozenset({"E-18", "S-09"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch > 0 and request.instance_id is not None
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return wire.ConsumerGroupHeartbeatResponse(error_code=82)
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """It was the last to be let in under this id, and nobody else was on the way."""
+        if self.delivered(seen, act) is None:
+            return False
+        last = None
+        for one in heartbeats(seen):
+            if one.request.instance_id != act.request.instance_id or one is act or one.request.member_epoch:
+                continue
+            if one.asked_us < act.answered_us and one.answered_us > act.asked_us:
+                return False
+            if one.answered_us < act.asked_us and one.error == 0:
+                last = one.request.member_id
+        return last == act.request.member_id
+
+
+class TooManyTopics(UnlawfulHeartbeat):
+    """A member is assigned partitions of more topics than it subscribes to."""
+
+    rules = frozenset({"E-16"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        member = self.group.members.get(request.member_id)
+        if answer.error_code or answer.assignment is None or member is None or member.pattern or self.group.release < (4, 2):
+            return False
+        return {topic for topic, _ in member.assigned} == set(member.names)
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        more = wire.ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id("t"), partitions=(99,))
+        if more.topic_id in {topic.topic_id for topic in body.assignment.topic_partitions}:
+            more.topic_id = topic_id(
+                "u" if topic_id("u") not in {one.topic_id for one in body.assignment.topic_partitions} else "v"
+            )
+        topics = (*body.assignment.topic_partitions, more)
+        return replace(body, assignment=replace(body.assignment, topic_partitions=topics))
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """The last subscription that was taken in, this request's included, has fewer names."""
+        names: tuple[str, ...] | None = None
+        for one in heartbeats(seen, act.request.member_id):
+            if one.answered_us <= act.answered_us and one.error == 0 and one.request.subscribed_topic_names is not None:
+                names = one.request.subscribed_topic_names
+                if one.request.subscribed_topic_regex:
+                    names = None
+        return names is not None and len(act.answer.assignment.topic_partitions) > len(set(names))
+
+
+class DoubleGrant(UnlawfulHeartbeat):
+    """A partition that one member keeps is granted to another."""
+
+    rules = frozenset({"A-12"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        if answer.error_code or answer.assignment is None or request.member_epoch < 0:
+            return False
+        return self._keeper(request.member_id) is not None
+
+    def _keeper(self, member_id: str) -> ConsumerMember | None:
+        """Somebody else, who holds partitions and is to keep them."""
+        for one in self.group.members.values():
+            keeps = one.classic is None and one.epoch > 0 and one.state != UNREVOKED
+            if one.id != member_id and keeps and set(one.assigned) & self.group.targets.get(one.id, frozenset()):
+                return one
+        return None
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        keeper = self._keeper(asked.body.member_id)
+        assert keeper is not None
+        name, index = min(set(keeper.assigned) & self.group.targets[keeper.id])
+        self.keeper_id, self.partition = keeper.id, (topic_id(name), index)
+        own = {(topic.topic_id, number) for topic in body.assignment.topic_partitions for number in topic.partitions}
+        topics = tuple(
+            wire.ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic, partitions=indexes)
+            for topic, indexes in by_topic({*own, self.partition})
+        )
+        return replace(body, assignment=replace(body.assignment, topic_partitions=topics))
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """The keeper was given it before, did not lose it, and is accepted afterwards without having joined again."""
+        has = False
+        for one in heartbeats(seen, self.keeper_id):
+            joins_or_leaves = one.request.member_epoch <= 0
+            if one.error or (joins_or_leaves and one.answered_us > act.asked_us):
+                if one.answered_us > act.asked_us:
+                    return False
+                has = False
+                continue
+            shown = None if one.answer.assignment is None else granted(one.answer)
+            if one.asked_us > act.answered_us:
+                return has and (shown is None or self.partition in shown)
+            if shown is not None:
+                has = self.partition in shown and one.answered_us < act.asked_us
+        return False
+
+
+# ---------------------------------------------------------------------------------------------------- somebody at the door
+
+
+class Shadow(UnlawfulHeartbeat):
+    """Somebody without the right sends a request now and then, which is to be refused, and once is not."""
+
+    least_acts = 2
+
+    def commit_to(self, history: Any) -> None:
+        super().commit_to(history)
+        history.world.at(15 * SECOND, self._call)
+
+    def _call(self) -> None:
+        if self.done is not None:
+            return
+        request = None if self.history.coordinator.consumer is None or self._is_late() else self.request()
+        if request is not None:
+            world = self.history.world
+            connection = Connection(world, "shadow", self.history.coordinator.name, {**VERSIONS["newest"], 8: 9, 68: 1})
+            connection.ask(request, lambda _: None)
+            world.at(2 * SECOND, connection.close)
+        self.history.world.at(3 * SECOND, self._call)
+
+    def request(self) -> Any:
+        raise NotImplementedError
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return connection.client_id == "shadow" and answer.error_code in self.refusals
+
+    refusals = frozenset[int]()
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        request = asked.body
+        return wire.ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id, member_epoch=max(request.member_epoch, 1), heartbeat_interval_ms=5_000
+        )
+
+
+class StaleEpochAccepted(Shadow):
+    """A heartbeat with an epoch that the member left behind, and without partitions, is accepted."""
+
+    rules = frozenset({"E-04"})
+    refusals = frozenset({110})
+
+    def request(self) -> Any:
+        old = [one for one in self.group.members.values() if one.classic is None and one.epoch >= 3]
+        if not old:
+            return None
+        return wire.ConsumerGroupHeartbeatRequest(
+            group_id=self.history.world.group,
+            member_id=old[0].id,
+            member_epoch=old[0].epoch - 1,
+            instance_id=old[0].instance_id,
+        )
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        last = self.delivered(seen, act)
+        return last is not None and last.answer.member_epoch > act.request.member_epoch
+
+
+class GoneAccepted(Shadow):
+    """An id that left is accepted without a join."""
+
+    rules = frozenset({"E-14"})
+    refusals = frozenset({25})
+    end = frozenset({0})
+
+    def request(self) -> Any:
+        for one in self._ended():
+            if one not in self.group.members:
+                return wire.ConsumerGroupHeartbeatRequest(group_id=self.history.world.group, member_id=one, member_epoch=2)
+        return None
+
+    def _ended(self) -> list[str]:
+        return [id_ for id_ in self.left if id_ not in self.group.members]
+
+    def commit_to(self, history: Any) -> None:
+        self.left: list[str] = []
+        super().commit_to(history)
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        if isinstance(body, wire.ConsumerGroupHeartbeatResponse) and connection.client_id != "shadow" and self._ends(asked, body):
+            self.left.append(asked.body.member_id)
+        return super().occasion(connection, asked, body)
+
+    @staticmethod
+    def _ends(asked: Asked, body: Any) -> bool:
+        return asked.body.member_epoch == -1 and not body.error_code
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        over = False
+        for one in heartbeats(seen, act.request.member_id):
+            if one is act:
+                continue
+            if one.asked_us < act.answered_us and one.answered_us > act.asked_us:
+                return False
+            if one.answered_us < act.asked_us:
+                over = self._was_the_end(one) or (over and one.error != 0)
+        return over
+
+    @staticmethod
+    def _was_the_end(one: Seen) -> bool:
+        return one.error == 0 and one.request.member_epoch == -1
+
+
+class FencedAccepted(GoneAccepted):
+    """An id that was told that it is unknown is accepted without a join."""
+
+    @staticmethod
+    def _ends(asked: Asked, body: Any) -> bool:
+        return asked.body.member_epoch > 0 and body.error_code == 25
+
+    @staticmethod
+    def _was_the_end(one: Seen) -> bool:
+        return one.error == 25
+
+
+class StrangerAccepted(Shadow):
+    """An id that never joined is accepted at a positive epoch, in a group that was seen from its beginning and for longer than a session."""
+
+    rules = frozenset({"E-15"})
+    refusals = frozenset({25})
+
+    def request(self) -> Any:
+        if self.history.world.now_us < START_US + 75 * SECOND:
+            return None
+        return wire.ConsumerGroupHeartbeatRequest(
+            group_id=self.history.world.group, member_id=topic_id("nobody"), member_epoch=max(1, self.group.epoch)
+        )
+
+
+class MalformedAccepted(Shadow):
+    """A join that claims partitions is accepted."""
+
+    rules = frozenset({"E-17"})
+    refusals = frozenset({42})
+
+    def request(self) -> Any:
+        owned = wire.ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id("t"), partitions=(0,))
+        return wire.ConsumerGroupHeartbeatRequest(
+            group_id=self.history.world.group,
+            member_id=topic_id("greedy"),
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=("t",),
+            topic_partitions=(owned,),
+        )
+
+
+class CommitOfTheFutureAccepted(Shadow):
+    """A commit with an epoch that nobody has is accepted."""
+
+    rules = frozenset({"E-20"})
+
+    def request(self) -> Any:
+        members = [one for one in self.group.members.values() if one.classic is None and one.epoch > 0]
+        if not members:
+            return None
+        partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        return wire.OffsetCommitRequest(
+            group_id=self.history.world.group,
+            generation_id_or_member_epoch=self.group.epoch + 50,
+            member_id=members[0].id,
+            group_instance_id=members[0].instance_id,
+            topics=(wire.OffsetCommitRequestTopic(name="t", partitions=(partition,)),),
+        )
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        if connection.client_id != "shadow" or not isinstance(body, wire.OffsetCommitResponse):
+            return False
+        return body.topics[0].partitions[0].error_code == 113
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return with_error(body, 0)
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        last = self.delivered(seen, act)
+        return last is not None and last.answer.member_epoch < act.generation
+
+
+class CommitRefused(UnlawfulHeartbeat):
+    """A commit with the member's epoch is refused as stale."""
+
+    rules = frozenset({"E-20"})
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        if not isinstance(body, wire.OffsetCommitResponse) or self._is_late():
+            return False
+        return asked.body.generation_id_or_member_epoch > 0 and body.topics[0].partitions[0].error_code == 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return with_error(body, 113)
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        last = self.delivered(seen, act)
+        return last is not None and last.answer.member_epoch == act.generation
+
+
+def with_error(body: wire.OffsetCommitResponse, error: int) -> wire.OffsetCommitResponse:
+    return replace(
+        body,
+        topics=tuple(
+            replace(topic, partitions=tuple(replace(partition, error_code=error) for partition in topic.partitions))
+            for topic in body.topics
+        ),
+    )
+
+
+ACTS: tuple[type[Unlawful], ...] = (
+    EpochLowered,
+    WrongFence,
+    ForeignMember,
+    AssignmentWithheld,
+    ImpossibleError,
+    OwnerFenced,
+    TooManyTopics,
+    DoubleGrant,
+    StaleEpochAccepted,
+    GoneAccepted,
+    FencedAccepted,
+    StrangerAccepted,
+    MalformedAccepted,
+    CommitOfTheFutureAccepted,
+    CommitRefused,
+)

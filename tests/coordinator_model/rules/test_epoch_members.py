@@ -1,0 +1,436 @@
+"""Family E, second part: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.finding import Blame, Severity, Status
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import INTERVAL_MS, Epochs, foo
+from tests.coordinator_model.rules.test_epochs import alone, over
+from tests.coordinator_model.test_rules import settled
+
+DAY_MS = 86_400_000
+
+
+# ---------------------------------------------------------------------------------------------------- E-06
+
+
+def claims(talk: Epochs, held_s: int) -> tuple[Client, Client]:
+    """A client asks every 3 s for an instance id that another holds."""
+    a, b = talk.member("a", "i"), talk.member("b", "i")
+    talk.joins(a, 2, foo(0))
+    for _ in range(held_s // 3):
+        talk.beats(a)
+        talk.refused_join(b, 111)
+        talk.wait(3_000)
+    return a, b
+
+
+def test_E_06_fires_when_an_instance_id_stays_refused() -> None:
+    talk = Epochs()
+    a, b = claims(talk, 90)
+    talk.settle()
+    finding = talk.the("E-06")
+    assert (finding.severity, finding.blame, finding.instance_id) == (Severity.ERROR, Blame.CONFIG, "i")
+    assert "a-id" in finding.summary
+    assert "b-id" in finding.summary
+    talk.leaves(a, -2)
+    talk.joins(b, 2, foo(0))
+    talk.wait(1_500)
+    assert talk.the("E-06").status is Status.RESOLVED
+    assert talk.rules() == ["E-06"]
+
+
+def test_E_06_waits_for_the_longest_session() -> None:
+    talk = Epochs()
+    claims(talk, 60)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-09
+
+
+def test_E_09_fires_after_three_intervals_without_a_heartbeat() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.wait(3 * INTERVAL_MS + 1_000)
+    talk.beats(a)
+    finding = talk.the("E-09")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, "a-id")
+    talk.live([a], 70)
+    assert talk.the("E-09").status is Status.RESOLVED
+    assert talk.rules() == ["E-09"]
+
+
+def test_E_09_allows_three_intervals_and_a_slow_answer() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.wait(3 * INTERVAL_MS - 1_000)
+    asked = talk.ask_beat(a)
+    talk.wait(20_000)
+    talk.answer(asked, talk.given(a, 2))
+    talk.wait(4_000)
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_09_leaves_a_client_alone_that_lost_its_connection() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.close(a)
+    talk.wait(20_000)
+    talk.beats(a.reconnected(), epoch=2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_09_takes_no_account_of_a_time_without_capture() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.now_us += 20_000_000
+    talk.beats(a)
+    talk.settle()
+    assert "E-09" not in talk.rules()
+    assert [rule for rule in talk.rules() if not rule.startswith("V")] == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-10
+
+
+def test_E_10_fires_with_the_brokers_reason_when_a_group_cannot_be_migrated() -> None:
+    talk = Epochs()
+    settled(talk)
+    talk.refused_join(talk.member("new"), 69, text="Group g uses custom assignors")
+    finding = talk.the("E-10")
+    assert (finding.severity, finding.blame, finding.group_type) == (Severity.WARNING, Blame.CONFIG, "classic")
+    assert "custom assignors" in finding.summary
+    assert talk.group_json()["group_type"] == "classic"
+
+
+def test_E_10_fires_at_the_third_heartbeat_that_is_refused_so() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for _ in range(2):
+        talk.refused(a, 35)
+        talk.wait(5_000)
+    assert talk.rules() == []
+    talk.refused(a, 35)
+    assert talk.rules() == ["E-10"]
+    over(talk)
+    assert talk.the("E-10").status is Status.RESOLVED
+
+
+def test_E_10_allows_one_refusal_after_a_downgrade() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.refused(a, 69)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_10_allows_a_client_to_find_the_protocol_switched_off() -> None:
+    """franz-go then falls back to the classic one."""
+    talk = Epochs()
+    settled(talk)
+    talk.refused_join(talk.member("new"), 35)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-11, O-01
+
+
+@pytest.mark.parametrize(("error", "rule"), [(113, "E-11"), (25, "O-01")])
+def test_commits_that_stay_refused_are_found(error: int, rule: str) -> None:
+    talk = Epochs()
+    a = alone(talk, 4)
+    for _ in range(4):
+        talk.beats(a)
+        talk.commits(a, error, epoch=3)
+        talk.wait(4_500)
+    talk.settle()
+    finding = talk.the(rule)
+    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.CLIENT)
+    talk.commits(a)
+    talk.wait(1_500)
+    assert talk.the(rule).status is Status.RESOLVED
+    assert talk.rules() == [rule]
+
+
+def test_E_11_fires_when_commits_stay_at_a_stale_epoch() -> None:
+    test_commits_that_stay_refused_are_found(113, "E-11")
+
+
+def test_E_11_is_resolved_by_a_commit_that_is_accepted() -> None:
+    test_commits_that_stay_refused_are_found(113, "E-11")
+
+
+def test_E_11_ignores_a_burst_and_one_refusal_for_each_epoch() -> None:
+    talk = Epochs()
+    a = alone(talk, 4)
+    for _ in range(12):
+        talk.commits(a, 113, epoch=3)
+    for epoch in range(5, 9):
+        talk.beats(a, epoch)
+        talk.commits(a, 113, epoch=epoch - 1)
+        talk.commits(a)
+        talk.wait(5_000)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-19
+
+
+def test_E_19_fires_when_a_static_leave_lacks_its_instance_id() -> None:
+    """franz-go leaves so."""
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    a.instance_id = None
+    talk.refused(a, 42, epoch=-2)
+    finding = talk.the("E-19")
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CLIENT)
+    assert "instance id i" in finding.summary
+    over(talk)
+    assert talk.the("E-19").status is Status.RESOLVED
+    assert talk.rules() == ["E-19"]
+
+
+def test_E_19_allows_a_proper_leave() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    talk.leaves(a, -2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_19_is_no_matter_of_a_dynamic_member() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.refused(a, 42, epoch=-2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-20
+
+
+@pytest.mark.parametrize("epoch", [11, 6])
+def test_E_20_fires_when_a_commit_is_accepted_outside_the_members_epochs(epoch: int) -> None:
+    talk = Epochs()
+    talk.joins(talk.member("z"), 6, {})
+    a = talk.member("a")
+    talk.joins(a, 7, foo(0))
+    talk.beats(a, 10)
+    talk.commits(a, epoch=epoch)
+    talk.settle()
+    finding = talk.the("E-20")
+    assert (finding.severity, finding.blame) == (Severity.CRITICAL, Blame.BROKER)
+    over(talk)
+    assert talk.the("E-20").status is Status.RESOLVED
+
+
+def test_E_20_fires_when_the_exact_epoch_is_refused() -> None:
+    talk = Epochs()
+    a = alone(talk, 7)
+    talk.beats(a)
+    talk.commits(a, 113)
+    talk.settle()
+    assert talk.the("E-20").severity is Severity.ERROR
+    assert talk.rules() == ["E-20"]
+
+
+@pytest.mark.parametrize("epoch", [10, 7])
+def test_E_20_allows_the_epochs_since_the_partition_was_assigned(epoch: int) -> None:
+    talk = Epochs()
+    a = alone(talk, 7)
+    talk.beats(a, 10)
+    talk.commits(a, epoch=epoch)
+    talk.commits(a, 113, epoch=6)
+    talk.commits(a, 113, epoch=11)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_20_leaves_a_commit_alone_while_a_heartbeat_is_under_way() -> None:
+    talk = Epochs()
+    a = alone(talk, 7)
+    asked = talk.ask_beat(a)
+    other = a.reconnected()
+    talk.commits(other, 113)
+    talk.commits(other, epoch=8)
+    talk.answer(asked, talk.given(a, 8))
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-21, E-22, P-12
+
+
+def upgrade(talk: Epochs, generation: int = 4) -> tuple[list[Client], Client]:
+    """A classic group to which a member of the consumer protocol was admitted."""
+    classic = settled(talk, generation=generation - 1)
+    new = talk.member("new")
+    talk.joins(new, generation, {})
+    return classic, new
+
+
+def test_P_12_notes_that_a_group_was_converted() -> None:
+    talk = Epochs()
+    upgrade(talk)
+    finding = talk.the("P-12")
+    assert (finding.severity, finding.blame, finding.group_type) == (Severity.INFO, Blame.OPERATOR, "consumer")
+    assert "from the classic type at generation 3 to the consumer type" in finding.summary
+    assert talk.rules() == ["P-12"]
+    talk.wait(3_700_000)
+    assert talk.the("P-12").status is Status.RESOLVED
+
+
+def test_P_12_is_no_matter_of_a_group_that_began_as_a_consumer_group() -> None:
+    talk = Epochs()
+    alone(talk)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def back_and_forth(talk: Epochs, times: int) -> None:
+    clients = settled(talk)
+    for turn in range(times):
+        if turn % 2 == 0:
+            new = talk.member(f"new{turn}")
+            talk.joins(new, 10 * turn + 4, {})
+            talk.leaves(new)
+        else:
+            talk.round(clients, 10 * turn + 5)
+        talk.wait(1_000)
+
+
+def test_E_21_fires_at_the_third_conversion_within_an_hour() -> None:
+    talk = Epochs()
+    back_and_forth(talk, 3)
+    finding = talk.the("E-21")
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.OPERATOR)
+    talk.wait(3_700_000)
+    assert talk.the("E-21").status is Status.RESOLVED
+
+
+def test_E_21_allows_an_upgrade_that_is_taken_back() -> None:
+    talk = Epochs()
+    back_and_forth(talk, 2)
+    talk.settle()
+    assert "E-21" not in talk.rules()
+    assert set(talk.rules()) == {"P-12"}
+
+
+def test_E_22_warns_when_a_group_stays_mixed_for_a_day() -> None:
+    talk = Epochs(silence_ms=120_000)
+    classic, new = upgrade(talk)
+    talk.wait(1_000)
+    group, _ = talk.model.groups.opened(("c1", "g"))
+    group.mixed_since_us -= DAY_MS * 1_000  # type: ignore[attr-defined]
+    talk.beats(new, 5)
+    talk.wait(2_000)
+    finding = talk.the("E-22")
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.OPERATOR)
+    assert "a" in finding.summary
+    for one in classic:
+        talk.leave(one)
+    talk.wait(2_000)
+    assert talk.the("E-22").status is Status.RESOLVED
+
+
+def test_E_22_waits_for_a_day() -> None:
+    talk = Epochs()
+    classic, new = upgrade(talk)
+    for _ in range(30):
+        for one in classic:
+            talk.heartbeat(one)
+        talk.beats(new)
+        talk.wait(3_000)
+    assert talk.rules() == ["P-12"]
+
+
+# ---------------------------------------------------------------------------------------------------- M-08, P-07, R-17, T-04
+
+
+def test_M_08_fires_on_a_heartbeat_answered_for_another_member() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.wait(20)
+    talk.call(a, talk.beat_request(a), talk.given(a, 2, member_id="z"))
+    assert talk.rules() == ["M-08"]
+
+
+@pytest.mark.parametrize("error", [22, 27, 79, 113])
+def test_P_07_fires_on_an_error_that_no_heartbeat_of_a_member_with_epochs_gets(error: int) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.refused(a, error)
+    assert talk.rules() == ["P-07"]
+
+
+@pytest.mark.parametrize("error", [-1, 14, 15, 16, 25, 29, 30, 35, 42, 69, 81, 82, 111, 112, 128])
+def test_P_07_allows_every_error_of_the_table(error: int) -> None:
+    talk = Epochs()
+    alone(talk)
+    talk.refused_join(talk.member("b", "i"), error)
+    talk.settle()
+    assert "P-07" not in talk.rules()
+    assert [rule for rule in talk.rules() if rule != "E-10"] == []
+
+
+def test_R_17_fires_when_a_member_goes_back_and_forth_between_subscriptions() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for epoch in range(3, 8):
+        talk.beats(a, epoch, subscribed_topic_names=("foo",) if epoch % 2 == 0 else ("bar", "foo"))
+        talk.wait(5_000)
+    assert talk.rules() == ["R-17"]
+
+
+def test_T_04_notes_a_member_of_a_consumer_group_that_falls_silent() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    b = talk.member("b")
+    talk.joins(b, 3, {})
+    talk.live([b], 75)
+    assert talk.the("T-04").member_id == a.member_id
+    assert talk.rules() == ["T-04"]
+
+
+def test_T_04_leaves_a_client_alone_that_goes_on_under_another_id() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    b = a.reconnected()
+    b.member_id = "another"
+    talk.joins(b, 3, {})
+    talk.live([b], 75)
+    assert talk.rules() == []
+
+
+def test_a_snapshot_keeps_all_that_is_known() -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b", "i")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    talk.refused_join(talk.member("c", "i"), 111)
+    talk.ask_beat(b, owned=foo())
+    asked = wire.ConsumerGroupHeartbeatRequest(group_id="g2", member_id="x", member_epoch=0)
+    talk.ask(talk.member("x"), asked, group="g2")
+    restored = type(talk.model).restore(talk.model.snapshot(), settings=talk.settings)
+    assert restored.snapshot() == talk.model.snapshot()
+    before, after = (model.groups.opened(("c1", "g"))[0] for model in (talk.model, restored))
+    assert after.slow_values() == before.slow_values()
+    assert after.fast_values() == before.fast_values()
+    assert after.members == before.members

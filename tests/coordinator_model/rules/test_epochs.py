@@ -1,0 +1,525 @@
+"""Family E, first part: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import Epochs, foo
+
+
+def alone(talk: Epochs, epoch: int = 2) -> Client:
+    """A member that joined and holds everything."""
+    a = talk.member("a")
+    talk.joins(a, epoch, foo(0, 1))
+    return a
+
+
+def pair(talk: Epochs) -> tuple[Client, Client]:
+    """Two members that share three partitions at epoch 3."""
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    talk.beats(a, 3, owned=foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    return a, b
+
+
+def over(talk: Epochs) -> None:
+    """Long enough for a breach to be over, short enough for every session."""
+    talk.wait(62_000)
+
+
+def moved(talk: Epochs, client: Client, broker: str = "2") -> Client:
+    """The coordinator moves, and the client follows it."""
+    talk.refused(client, 16)
+    return client.reconnected(broker)
+
+
+# ---------------------------------------------------------------------------------------------------- E-01
+
+
+@pytest.mark.parametrize(("asked", "returned"), [(5, 4), (5, 1)])
+def test_E_01_fires_when_an_answer_has_a_lower_epoch_than_its_request(asked: int, returned: int) -> None:
+    talk = Epochs()
+    a = alone(talk, 5)
+    talk.beats(a, returned, epoch=asked)
+    finding = talk.the("E-01")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.CRITICAL, Certainty.CERTAIN, Blame.BROKER)
+    assert f"epoch {returned}" in finding.summary
+    over(talk)
+    assert talk.the("E-01").status is Status.RESOLVED
+    assert talk.rules() == ["E-01"]
+
+
+def test_E_01_fires_when_an_answer_has_a_lower_epoch_than_one_before() -> None:
+    talk = Epochs()
+    a = alone(talk, 2)
+    talk.beats(a, 5)
+    talk.beats(a, 4, epoch=4, owned=foo(0, 1))
+    assert "E-01" in talk.rules()
+
+
+def test_E_01_allows_a_lower_epoch_after_a_join() -> None:
+    talk = Epochs()
+    a = alone(talk, 7)
+    talk.leaves(a)
+    talk.joins(a, 3, foo(0, 1))
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_01_leaves_a_coordinator_that_moved_alone() -> None:
+    talk = Epochs()
+    a = moved(talk, alone(talk, 7))
+    talk.beats(a, 6, epoch=6)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_01_allows_the_epochs_of_the_two_leaves() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 4, foo(0))
+    talk.leaves(a, -2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-02
+
+
+@pytest.mark.parametrize("error", [25, 110])
+def test_E_02_fires_when_a_member_goes_on_at_a_fenced_epoch(error: int) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for _ in range(3):
+        talk.refused(a, error, epoch=9)
+        talk.wait(3_000)
+    finding = talk.the("E-02")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.ERROR, Blame.CLIENT, "a-id")
+    talk.joins(a, 5, foo(0))
+    talk.wait(1_500)
+    assert talk.the("E-02").status is Status.RESOLVED
+
+
+def test_E_02_ignores_heartbeats_that_were_under_way() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    connections = [a, a.reconnected(), a.reconnected(), a.reconnected()]
+    asked = [talk.ask_beat(one, 9) for one in connections]
+    for one in asked:
+        talk.answer(one, wire.ConsumerGroupHeartbeatResponse(error_code=110))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_02_allows_one_more_heartbeat_and_a_join() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for _ in range(3):
+        talk.refused(a, 25)
+        talk.refused(a, 25)
+        talk.joins(a, 5, foo(0))
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-03
+
+
+def test_E_03_fires_when_the_epoch_that_was_given_last_is_fenced() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.refused(a, 110)
+    talk.settle()
+    finding = talk.the("E-03")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.BROKER)
+    assert len(finding.evidence) == 3
+    over(talk)
+    assert talk.the("E-03").status is Status.RESOLVED
+    assert talk.rules() == ["E-03"]
+
+
+def test_E_03_fires_with_less_certainty_after_the_coordinator_moved() -> None:
+    """A newer broker may have written a state that this one does not know."""
+    talk = Epochs()
+    a = moved(talk, alone(talk))
+    talk.refused(a, 110)
+    talk.settle()
+    assert talk.the("E-03").certainty is Certainty.HEURISTIC
+
+
+def test_E_03_needs_to_have_seen_the_answers_of_the_member() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.ask_beat(a)
+    talk.close(a)
+    again = a.reconnected()
+    talk.refused(again, 110)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_03_leaves_an_answer_alone_that_another_heartbeat_overlaps() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    other = talk.ask_beat(a.reconnected())
+    talk.refused(a, 110)
+    talk.answer(other, talk.given(a, 3))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_03_is_no_matter_of_a_static_member_that_is_away() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    talk.leaves(a, -2)
+    talk.refused(a, 110, epoch=2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_03_needs_frames_without_a_gap() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.gap()
+    talk.refused(a, 110)
+    talk.settle()
+    assert [rule for rule in talk.rules() if rule != "V-04"] == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-04
+
+
+@pytest.mark.parametrize(("epoch", "owned"), [(200, None), (50, None), (50, foo(0)), (99, None), (99, foo(0, 7))])
+def test_E_04_fires_when_a_stale_epoch_is_accepted(epoch: int, owned: dict[str, tuple[int, ...]] | None) -> None:
+    talk = Epochs()
+    a = alone(talk, 99)
+    talk.beats(a, 100)
+    talk.beats(a, 200, epoch=epoch, owned=owned)
+    talk.settle()
+    finding = talk.the("E-04")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.CRITICAL, Certainty.CONFIRMED, Blame.BROKER)
+    over(talk)
+    assert talk.the("E-04").status is Status.RESOLVED
+
+
+def test_E_04_allows_the_epoch_before_with_partitions_that_were_assigned() -> None:
+    talk = Epochs()
+    a = alone(talk, 99)
+    talk.beats(a, 100)
+    talk.beats(a, 100, epoch=99, owned=foo(0))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_04_needs_to_know_the_epoch() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.beats(a, 7, epoch=7)
+    talk.gap()
+    talk.beats(a, 30, epoch=30)
+    talk.settle()
+    assert [rule for rule in talk.rules() if rule != "V-04"] == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-05, E-17
+
+DIRTY = {
+    "no timeout": {"rebalance_timeout_ms": -1},
+    "no list": {"owned": None},
+    "partitions": {"owned": foo(0)},
+    "no subscription": {"subscribed_topic_names": None},
+}
+
+
+@pytest.mark.parametrize("change", DIRTY)
+def test_E_05_fires_on_a_join_that_must_be_refused(change: str) -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.joins(talk.member("z"), 2, foo(0))
+    talk.refused(a, 42, epoch=0, **{**talk.join_fields(), **DIRTY[change]})
+    assert talk.rules() == ["E-05"]
+
+
+def test_E_05_and_E_17_fires_when_a_dirty_join_is_accepted() -> None:
+    talk = Epochs()
+    talk.joins(talk.member("z"), 2, foo(0))
+    a = talk.member("a")
+    talk.joins(a, 3, {}, owned=foo(0))
+    assert talk.rules() == ["E-05", "E-17"]
+    assert (talk.the("E-05").severity, talk.the("E-05").blame) == (Severity.WARNING, Blame.CLIENT)
+    assert (talk.the("E-17").severity, talk.the("E-17").blame) == (Severity.ERROR, Blame.BROKER)
+    assert "partitions of its own" in talk.the("E-17").summary
+    over(talk)
+    assert talk.the("E-05").status is Status.RESOLVED
+    assert talk.the("E-17").status is Status.RESOLVED
+
+
+def test_E_05_allows_a_clean_join_and_one_by_pattern() -> None:
+    talk = Epochs()
+    alone(talk)
+    b = talk.member("b")
+    talk.joins(b, 2, {}, subscribed_topic_names=None, subscribed_topic_regex="foo.*")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_17_fires_on_a_static_leave_without_an_instance_id() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    a.instance_id = None
+    talk.leaves(a, -2)
+    assert talk.rules() == ["E-17"]
+
+
+def test_E_17_allows_the_first_version_to_leave_the_id_to_the_broker() -> None:
+    talk = Epochs()
+    alone(talk)
+    b = talk.member("b")
+    b.member_id = ""
+    request = talk.beat_request(b, 0, **talk.join_fields())
+    b.member_id = "0123456789012345678901"
+    talk.call(b, request, talk.given(b, 3, {}), version=0)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_17_is_not_about_requests_that_were_refused() -> None:
+    talk = Epochs()
+    alone(talk)
+    b = talk.member("b")
+    b.member_id = ""
+    talk.refused(b, 42, epoch=0, **talk.join_fields())
+    talk.settle()
+    assert "E-17" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- E-07
+
+
+def test_E_07_fires_at_the_third_join_within_a_minute() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for _ in range(2):
+        talk.joins(a, 2, foo(0, 1))
+        talk.beats(a)
+    assert talk.rules() == []
+    talk.joins(a, 2, foo(0, 1))
+    talk.settle()
+    finding = talk.the("E-07")
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CLIENT)
+    over(talk)
+    assert talk.the("E-07").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("between", ["fenced", "left", "slow"])
+def test_E_07_ignores_joins_after_a_refusal_or_a_leave_and_those_far_apart(between: str) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for _ in range(5):
+        if between == "fenced":
+            talk.refused(a, 25, epoch=a.generation)
+        elif between == "left":
+            talk.leaves(a)
+        else:
+            talk.live([a], 35)
+        talk.joins(a, a.generation + 1 if between != "slow" else 2, foo(0, 1))
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-08
+
+
+def test_E_08_fires_when_a_member_lists_what_it_never_got() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a, owned=foo(0, 1, 5))
+    talk.settle()
+    finding = talk.the("E-08")
+    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.CLIENT)
+    assert "foo-5" in finding.summary
+    over(talk)
+    assert talk.the("E-08").status is Status.RESOLVED
+
+
+def test_E_08_allows_what_the_member_got_before() -> None:
+    talk = Epochs()
+    a, _ = pair(talk)
+    talk.beats(a, owned=foo(0, 1))
+    talk.beats(a, owned=foo(0, 1, 2))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_08_needs_to_have_seen_the_join() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.beats(a, 4, foo(0), epoch=4)
+    talk.beats(a, owned=foo(0, 1))
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-14, E-15
+
+
+@pytest.mark.parametrize("by", ["left", "fenced"])
+def test_E_14_fires_when_a_member_is_served_after_its_end(by: str) -> None:
+    talk = Epochs()
+    a, _ = pair(talk)
+    if by == "left":
+        talk.leaves(a)
+    else:
+        talk.refused(a, 25)
+    talk.beats(a, 3, epoch=3)
+    talk.settle()
+    finding = talk.the("E-14")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.CRITICAL, Certainty.CONFIRMED, Blame.BROKER)
+    over(talk)
+    assert talk.the("E-14").status is Status.RESOLVED
+    assert talk.rules() == ["E-14"]
+
+
+def test_E_14_allows_a_join_in_between() -> None:
+    talk = Epochs()
+    a, _ = pair(talk)
+    talk.leaves(a)
+    talk.joins(a, 5, foo(0))
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_14_leaves_a_coordinator_that_moved_alone() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    talk.leaves(a)
+    moved(talk, b)
+    a = a.reconnected("2")
+    talk.beats(a, 3, epoch=3)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_14_needs_a_refusal_of_this_pair_of_ids() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    a.instance_id = "of nobody"
+    talk.refused(a, 25)
+    a.instance_id = None
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def lives_on(talk: Epochs, member: Client, epoch: int) -> None:
+    """For longer than a session, so that each other member is heard of or has expired."""
+    for _ in range(14):
+        talk.wait(5_000)
+        talk.beats(member, epoch)
+
+
+def test_E_15_fires_when_an_id_is_served_that_never_joined() -> None:
+    talk = Epochs()
+    lives_on(talk, alone(talk), 2)
+    stranger = talk.member("s")
+    talk.beats(stranger, 2, epoch=2)
+    talk.settle()
+    finding = talk.the("E-15")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.BROKER)
+    over(talk)
+    assert talk.the("E-15").status is Status.RESOLVED
+    assert talk.rules() == ["E-15"]
+
+
+def test_E_15_needs_to_have_seen_the_group_from_its_beginning() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.joins(a, 9, foo(0))
+    lives_on(talk, a, 9)
+    talk.beats(talk.member("s"), 9, epoch=9)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_15_allows_a_stranger_after_an_epoch_that_nothing_explains() -> None:
+    """It may have joined on a path that is not captured."""
+    talk = Epochs()
+    a = alone(talk)
+    lives_on(talk, a, 2)
+    talk.beats(a, 3)
+    talk.beats(talk.member("s"), 3, epoch=3)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_15_allows_a_member_that_was_there_before_the_first_join_that_was_seen() -> None:
+    """That join may have been a return, with the epoch that the group had."""
+    talk = Epochs()
+    alone(talk)
+    talk.beats(talk.member("s"), 2, epoch=2)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-18
+
+
+def test_E_18_fires_when_a_member_is_told_that_the_group_is_full() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.refused(a, 81)
+    talk.settle()
+    finding = talk.the("E-18")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.BROKER)
+    over(talk)
+    assert talk.the("E-18").status is Status.RESOLVED
+    assert talk.rules() == ["E-18"]
+
+
+def test_E_18_fires_when_a_released_instance_id_is_refused() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    lives_on(talk, a, 2)
+    talk.leaves(a, -2)
+    talk.refused_join(talk.member("b", "i"), 111)
+    talk.settle()
+    assert talk.rules() == ["E-18"]
+
+
+def test_E_18_allows_a_full_group_to_refuse_newcomers() -> None:
+    talk = Epochs()
+    alone(talk)
+    talk.refused_join(talk.member("b"), 81)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_18_allows_the_holder_of_an_instance_id_to_keep_it() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    talk.refused_join(talk.member("b", "i"), 111)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_18_leaves_a_member_alone_whose_session_may_have_ended() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.wait(46_000)
+    talk.refused(a, 81)
+    talk.settle()
+    assert talk.rules() == []

@@ -1,0 +1,413 @@
+"""Who gets which partitions in groups with epochs: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.rules.test_epochs import alone, over, pair
+
+
+def newcomer(talk: Epochs) -> tuple[Client, Client]:
+    """One member holds everything and is told to give up a partition for the other."""
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.beats(a)
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    return a, b
+
+
+# ---------------------------------------------------------------------------------------------------- A-12
+
+
+def test_A_12_fires_when_a_partition_is_given_away_before_its_holder_gave_it_up() -> None:
+    talk = Epochs()
+    a, b = newcomer(talk)
+    talk.beats(b, 3, foo(2))
+    assert talk.rules() == []
+    talk.beats(a)
+    talk.settle()
+    finding = talk.the("A-12")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.CRITICAL, Certainty.CONFIRMED, Blame.BROKER)
+    assert "foo-2" in finding.summary
+    assert "b-id" in finding.summary
+    assert finding.member_id == "a-id"
+    assert len(finding.evidence) == 3
+    assert talk.rules() == ["A-12"]
+    over(talk)
+    assert talk.the("A-12").status is Status.RESOLVED
+
+
+def test_A_12_fires_on_a_partition_that_the_holder_was_never_asked_for() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    talk.beats(b, 4, foo(0, 2))
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == ["A-12"]
+
+
+@pytest.mark.parametrize("how", ["acknowledged", "left", "aside", "fenced", "joined again", "one frame"])
+def test_A_12_allows_every_lawful_release(how: str) -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    if how == "aside":
+        a.instance_id = "i"
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(b, 3, {})
+    if how == "one frame":
+        talk.beats(a, 3, foo(0, 1), owned=foo(0, 1))
+    else:
+        talk.beats(a, 2, foo(0, 1))
+    if how == "acknowledged":
+        talk.beats(a, 3, owned=foo(0, 1))
+    elif how == "left":
+        talk.leaves(a)
+    elif how == "aside":
+        talk.leaves(a, -2)
+    elif how == "fenced":
+        talk.refused(a, 25)
+    elif how == "joined again":
+        talk.joins(a, 3, foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    if how not in {"left", "aside", "fenced"}:
+        talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_12_allows_a_release_under_way() -> None:
+    """The acknowledgement was processed, but its answer comes later than the grant."""
+    talk = Epochs()
+    a, b = newcomer(talk)
+    asked = talk.ask_beat(a, owned=foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    talk.answer(asked, talk.given(a, 3))
+    a.generation = 3
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_12_allows_a_grant_that_is_older_than_the_holders() -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(b, 2, {})
+    late = talk.ask_beat(b)
+    talk.joins(a, 3, foo(0, 1, 2))
+    talk.answer(late, talk.given(b, 2, foo(2)))
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_12_needs_the_holder_to_be_accepted_afterwards() -> None:
+    talk = Epochs()
+    a, b = newcomer(talk)
+    talk.beats(b, 3, foo(2))
+    talk.refused(a, 25)
+    talk.settle()
+    assert talk.rules() == []
+
+
+@pytest.mark.parametrize("lost", ["records", "answer", "gap"])
+def test_A_12_needs_every_frame_of_the_holder(lost: str) -> None:
+    talk = Epochs()
+    a, b = newcomer(talk)
+    if lost == "records":
+        talk.lose(2)
+    elif lost == "gap":
+        talk.gap()
+    else:
+        talk.ask_beat(a, owned=foo(0, 1))
+        a.generation = 2
+    talk.beats(b, 3, foo(2))
+    talk.beats(a, epoch=2)
+    talk.beats(a)
+    talk.settle()
+    assert [rule for rule in talk.rules() if not rule.startswith("V")] == []
+
+
+def test_A_12_leaves_a_coordinator_that_moved_alone() -> None:
+    talk = Epochs()
+    a, b = newcomer(talk)
+    talk.beats(b, 3, foo(2))
+    talk.refused(b, 16)
+    a = a.reconnected("2")
+    talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_12_leaves_the_successor_of_a_static_member_alone() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1))
+    talk.leaves(a, -2)
+    again = talk.member("b", "i")
+    talk.joins(again, 2, foo(0, 1))
+    talk.beats(again)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_A_12_is_no_matter_of_a_share_group() -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    for _ in range(3):
+        for client in (a, b):
+            talk.wait(20)
+            entry = wire.ShareGroupHeartbeatResponseTopicPartitions(topic_id="fooAAAAAAAAAAAAAAAAAAA", partitions=(0, 1))
+            given = wire.ShareGroupHeartbeatResponseAssignment(topic_partitions=(entry,))
+            request = wire.ShareGroupHeartbeatRequest(
+                group_id="g", member_id=client.member_id, member_epoch=client.generation, subscribed_topic_names=("foo",)
+            )
+            reply = wire.ShareGroupHeartbeatResponse(
+                member_id=client.member_id, member_epoch=2, heartbeat_interval_ms=5_000, assignment=given
+            )
+            talk.call(client, request, reply)
+            client.generation = 2
+    talk.settle()
+    assert talk.rules() == []
+    assert talk.group_json()["group_type"] == "share"
+
+
+# ---------------------------------------------------------------------------------------------------- R-14, R-15
+
+
+def stubborn(talk: Epochs, seconds: int) -> tuple[Client, Client]:
+    a, b = newcomer(talk)
+    talk.live([a, b], seconds)
+    return a, b
+
+
+def test_R_14_warns_of_partitions_that_are_not_given_up_and_says_who_waits_until_when() -> None:
+    talk = Epochs()
+    a, b = stubborn(talk, 35)
+    finding = talk.the("R-14")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.CLIENT)
+    assert finding.member_id == "a-id"
+    assert "was asked to give up foo-2 of group g 30.0 s ago and has not" in finding.summary
+    assert "nobody gets it before; 1 member may wait for it" in finding.summary
+    assert "the coordinator removes that member at 20" in finding.summary
+    talk.beats(a, 3, owned=foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    talk.wait(1_500)
+    assert talk.the("R-14").status is Status.RESOLVED
+    assert talk.rules() == ["R-14"]
+
+
+def test_R_14_fires_as_an_error_of_the_broker_when_it_still_accepts_the_member() -> None:
+    talk = Epochs()
+    stubborn(talk, 75)
+    finding = talk.the("R-14")
+    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.BROKER)
+    assert "should have removed" in finding.summary
+
+
+def test_R_14_waits_for_half_of_the_timeout() -> None:
+    talk = Epochs()
+    stubborn(talk, 25)
+    assert talk.rules() == []
+
+
+def test_R_14_allows_the_clock_to_start_again_with_each_smaller_assignment() -> None:
+    talk = Epochs()
+    a, b = newcomer(talk)
+    talk.live([a, b], 20)
+    talk.beats(a, 2, foo(0), owned=foo(0, 1))
+    talk.live([a, b], 25)
+    talk.beats(a, 3, owned=foo(0))
+    talk.live([a, b], 10)
+    assert talk.rules() == []
+
+
+def test_R_14_needs_to_know_the_timeout() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.beats(a, 7, foo(0, 1), epoch=7, owned=foo(0, 1))
+    talk.beats(a, 7, foo(0))
+    talk.live([a], 90)
+    assert talk.rules() == []
+
+
+def test_R_14_takes_no_account_of_the_timeout_at_the_join_if_another_was_sent() -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2), rt_ms=20_000)
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1), rebalance_timeout_ms=180_000, subscribed_topic_names=("foo",))
+    talk.live([a, b], 60)
+    assert talk.rules() == []
+
+
+def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeout() -> None:
+    """Each answer that takes more starts the clock of R-14 again; the one who waits has waited all the time."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(*range(9)))
+    talk.joins(b, 3, {})
+    for left in range(8, 2, -1):
+        talk.beats(a, 2, foo(*range(left)), owned=foo(*range(left + 1)))
+        talk.live([a, b], 20)
+    finding = talk.the("R-15")
+    assert (finding.severity, finding.certainty) == (Severity.WARNING, Certainty.HEURISTIC)
+    assert finding.member_id == "b-id"
+    assert "a-id" in finding.summary
+    talk.beats(a, 3, owned=foo(0, 1, 2))
+    talk.beats(b, 3, foo(3))
+    talk.wait(1_500)
+    assert talk.the("R-15").status is Status.RESOLVED
+    assert talk.rules() == ["R-15"]
+
+
+def test_R_15_allows_more_members_than_partitions() -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0))
+    talk.joins(b, 3, {})
+    talk.beats(a, 3)
+    talk.live([a, b], 300)
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- R-16
+
+
+def rising(talk: Epochs, seconds: int, every_s: int = 5) -> None:
+    a = alone(talk)
+    for turn in range(seconds // every_s):
+        talk.beats(a, 3 + turn)
+        for _ in range(every_s // 5):
+            talk.wait(4_900)
+            talk.beats(a)
+
+
+def test_R_16_fires_when_the_epoch_rises_with_every_heartbeat_for_five_minutes() -> None:
+    talk = Epochs()
+    rising(talk, 320)
+    talk.settle()
+    finding = talk.the("R-16")
+    assert (finding.severity, finding.certainty) == (Severity.ERROR, Certainty.HEURISTIC)
+    assert "topics, a pattern or the configuration changed" in finding.summary
+    over(talk)
+    assert talk.the("R-16").status is Status.RESOLVED
+    assert talk.rules() == ["R-16"]
+
+
+@pytest.mark.parametrize(("seconds", "every_s"), [(290, 5), (600, 10)])
+def test_R_16_allows_a_deployment_and_epochs_that_last(seconds: int, every_s: int) -> None:
+    talk = Epochs()
+    rising(talk, seconds, every_s)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-12, E-13, E-16
+
+
+def test_E_12_fires_on_a_join_that_is_answered_without_an_assignment() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.joins(talk.member("z"), 2, {})
+    talk.wait(20)
+    talk.call(a, talk.beat_request(a, 0, **talk.join_fields()), talk.given(a, 3))
+    finding = talk.the("E-12")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CERTAIN, Blame.BROKER)
+    over(talk)
+    assert talk.the("E-12").status is Status.RESOLVED
+
+
+def test_E_12_fires_on_a_full_request() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.full(a, 2, None, owned=foo(0, 1))
+    assert talk.rules() == ["E-12"]
+
+
+@pytest.mark.parametrize("lacking", ["owned", "rebalance_timeout_ms", "subscribed_topic_names"])
+def test_E_12_allows_it_unless_the_request_has_everything(lacking: str) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    fields = {**talk.join_fields(), "owned": foo(0, 1)}
+    del fields[lacking]
+    talk.beats(a, **fields)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_12_leaves_preview_brokers_alone() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.wait(20)
+    talk.call(a, talk.beat_request(a, **{**talk.join_fields(), "owned": foo(0)}), talk.given(a, 2), version=0)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_13_fires_at_the_third_failure_with_the_brokers_reason() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for _ in range(3):
+        assert talk.rules() == []
+        talk.refused(a, -1, text="Failed to compute a new target assignment for epoch 11")
+        talk.wait(3_000)
+    finding = talk.the("E-13")
+    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.BROKER)
+    assert "for epoch 11" in finding.summary
+    talk.beats(a, 3)
+    talk.wait(1_500)
+    assert talk.the("E-13").status is Status.RESOLVED
+    assert talk.rules() == ["E-13"]
+
+
+def test_E_13_allows_two_failures_with_a_success_between() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    for _ in range(4):
+        talk.refused(a, -1)
+        talk.refused(a, -1)
+        talk.beats(a)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def commits_by_id(talk: Epochs, client: Client) -> None:
+    """A commit with topic ids, which brokers have since 4.2."""
+    talk.wait(20)
+    body = wire.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=client.generation, member_id=client.member_id)
+    talk.call(client, body, wire.OffsetCommitResponse(), version=10)
+
+
+def test_E_16_fires_on_more_topics_than_the_member_subscribes_to() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    commits_by_id(talk, a)
+    talk.beats(a, 3, {"foo": (0,), "bar": (0,)})
+    finding = talk.the("E-16")
+    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.BROKER)
+    over(talk)
+    assert talk.the("E-16").status is Status.RESOLVED
+    assert talk.rules() == ["E-16"]
+
+
+def test_E_16_leaves_brokers_alone_that_may_be_older() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a, 3, {"foo": (0,), "bar": (0,)})
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_16_allows_any_number_of_topics_under_a_pattern() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.joins(a, 2, {}, subscribed_topic_regex=".*")
+    commits_by_id(talk, a)
+    talk.beats(a, 3, {"foo": (0,), "bar": (0,), "zar": (0,)})
+    talk.settle()
+    assert talk.rules() == []

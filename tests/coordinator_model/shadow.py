@@ -1,0 +1,239 @@
+"""Every answer of many lawful lives of a group, judged by the protocol's table: ``python -m tests.coordinator_model.shadow``.
+
+A lawful answer that no row explains would be a finding about an innocent. The lives are those of the reference coordinator, which does
+not know the table; their capture is then spoilt in each way that a capture can be.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.groups.classic import dispatch
+from coordinator_model.groups.classic.broker_version import BrokerVersion
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.judge import Verdict, judge
+from coordinator_model.groups.classic.model import ClassicGroupModel
+from coordinator_model.groups.classic.positions import Later
+from coordinator_model.groups.classic.trackers.identity_proofs import validates
+from coordinator_model.groups.records import Exchange, LeaveFacts
+from coordinator_model.groups.responses import leave_outcomes
+from coordinator_model.settings import Settings
+from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import (
+    DELETE_GROUPS,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    NOT_ADMITTED,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
+from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.reference.history import Plan, acts, plans
+
+JUDGED = {HEARTBEAT, SYNC_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, JOIN_GROUP, LEAVE_GROUP, DELETE_GROUPS}
+
+
+class Waiting(NamedTuple):
+    """A refusal that a later success would show to be unlawful, and what that success must show."""
+
+    exchange: Exchange
+    verdict: Verdict
+    later: Later
+
+
+class Shadow:
+    """Judges every answer that a model takes in."""
+
+    def __init__(self) -> None:
+        self.judged: Counter[str] = Counter()
+        self.unlawful: list[tuple[ClassicGroup, Verdict]] = []
+        self.waiting: list[Waiting] = []
+
+    def response(self, group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Any, ...]:
+        exchange = group.open.get((record.connection, record.exchange))
+        events = dispatch.response(group, record, body, correlation_id)
+        if exchange is not None and exchange.api_key in JUDGED and correlation_id == exchange.correlation_id:
+            self._contradict(group, exchange, body)
+            for error, sender in answers(exchange, body):
+                self._judge(group, exchange, error, sender)
+        return events
+
+    def _judge(self, group: ClassicGroup, exchange: Exchange, error: int, sender: tuple[str, str | None]) -> None:
+        self.judged[f"{API_NAMES[exchange.api_key]} {error_name(error) if error else 'success'}"] += 1
+        verdict = group.judge(exchange, error, named=sender)
+        if verdict is not None:
+            self.unlawful.append((group, verdict))
+        elif error in NOT_ADMITTED and exchange.api_key not in {LEAVE_GROUP, TXN_OFFSET_COMMIT} and group.newest_generation:
+            generation = group.newest_generation.generation
+            for later in (Later(generation, in_sync=True), Later(generation), Later(member=True)):
+                verdict = judge(group, exchange, error, BrokerVersion(), later=later)
+                if verdict is not None:
+                    self.waiting.append(Waiting(exchange, verdict, later))
+
+    def _contradict(self, group: ClassicGroup, exchange: Exchange, body: Any) -> None:
+        """Find the refusals that this success shows to have been unlawful."""
+        if not group.settled or group.newest_generation is None or not group.connections:
+            self.waiting = []
+        if not self.waiting or not validates(group, exchange):
+            return
+        joined = exchange.api_key == JOIN_GROUP
+        generation, member_id = (body.generation_id, body.member_id) if joined else (exchange.generation, exchange.member_id)
+        skew_us = group.settings.clock_skew_ms * 1_000
+        for one in self.waiting:
+            if one.exchange.res_us + skew_us >= exchange.effective_us:
+                continue
+            in_sync = exchange.error == 0 and exchange.api_key != OFFSET_COMMIT
+            unbroken = one.later.generation == generation and (in_sync or not one.later.in_sync)
+            same = one.later.member and one.exchange.member_id == member_id
+            if unbroken or same:
+                self.unlawful.append((group, one.verdict))
+
+
+def answers(exchange: Exchange, body: Any) -> Iterator[tuple[int, tuple[str, str | None]]]:
+    """The errors of an answer, and whom each is about."""
+    own = (exchange.member_id, exchange.instance_id)
+    if exchange.api_key == LEAVE_GROUP:
+        assert isinstance(exchange.facts, LeaveFacts)
+        for id_, instance_id, error in leave_outcomes(exchange, body):
+            yield error, (id_, instance_id)
+    elif exchange.api_key in {OFFSET_COMMIT, TXN_OFFSET_COMMIT, DELETE_GROUPS}:
+        for error in exchange.error_codes:
+            yield error, own
+    elif exchange.api_key != JOIN_GROUP or exchange.error:
+        yield exchange.error, own
+
+
+@contextmanager
+def shadowed() -> Iterator[Shadow]:
+    """Let a shadow judge what models take in meanwhile."""
+    shadow = Shadow()
+
+    def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Any, ...]:
+        return shadow.response(group, record, body, correlation_id)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClassicGroupModel, "response", response)
+        yield shadow
+
+
+def judged(records: list[MirrorRecord], own: Settings | None = None) -> Shadow:
+    """Replay a capture; return what its answers are judged to be."""
+    model = Coordinator(topic="mirror", partition=0, settings=own)
+    with shadowed() as shadow:
+        for record in records:
+            model.receive(record)
+    return shadow
+
+
+# ---------------------------------------------------------------------------------------------------- captures that are spoilt
+
+Spoil = Callable[[list[MirrorRecord], Random], list[MirrorRecord]]
+SKEW_MS = 100
+
+
+def renumbered(records: list[MirrorRecord]) -> list[MirrorRecord]:
+    return [record._replace(offset=offset) for offset, record in enumerate(records)]
+
+
+def plain(records: list[MirrorRecord], _: Random) -> list[MirrorRecord]:
+    return records
+
+
+def skewed(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """Each connection has a clock of its own."""
+    off: dict[str, int] = {}
+    return renumbered(
+        [one._replace(at_us=one.at_us + off.setdefault(one.connection, random.randint(-SKEW_MS, SKEW_MS) * 500)) for one in records]
+    )
+
+
+def late(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """Each connection's records arrive up to two seconds late, in their own order."""
+    delay: dict[str, int] = {}
+    arrives = [one.at_us + delay.setdefault(one.connection, random.randrange(2_000_000)) for one in records]
+    return renumbered([records[index] for index in sorted(range(len(records)), key=arrives.__getitem__)])
+
+
+def lossy(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """Some records are missing, and their offsets with them."""
+    start = random.randrange(len(records))
+    return records[:start] + records[start + random.randrange(1, 20) :]
+
+
+def from_the_middle(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    return renumbered(records[random.randrange(len(records)) :])
+
+
+class Kind(NamedTuple):
+    spoil: Spoil
+    plans: st.SearchStrategy[Plan]
+    settings: Settings | None = None
+
+
+FAILOVERS = ("fail over", "unload", "reload", "broker crash", "restart", "cut", "subscribe")
+KINDS = {
+    "plain": Kind(plain, plans()),
+    "clocks 100 ms apart": Kind(skewed, plans(), Settings(clock_skew_ms=SKEW_MS)),
+    "up to 2 s late": Kind(late, plans()),
+    "loss": Kind(lossy, plans()),
+    "from the middle": Kind(from_the_middle, plans()),
+    "failovers": Kind(plain, plans(acts=st.lists(acts(FAILOVERS), min_size=3, max_size=8).map(tuple))),
+    "old releases": Kind(plain, plans(brokers=st.just("2.6"))),
+}
+
+
+class Judged(NamedTuple):
+    histories: int
+    answers: Counter[str]
+    unlawful: list[tuple[Plan, Verdict]]
+
+
+def live(kind: Kind, count: int, first_seed: int) -> Judged:
+    """Judge the answers of many lawful lives."""
+    answers: Counter[str] = Counter()
+    unlawful: list[tuple[Plan, Verdict]] = []
+
+    @seed(first_seed)
+    @settings(max_examples=count, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
+    @given(kind.plans, st.integers(0, 2**32 - 1))
+    def lived(plan: Plan, random_seed: int) -> None:
+        records = kind.spoil(plan.run().records, Random(random_seed))
+        shadow = judged(records, kind.settings)
+        answers.update(shadow.judged)
+        unlawful.extend((plan, verdict) for _, verdict in shadow.unlawful)
+
+    lived()
+    return Judged(count, answers, unlawful)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--show", type=int, default=3)
+    parser.add_argument("kinds", nargs="*", default=list(KINDS))
+    options = parser.parse_args()
+    for name in options.kinds:
+        found = live(KINDS[name], options.histories, options.seed + 1_000 * list(KINDS).index(name))
+        print(
+            f"{name:20} histories {found.histories:6,}  answers judged {found.answers.total():9,}  unlawful {len(found.unlawful)}",
+            flush=True,
+        )
+        for plan, verdict in found.unlawful[: options.show]:
+            print(f"    {verdict.exchange.key} {sorted(verdict.about)} {verdict.text}\n    {plan}")
+
+
+if __name__ == "__main__":
+    main()

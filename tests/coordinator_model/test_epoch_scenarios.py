@@ -1,0 +1,584 @@
+"""The golden scenarios of groups whose members have epochs, named after Kafka's own tests of its coordinator.
+
+``test_scenario_NNN`` is a scenario of the list that ``test_scenarios.py`` begins, ``modern_NN`` one of the list of the newer groups.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.finding import Blame, Severity
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.rules.test_epochs import alone, moved, pair
+from tests.coordinator_model.test_rules import settled
+
+
+@pytest.fixture
+def talk() -> Epochs:
+    return Epochs()
+
+
+def silent(talk: Epochs, *but: str) -> None:
+    talk.settle()
+    assert talk.rules() == list(but)
+
+
+# ---------------------------------------------------------------------------------------------------- reconciliation
+
+
+def test_scenario_127_modern_01_a_full_request_gets_the_whole_assignment(talk: Epochs) -> None:
+    a = alone(talk)
+    talk.beats(a)
+    talk.full(a, 2, foo(0, 1), owned=foo(0, 1))
+    silent(talk)
+
+
+def test_scenario_118_modern_02_partitions_go_from_two_members_to_a_third(talk: Epochs) -> None:
+    a, b, c = (talk.member(name) for name in "abc")
+    talk.joins(a, 9, {"foo": (0, 1, 2), "bar": (0,)}, "foo", "bar")
+    talk.joins(b, 10, {"foo": (3, 4, 5), "bar": (1, 2)}, "foo", "bar")
+    talk.beats(a, 10)
+    talk.joins(c, 11, {}, "foo", "bar")
+    talk.beats(a, 10, {"foo": (0, 1), "bar": (0,)})
+    talk.beats(b, 10, {"foo": (3,), "bar": (2,)})
+    talk.beats(c, 11)
+    assert talk.group_json()["waits_for"] == ["a-id", "b-id"]
+    talk.beats(a, 11, owned={"foo": (0, 1), "bar": (0,)})
+    talk.beats(b, 10)
+    assert talk.group_json()["waits_for"] == ["b-id"]
+    talk.beats(c, 11, {"foo": (2,)})
+    talk.beats(b, 11, {"foo": (3,), "bar": (2,)}, owned={"foo": (3,), "bar": (2,)})
+    talk.beats(c, 11, {"foo": (2, 4, 5), "bar": (1,)})
+    silent(talk)
+    assert talk.group_json()["state"] == "Stable"
+
+
+def test_modern_03_a_grant_before_the_acknowledgement_is_two_owners(talk: Epochs) -> None:
+    a, c = talk.member("a"), talk.member("c")
+    talk.joins(a, 10, foo(0, 1, 2))
+    talk.joins(c, 11, {})
+    talk.beats(a, 10, foo(0, 1))
+    talk.beats(c, 11, foo(2))
+    talk.beats(a)
+    silent(talk, "A-12")
+    assert (talk.the("A-12").severity, len(talk.the("A-12").evidence)) == (Severity.CRITICAL, 3)
+
+
+@pytest.mark.parametrize("epoch", [11, 10], ids=["-4.1", "4.2-"])
+def test_modern_04_a_newer_target_takes_more_while_a_member_gives_up(talk: Epochs, epoch: int) -> None:
+    a = talk.member("a")
+    talk.joins(a, 10, foo(0, 1, 2))
+    talk.joins(talk.member("b"), 11, {})
+    talk.beats(a, 10, foo(0, 1))
+    talk.beats(a, epoch, foo(0), owned=foo(0, 1))
+    talk.beats(a, 12, owned=foo(0))
+    silent(talk)
+
+
+def test_scenario_119_modern_05_the_newest_rebalance_timeout_counts(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2), rt_ms=180_000)
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1), rebalance_timeout_ms=12_000, subscribed_topic_names=("foo",))
+    talk.wait(7_000)
+    assert talk.rules() == ["R-14"]
+    talk.beats(a, 3, owned=foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    silent(talk, "R-14")
+
+
+def test_scenario_120_modern_06_who_does_not_give_up_is_removed(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    talk.live([a, b], 60)
+    talk.beats(b, 4, foo(0, 1, 2))
+    talk.refused(a, 25)
+    talk.settle()
+    assert (talk.the("R-14").severity, talk.the("R-14").blame) == (Severity.WARNING, Blame.CLIENT)
+    assert talk.rules() == ["R-14"]
+    assert talk.group_json()["rebalances"]["removed, did not give partitions up"] == 1
+
+
+def test_modern_07_who_should_have_been_removed_is_the_brokers_fault(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    talk.live([a, b], 75)
+    assert (talk.the("R-14").severity, talk.the("R-14").blame) == (Severity.ERROR, Blame.BROKER)
+
+
+def test_scenario_130_modern_08_two_rounds_at_one_epoch_start_the_clock_twice(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    talk.live([a, b], 25)
+    talk.beats(a, 2, foo(0), owned=foo(0, 1))
+    talk.live([a, b], 25)
+    silent(talk)
+
+
+def test_modern_09_a_repeated_list_with_the_partition_acknowledges_nothing(talk: Epochs) -> None:
+    a = talk.member("a")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(talk.member("b"), 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    talk.beats(a, owned=foo(0, 1, 2))
+    silent(talk)
+    assert talk.group_json()["members"][0]["gives_up"] == 1
+
+
+def test_modern_10_a_smaller_subscription_takes_more_at_the_same_epoch(talk: Epochs) -> None:
+    a = talk.member("a")
+    talk.joins(a, 2, {"foo": (0, 1), "bar": (0,)}, "foo", "bar")
+    talk.joins(talk.member("b"), 3, {})
+    talk.beats(a, 2, {"foo": (0,), "bar": (0,)})
+    talk.wait(25_000)
+    talk.beats(a, 2, foo(0), subscribed_topic_names=("foo",))
+    talk.wait(25_000)
+    silent(talk, "E-09")
+
+
+def test_modern_11_a_release_in_one_frame(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(b, 3, {})
+    talk.full(a, 3, foo(0, 1), owned=foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    talk.beats(a)
+    silent(talk)
+
+
+@pytest.mark.parametrize("epoch", [3, 11])
+def test_modern_12_and_15_what_was_taken_comes_back(talk: Epochs, epoch: int) -> None:
+    a = talk.member("a")
+    talk.joins(a, 2, foo(0, 1, 2))
+    talk.joins(talk.member("b"), 3, {})
+    talk.beats(a, 2, foo(0, 1))
+    talk.beats(a, epoch, foo(0, 1, 2), owned=foo(0, 1))
+    talk.beats(a)
+    silent(talk)
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_modern_13_topics_that_were_dropped(talk: Epochs, *, newer: bool) -> None:
+    a = talk.member("a")
+    talk.joins(a, 2, {"foo": (0,), "bar": (0,)}, "foo", "bar")
+    if newer:
+        talk.wait(20)
+        body = wire.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=2, member_id="a-id")
+        talk.call(a, body, wire.OffsetCommitResponse(), version=10)
+    talk.full(a, 3, {"foo": (0,), "bar": (0,)}, "foo", owned={"foo": (0,), "bar": (0,)})
+    silent(talk, *(["E-16"] if newer else []))
+
+
+def test_modern_14_a_state_that_a_newer_broker_wrote_makes_the_fence_less_certain(talk: Epochs) -> None:
+    a = moved(talk, alone(talk))
+    talk.refused(a, 110)
+    silent(talk, "E-03")
+    assert talk.the("E-03").certainty == "heuristic"
+
+
+def test_modern_16_within_the_assignment_interval_a_joiner_gets_nothing_yet(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 2, {})
+    talk.beats(b, 3)
+    talk.beats(a, 2, foo(0))
+    talk.beats(a, 3, owned=foo(0))
+    talk.beats(b, 3, foo(1))
+    silent(talk)
+
+
+def test_scenario_129_modern_17_an_assignor_that_fails_three_times(talk: Epochs) -> None:
+    a = alone(talk)
+    for _ in range(3):
+        talk.refused(a, -1, text="Failed to compute a new target assignment for epoch 11: boom")
+    silent(talk, "E-13")
+
+
+# ---------------------------------------------------------------------------------------------------- epochs and identity
+
+
+@pytest.mark.parametrize("instance_id", [None, "i"])
+def test_scenario_117_modern_18_and_19_epochs_that_are_refused_and_the_one_that_is_tolerated(
+    talk: Epochs, instance_id: str | None
+) -> None:
+    a = talk.member("a", instance_id)
+    talk.joins(a, 99, foo(0, 1))
+    talk.beats(a, 100)
+    for epoch in (200, 50, 99):
+        talk.refused(a, 110, epoch=epoch)
+    talk.beats(a, 100, epoch=99, owned=foo(0))
+    silent(talk)
+
+
+@pytest.mark.parametrize("owned", [foo(0, 1), None])
+def test_modern_20_a_reply_that_the_client_did_not_get(talk: Epochs, owned: dict[str, tuple[int, ...]] | None) -> None:
+    a = alone(talk)
+    talk.beats(a, 3)
+    if owned is None:
+        talk.refused(a, 110, epoch=2)
+    else:
+        talk.beats(a, 3, epoch=2, owned=owned)
+    silent(talk)
+
+
+def test_modern_21_the_tolerance_ends_with_a_write_at_the_same_epoch(talk: Epochs) -> None:
+    a = alone(talk)
+    talk.beats(a, 3)
+    talk.joins(talk.member("b"), 4, {})
+    talk.beats(a, 3, foo(0))
+    talk.refused(a, 110, epoch=2, owned=foo(0))
+    silent(talk)
+
+
+@pytest.mark.parametrize("accepted", [True, False], ids=["4.2-", "-4.1"])
+def test_modern_22_a_known_member_joins_again(talk: Epochs, *, accepted: bool) -> None:
+    a = alone(talk)
+    if accepted:
+        talk.joins(a, 2, foo(0, 1))
+    else:
+        talk.refused_join(a, 110)
+    silent(talk)
+
+
+def test_modern_23_a_join_settles_what_was_to_be_given_up(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 100, foo(0, 1, 2))
+    talk.joins(b, 101, {})
+    talk.beats(a, 100, foo(0, 1))
+    talk.joins(a, 101, foo(0, 1))
+    talk.beats(b, 101, foo(2))
+    talk.beats(a)
+    silent(talk)
+
+
+def test_modern_24_a_member_that_waits_joins_again(talk: Epochs) -> None:
+    _, b = pair(talk)
+    talk.joins(b, 3, foo(2))
+    talk.beats(b)
+    silent(talk)
+
+
+@pytest.mark.parametrize("error", [42, 128])
+def test_scenario_116_modern_25_malformed_requests_are_refused(talk: Epochs, error: int) -> None:
+    alone(talk)
+    fields = {**talk.join_fields(), "rebalance_timeout_ms": -1} if error == 42 else talk.join_fields()
+    talk.refused(talk.member("b"), error, epoch=0, **fields)
+    silent(talk, *(["E-05"] if error == 42 else []))
+
+
+@pytest.mark.parametrize("seconds", [50, 65])
+def test_scenario_121_modern_26_a_session_ends_unless_the_group_has_a_longer_one(talk: Epochs, seconds: int) -> None:
+    a, b = pair(talk)
+    talk.live([b], seconds)
+    talk.beats(b, 4, foo(0, 1, 2))
+    talk.refused(a, 25)
+    talk.settle()
+    assert [rule for rule in talk.rules() if rule != "E-09"] == []
+    assert talk.group_json()["rebalances"]["went silent"] == 1
+
+
+def test_modern_27_a_static_member_that_does_not_come_back(talk: Epochs) -> None:
+    a, b = talk.member("a", "i"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 3, {})
+    talk.leaves(a, -2)
+    talk.live([b], 50)
+    talk.beats(b, 4, foo(0, 1))
+    silent(talk)
+    assert talk.group_json()["rebalances"]["did not come back"] == 1
+
+
+def test_scenario_124_125_modern_28_29_and_36_a_static_member_comes_back_to_what_it_had(talk: Epochs) -> None:
+    a, b = talk.member("a", "i"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 3, {})
+    talk.beats(a, 3)
+    talk.leaves(a, -2)
+    talk.live([b], 20)
+    again = talk.member("again", "i")
+    talk.joins(again, 3, foo(0, 1))
+    talk.beats(again)
+    talk.live([again, b], 10)
+    silent(talk)
+    assert talk.group_json()["generation"] == 3
+
+
+def test_modern_30_a_static_member_comes_back_with_other_topics(talk: Epochs) -> None:
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1))
+    talk.leaves(a, -2)
+    talk.joins(talk.member("again", "i"), 3, {"bar": (0,)}, "bar")
+    silent(talk)
+
+
+def test_scenario_122_modern_31_an_instance_id_that_is_held_for_longer_than_a_session(talk: Epochs) -> None:
+    a, b = talk.member("a", "i"), talk.member("b", "i")
+    talk.joins(a, 2, foo(0))
+    for _ in range(30):
+        talk.beats(a)
+        talk.refused_join(b, 111)
+        talk.wait(3_000)
+    silent(talk, "E-06")
+
+
+def test_scenario_123_modern_32_another_id_with_a_held_instance_id(talk: Epochs) -> None:
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    talk.refused(talk.member("b", "i"), 82, epoch=2)
+    silent(talk)
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_scenario_126_modern_33_a_leave_raises_the_epoch_and_ends_the_membership(talk: Epochs, *, served: bool) -> None:
+    a, b = pair(talk)
+    talk.leaves(a)
+    talk.beats(b, 4, foo(0, 1, 2))
+    if served:
+        talk.beats(a, 3, epoch=3)
+    else:
+        talk.refused(a, 25, epoch=3)
+    silent(talk, *(["E-14"] if served else []))
+
+
+def test_scenario_128_modern_34_a_full_group(talk: Epochs) -> None:
+    a, _ = pair(talk)
+    talk.refused_join(talk.member("c"), 81)
+    talk.beats(a)
+    silent(talk)
+
+
+def test_modern_35_the_first_version_leaves_the_id_to_the_broker(talk: Epochs) -> None:
+    alone(talk)
+    b = talk.member("b")
+    b.member_id = ""
+    request = talk.beat_request(b, 0, **talk.join_fields())
+    talk.refused(b, 42, epoch=0, **talk.join_fields())
+    b.member_id = "0123456789012345678901"
+    talk.call(b, request, talk.given(b, 3, {}), version=0)
+    silent(talk, "E-05")
+
+
+def test_modern_37_a_static_leave_without_its_instance_id_holds_the_slot(talk: Epochs) -> None:
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    a.instance_id = None
+    talk.refused(a, 42, epoch=-2, text="InstanceId can't be null.")
+    silent(talk, "E-19")
+
+
+def test_modern_38_an_instance_id_may_be_left_out_once_it_was_said(talk: Epochs) -> None:
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    a.instance_id = None
+    talk.live([a], 20)
+    silent(talk)
+
+
+def test_modern_39_a_callback_that_always_throws(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0))
+    talk.live([a, b], 60)
+    talk.refused(a, 25)
+    talk.joins(a, 5, {})
+    silent(talk, "R-14")
+
+
+def test_modern_40_the_coordinator_moves_while_a_member_gives_up(talk: Epochs) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 3, {})
+    talk.beats(a, 2, foo(0))
+    talk.wait(14_000)
+    a = moved(talk, a)
+    talk.refused(a, 14)
+    talk.full(a, 2, foo(0), owned=foo(0, 1))
+    talk.wait(20_000)
+    silent(talk)
+
+
+# ---------------------------------------------------------------------------------------------------- patterns, commits
+
+
+def test_modern_41_and_42_a_pattern_is_resolved_later_and_changed(talk: Epochs) -> None:
+    a = talk.member("a")
+    talk.joins(a, 1, {}, subscribed_topic_names=None, subscribed_topic_regex="foo.*")
+    talk.beats(a)
+    talk.beats(a, 2, foo(0, 1))
+    talk.beats(a, 3, subscribed_topic_regex="bar.*")
+    talk.beats(a, 4, {}, subscribed_topic_regex="", subscribed_topic_names=("foo",))
+    silent(talk)
+    assert talk.group_json()["rebalances"]["topics, a pattern or the configuration changed"] == 1
+
+
+def test_modern_43_a_pattern_without_rights_gets_nothing_for_ever(talk: Epochs) -> None:
+    a = talk.member("a")
+    talk.joins(a, 1, {}, subscribed_topic_names=None, subscribed_topic_regex="foo.*")
+    talk.live([a], 600)
+    silent(talk)
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(11, 113), (10, 0), (7, 0), (6, 113)])
+def test_scenario_131_modern_44_45_and_46_commits_at_epochs_since_the_partition_was_assigned(
+    talk: Epochs, epoch: int, error: int
+) -> None:
+    a = alone(talk, 7)
+    talk.beats(a, 10)
+    talk.commits(a, error, epoch=epoch)
+    silent(talk)
+
+
+def test_scenario_132_modern_47_an_operator_commits_into_an_empty_group(talk: Epochs) -> None:
+    a = alone(talk)
+    talk.leaves(a)
+    tool = talk.client("tool")
+    talk.commits(tool, epoch=-1)
+    silent(talk)
+
+
+# ---------------------------------------------------------------------------------------------------- migration
+
+
+def mixed(talk: Epochs) -> tuple[Client, Client, Client]:
+    """A stable classic group of two to which a member of the consumer protocol was admitted."""
+    a, b = settled(talk)
+    new = talk.member("new")
+    talk.joins(new, 4, {})
+    return a, b, new
+
+
+def test_scenario_133_141_modern_48_a_stable_classic_group_is_upgraded(talk: Epochs) -> None:
+    a, b, _ = mixed(talk)
+    talk.heartbeat(a, 27)
+    talk.classic_join(a, 4)
+    talk.classic_sync(a)
+    talk.heartbeat(a)
+    talk.heartbeat(b)
+    silent(talk, "P-12")
+    assert talk.group_json()["group_type"] == "consumer"
+
+
+def test_scenario_134_135_140_modern_49_parked_requests_are_answered_when_the_group_is_upgraded(talk: Epochs) -> None:
+    a, b = settled(talk)
+    join, sync = talk.ask_join(a), talk.ask(b, talk.sync_request(b, []))
+    talk.joins(talk.member("new"), 4, {})
+    talk.refuse_join(join, 27)
+    talk.answer(sync, talk.synced(27))
+    silent(talk, "P-12")
+
+
+def test_modern_50_an_upgrade_that_is_refused_says_why(talk: Epochs) -> None:
+    settled(talk)
+    talk.refused_join(talk.member("new"), 69, text="Cannot upgrade: the assignment holds user data")
+    silent(talk, "E-10")
+    assert "user data" in talk.the("E-10").summary
+
+
+def test_scenario_139_modern_51_and_52_classic_members_reconcile_with_generations_that_repeat(talk: Epochs) -> None:
+    a, _, new = mixed(talk)
+    for generation in (3, 4, 4):
+        talk.heartbeat(a, 27)
+        talk.classic_join(a, generation)
+        talk.classic_sync(a, 27 if generation == 3 else 0)
+    talk.beats(new, 4, foo(0))
+    silent(talk, "P-12")
+
+
+def test_scenario_142_modern_53_a_classic_member_that_does_not_join_again_is_removed(talk: Epochs) -> None:
+    a, b, new = mixed(talk)
+    for _ in range(5):
+        talk.heartbeat(a, 27)
+        talk.heartbeat(b)
+        talk.beats(new)
+        talk.wait(4_000)
+    talk.heartbeat(a, 25)
+    silent(talk, "P-12")
+
+
+@pytest.mark.parametrize("how", ["leaves", "expires"])
+def test_scenario_137_modern_54_the_last_member_of_the_new_protocol_goes_and_the_group_is_classic_again(
+    talk: Epochs, how: str
+) -> None:
+    a, b, new = mixed(talk)
+    if how == "leaves":
+        talk.leaves(new)
+    for _ in range(50 if how == "expires" else 1):
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+        talk.wait(1_000)
+    talk.round([a, b], 6)
+    silent(talk, "P-12")
+    content = talk.group_json()
+    assert (content["group_type"], content["state"], content["generation"]) == ("classic", "Stable", 6)
+    assert [member["member_id"] for member in content["members"]] == [a.member_id, b.member_id]
+
+
+def test_scenario_138_modern_55_the_last_static_member_is_replaced_by_a_classic_one(talk: Epochs) -> None:
+    new = talk.member("new", "i")
+    talk.joins(new, 4, foo(0))
+    talk.leaves(new, -2)
+    again = talk.client("again")
+    again.instance_id, again.member_id = "i", "i-2"
+    talk.classic_join(again, 4)
+    talk.classic_sync(again)
+    talk.classic_sync(again)
+    talk.heartbeat(again)
+    silent(talk)
+
+
+def test_scenario_143_modern_56_a_policy_that_forbids_it(talk: Epochs) -> None:
+    alone(talk)
+    talk.refuse_join(talk.ask_join(talk.client("classic")), 23)
+    silent(talk)
+
+
+def test_scenario_136_empty_groups_are_converted_and_begin_anew(talk: Epochs) -> None:
+    a, b = settled(talk)
+    talk.leave(a)
+    talk.leave(b)
+    new = talk.member("new")
+    talk.joins(new, 2, foo(0))
+    talk.leaves(new)
+    c = talk.client("c")
+    talk.wait(1_000)
+    talk.round([c], 1)
+    silent(talk, "P-12")
+
+
+# ---------------------------------------------------------------------------------------------------- share groups
+
+
+def test_modern_57_a_share_group_gets_its_partitions_later(talk: Epochs) -> None:
+    a = talk.member("a")
+    for epoch, returned, numbers in ((0, 1, ()), (1, 1, None), (1, 2, (0, 1))):
+        talk.wait(20)
+        request = wire.ShareGroupHeartbeatRequest(
+            group_id="g", member_id="a-id", member_epoch=epoch, subscribed_topic_names=("foo",) if epoch == 0 else None
+        )
+        entry = wire.ShareGroupHeartbeatResponseTopicPartitions(topic_id="fooAAAAAAAAAAAAAAAAAAA", partitions=numbers or ())
+        given = None if numbers is None else wire.ShareGroupHeartbeatResponseAssignment(topic_partitions=(entry,))
+        reply = wire.ShareGroupHeartbeatResponse(
+            member_id="a-id", member_epoch=returned, heartbeat_interval_ms=5_000, assignment=given
+        )
+        talk.call(a, request, reply)
+    silent(talk)
+    assert (talk.group_json()["group_type"], talk.group_json()["generation"]) == ("share", 2)
+
+
+def test_modern_59_a_heartbeat_of_another_type_is_refused_with_the_types_name(talk: Epochs) -> None:
+    alone(talk)
+    request = wire.ShareGroupHeartbeatRequest(group_id="g", member_id="x", member_epoch=0, subscribed_topic_names=("foo",))
+    talk.call(
+        talk.member("x"), request, wire.ShareGroupHeartbeatResponse(error_code=69, error_message="Group g is not a share group.")
+    )
+    silent(talk, "E-10")
+    assert "consumer type" in talk.the("E-10").summary

@@ -1,0 +1,23 @@
+"""No lawful answer is one that no row of the protocol's table explains, however the capture is spoilt."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coordinator_model.shadow import KINDS, judged, live
+from tests.golden import transcript
+
+HISTORIES = 25
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_answer_of_a_lawful_life_may_be_lawful(name: str) -> None:
+    found = live(KINDS[name], HISTORIES, 1)
+    assert found.answers.total() > 10 * HISTORIES
+    assert [(plan, verdict.text) for plan, verdict in found.unlawful] == []
+
+
+@pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("lawful-")])
+def test_each_answer_of_a_lawful_transcript_may_be_lawful(name: str) -> None:
+    shadow = judged(transcript.read(name), transcript.SETTINGS)
+    assert [verdict.text for _, verdict in shadow.unlawful] == []

@@ -1,0 +1,137 @@
+"""Anonymised records: not a name is left, and the model finds what it found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from coordinator_model.wire.layouts import LAYOUTS
+from coordinator_model.wire.record import MirrorRecord
+from coordinator_model.wire.recording import read_recording
+from streaming import cli
+from streaming.mirror import anonymised
+from streaming.mirror.anonymised import Anonymiser
+from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.test_rules import settled
+from tests.golden import transcript
+
+WORDS_OF_THE_PROTOCOL = {b"cooperative", b"share"}  #: names of groups that are parts of an assignor's and a feature's name
+
+
+def without_names(records: list[MirrorRecord]) -> tuple[list[MirrorRecord], dict[str, str]]:
+    anonymiser = Anonymiser(b"secret")
+    return [anonymiser.record(record) for record in records], anonymiser.names()
+
+
+@pytest.mark.parametrize("name", transcript.names())
+def test_the_model_finds_the_same_and_no_name_is_left(name):
+    records = transcript.read(name)
+    changed, names = without_names(records)
+    found = [(rule, severity, blame) for rule, severity, blame, _ in transcript.said(records)]
+    assert sorted((rule, severity, blame) for rule, severity, blame, _ in transcript.said(changed)) == sorted(found)
+    happened = [(event.kind, event.at_us, event.generation) for event in transcript.events_of(records)]
+    assert [(event.kind, event.at_us, event.generation) for event in transcript.events_of(changed)] == happened
+    frames = b"".join(record.frame for record in changed)
+    real = {real.encode() for real in names.values() if len(real) > 3}
+    assert {real for real in real - WORDS_OF_THE_PROTOCOL if real in frames} == set()
+    envelopes = {text for record in changed for text in record if isinstance(text, str)}
+    assert {text for text in envelopes if any(real in text for real in names.values() if len(real) > 3)} == set()
+
+
+def test_it_is_said_of_each_text_in_a_message_whether_it_is_a_name():
+    """A field that a new version of a message brings would otherwise pass as it is."""
+    known = {
+        *anonymised._NAMES, *anonymised._MEMBERS, *anonymised._TEXTS, *anonymised._URLS, *anonymised._SECRET, *anonymised._KEPT,
+        *anonymised._PROTOCOLS, "name",
+        *(field for _, field in anonymised._OF_STRUCTS),
+    }  # fmt: skip
+    fields = {
+        field.name
+        for layout in LAYOUTS.values()
+        for fields in layout.structs.values()
+        for field in fields
+        if field.type.removeprefix("[]") in {"string", "bytes"}
+    }
+    assert fields - known == set()
+    assert known - fields == set(), "fields that no message has"
+
+
+def test_ids_keep_what_is_random_and_the_pseudonym_of_their_client():
+    anonymiser = Anonymiser(b"secret")
+    uuid = "2013bb9c-82ea-4139-b27e-91d54325cbb1"
+    assert anonymiser._name("client", "billing-3") == "client-1"
+    ids = [f"billing-3-{uuid}", "FrnWyzQUS1iUVwbYyjz5vA", "", "made-by-hand"]
+    assert [anonymiser._member_id(id_) for id_ in ids] == [f"client-1-{uuid}", "FrnWyzQUS1iUVwbYyjz5vA", "", "member-1"]
+
+
+@pytest.mark.parametrize(
+    ("address", "left"),
+    [
+        ("kafka-3.example.com:9092", "host-1:9092"),
+        ("192.0.2.7", "10.0.0.1"),
+        ("/192.0.2.7", "/10.0.0.1"),
+        ("192.0.2.7:9092", "10.0.0.1:9092"),
+        ("[2001:db8::1]:9092", "10.0.0.1:9092"),
+        ("2001:db8::1", "10.0.0.1"),
+        ("3", "3"),
+        ("", ""),
+    ],
+)
+def test_hosts_and_addresses_are_replaced_and_ports_and_node_ids_stay(address, left):
+    assert Anonymiser(b"secret")._address(address) == left
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("consumer poll timeout has expired.", "consumer poll timeout has expired."),
+        ("cached metadata has changed from (payments-7) to ()", "cached metadata has changed from "),
+        ("Topic orders does not exist", "Topic topic-1 does not exist"),
+        ("host db-3.example.com is away", "host … is away"),
+        ("rebalance failed due to UNKNOWN_MEMBER_ID", "rebalance failed due to UNKNOWN_MEMBER_ID"),
+    ],
+)
+def test_texts_keep_plain_words_and_lose_what_may_be_a_name(words, left):
+    anonymiser = Anonymiser(b"secret")
+    assert anonymiser._name("topic", "orders") == "topic-1"
+    assert anonymiser._words(words) == left
+
+
+def test_user_data_is_hidden_and_still_the_same_for_the_same():
+    anonymiser = Anonymiser(b"secret")
+    data = b"\x00\x00\x00\x01\x00\x06orders" * 9
+    hidden = anonymiser._hidden(data)
+    assert (len(hidden), hidden) == (len(data), anonymiser._hidden(data))
+    assert b"orders" not in hidden
+    assert hidden != Anonymiser(b"another")._hidden(data)
+
+
+def test_a_frame_that_cannot_be_read_is_emptied_and_counts_as_cut():
+    talk = Conversation()
+    settled(talk)
+    record = next(record for record in talk.records if record.frame)
+    changed = Anonymiser(b"secret").record(record._replace(frame=b"billing-secrets"))
+    assert (changed.frame, changed.cut_bytes) == (b"", 15)
+
+
+def test_the_command_writes_a_recording_and_a_table_of_names(tmp_path):
+    out, names = tmp_path / "given.records", tmp_path / "names.json"
+    given = transcript.FOLDER / f"lawful-cooperative-4.1.2{transcript.SUFFIX}"
+    done = CliRunner().invoke(cli.app, ["anonymise", str(given), str(out), "--names", str(names)])
+    assert done.exit_code == 0, done.output
+    with out.open("rb") as stream:
+        records = list(read_recording(stream))
+    assert len(records) == len(transcript.read("lawful-cooperative-4.1.2"))
+    assert json.loads(names.read_text(encoding="utf-8"))["group-1"] == "cooperative"
+    again = CliRunner().invoke(cli.app, ["anonymise", str(given), str(out)])
+    assert (again.exit_code, again.stderr) == (2, f"error: {out} exists already: choose another name, or delete it\n")
+
+
+def test_what_is_no_capture_is_refused_and_leaves_no_file(tmp_path):
+    given, out = tmp_path / "notes.txt", tmp_path / "out.records"
+    given.write_text("no capture at all, and long enough to be looked at")
+    done = CliRunner().invoke(cli.app, ["anonymise", str(given), str(out)])
+    assert (done.exit_code, out.exists()) == (2, False)
+    assert done.stderr.startswith(f"error: {given} is neither a packet capture")

@@ -1,0 +1,80 @@
+"""Tables of what the monitor publishes: what they hold, and that no name from the wire reaches the terminal as a command."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from coordinator_model.finding import Severity
+from streaming.terminal import tables
+from streaming.web.wire_text import harmless
+from tests.streaming.terminal.records import NOW_S, finding, group, iso, rebalance
+
+QUIET = tables.LastHour(0, 0.0)
+
+
+def printed(renderable, width=200):
+    file = io.StringIO()
+    Console(file=file, width=width, highlight=False).print(renderable)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_a_name_from_the_wire_is_shown_and_not_obeyed():
+    hostile = harmless(group("\x1b[2J\u202e[red]x", clients=("\x1b]0;t\x07", "[bold]")), hide_addresses=False)
+    about_it = harmless(finding("\x1b[2J\u202e[red]x", summary="\x9b2J"), hide_addresses=False)
+    text = "\n".join(
+        line
+        for table in (
+            tables.groups_table([hostile], {}, NOW_S),
+            tables.board_table([hostile], {}, [QUIET], NOW_S, widths=tables.board_widths([hostile], {}, 120), chosen=0),
+            tables.group_line(hostile, NOW_S),
+            tables.members_table(hostile),
+            tables.findings_table([about_it], NOW_S),
+        )
+        for line in printed(table)
+    )
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert text.count("\\u001b[2J\\u202e[red]x") == 4
+    assert "[bold]" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 109, 110, 160])
+def test_a_group_on_the_board_is_one_line_that_is_no_wider_than_the_terminal(width):
+    shown = [
+        group("g" * 90, state="CompletingRebalance", clients=[f"client-{number}" for number in range(5)], waits_for=(0, 1, 2, 3)),
+        group("short", learning="no JoinGroup of all members was seen yet"),
+    ]
+    worst = {("lab", "g" * 90): (Severity.CRITICAL, 12)}
+    lines = printed(
+        tables.board_table(shown, worst, [QUIET] * 2, NOW_S, widths=tables.board_widths(shown, worst, width), chosen=1), width
+    )
+    assert len(lines) == 1 + 2
+    assert max(map(len, lines)) <= width
+    assert "12 critical" in lines[1]
+    assert "Completing" in lines[1]
+    assert ("CompletingRebalance" in lines[1]) == (width >= tables.WIDE)
+    assert [line[0] for line in lines[1:]] == [" ", "▸"]
+
+
+def test_members_have_fewer_columns_where_there_is_little_room():
+    known = group("orders", clients=("a", "b"))
+    assert printed(tables.members_table(known, 80), 80)[0].split() == ["client", "address", "state", "last", "frame"]
+    assert printed(tables.members_table(known))[0].split()[:4] == ["member", "client", "address", "software"]
+
+
+def test_a_rebalance_that_is_over_is_a_row_with_cause_who_and_cost():
+    shown = [
+        rebalance("orders", cost=1234.5),
+        {"id": "x", "at": iso(NOW_S), "cluster": "lab", "group": "a", "kind": "rebalance_finished"},
+    ]
+    heading, _, first, poor = printed(tables.rebalances_table(shown))
+    assert " ".join(heading.split()) == "began group generation cause by took join sync last to join moved member-s ended"
+    assert " ".join(first.split()) == (
+        "2026-09-21 14:03:17 orders 7 new member worker-1 2.5 s 2.4 s 100 ms worker-2-y 3 1,234 every member was served"
+    )
+    assert " ".join(poor.split()) == "2026-09-21 14:13:20 a not known not known an unknown time not known"
+    narrow = printed(tables.rebalances_table(shown, 80), 80)
+    assert len(narrow) == 2 + 2
+    assert " ".join(narrow[2].split()) == "09-21 14:03:17 orders new member worker-1 2.5 s 1,234"

@@ -1,0 +1,155 @@
+"""From events to lanes."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.web import drawing, sentences
+from streaming.web.from_events import record_of
+from streaming.web.swim_lanes import Befell, Doing, swim_lanes
+from tests.streaming.web import history
+from tests.streaming.web.conftest import filled
+
+NOW_S = history.NOW_S
+
+
+def swim_of(lines, name):
+    return swim_lanes(filled(lines).groups["prod", name])
+
+
+def test_a_lane_has_a_bar_for_each_thing_a_member_does_and_a_mark_for_what_befell_it():
+    lane = swim_of(history.orders(), "orders").lanes["i\x00orders-1"]
+    assert [bar.doing for bar in lane.bars] == [
+        *(Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
+        *(Doing.TOLD, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
+        *(Doing.TOLD, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
+        *(Doing.TOLD, Doing.JOINING),
+    ]
+    assert all(one.to_s == other.from_s for one, other in zip(lane.bars[:6], lane.bars[1:7], strict=True))
+    assert lane.bars[-1].to_s is None
+    assert [mark.what for mark in lane.marks] == [Befell.CLOSED, Befell.FENCED, Befell.BEGAN]
+
+
+def test_who_is_refused_consumes_no_more():
+    lane = swim_of(history.orders(), "orders").lanes["i\x00orders-1"]
+    assert lane.doing_at(NOW_S - 295) is Doing.CONSUMING
+    assert lane.doing_at(NOW_S - 285) is None
+
+
+def test_a_static_member_keeps_its_lane_through_all_its_ids():
+    group = history.Group("orders", ["orders-0"], static=True)
+    old, new = group.members[0], group.members[0] | {"member_id": "another"}
+    group.event("member_served", NOW_S - 60, old)
+    group.event("member_joined", NOW_S - 30, new)
+    group.event("member_served", NOW_S - 29, new)
+    swim = swim_of(group.records, "orders")
+    assert [(lane.name, lane.member_id, len(lane.bars)) for lane in swim.lanes.values()] == [("orders-0", "another", 3)]
+
+
+def test_silence_begins_with_the_last_frame_and_not_when_it_was_noticed():
+    bar = swim_of(history.orders(), "orders").lanes["i\x00orders-2"].bars[-1]
+    assert bar[:3] == (Doing.SILENT, NOW_S - 44, None)
+
+
+def test_who_waits_is_bound_to_whom_it_waits_for_then_and_now():
+    swim = swim_of(history.orders(), "orders")
+    waiting = frozenset({"i\x00orders-0", "i\x00orders-1"})
+    assert [(wait.at_s and round(wait.at_s - NOW_S), wait.waiting, wait.waited_for) for wait in swim.waits] == [
+        (-574, waiting, frozenset({"i\x00orders-2"})),
+        (-277, waiting, frozenset({"i\x00orders-2"})),
+        (None, waiting, frozenset({"i\x00orders-2"})),
+    ]
+
+
+def test_blindness_is_a_stretch_of_time():
+    assert swim_of(history.orders(), "orders").blind == [(NOW_S - 420, NOW_S - 380)]
+
+
+def test_members_without_events_have_a_lane_from_the_groups_own_record():
+    lines = [line for line in history.orders() if "kind" not in line]
+    swim = swim_of(lines, "orders")
+    assert [(lane.name, lane.bars[-1].doing, lane.bars[-1].from_s) for lane in swim.lanes.values()] == [
+        ("orders-0", Doing.JOINING, NOW_S - 41),
+        ("orders-1", Doing.JOINING, NOW_S - 41),
+        ("orders-2", Doing.TOLD, NOW_S - 41),
+    ]
+
+
+def rows_of(members, *, unfolded=False):
+    swim = swim_of(history.search(members), "search-indexer")
+    return drawing.rows(swim, drawing.window(NOW_S, span_s=900, end_s=None), unfolded=unfolded)
+
+
+def test_of_200_members_those_that_are_waited_for_have_lanes_and_the_others_are_folded():
+    rows = rows_of(200)
+    assert len(rows) < 12
+    assert sum(1 + row.others for row in rows) == 200
+    assert [(row.lane.bars[-1].doing, row.others) for row in rows[:3]] == [(Doing.SILENT, 0)] * 3
+    assert len(rows_of(200, unfolded=True)) == 200
+
+
+def test_a_window_shows_only_lanes_of_its_time():
+    group = history.Group("orders", ["a", "b"])
+    group.event("member_served", NOW_S - 900, group.members[0])
+    group.event("member_left", NOW_S - 800, group.members[0])
+    group.event("member_served", NOW_S - 100, group.members[1])
+    swim = swim_of(group.records, "orders")
+    shown = [
+        [row.lane.name for row in drawing.rows(swim, drawing.window(NOW_S, span_s=300, end_s=end_s), unfolded=False)]
+        for end_s in (None, NOW_S - 700)
+    ]
+    assert shown == [["b"], ["a"]]
+
+
+def test_a_session_that_is_over_was_silent_before_and_who_is_dropped_has_a_mark():
+    group = history.Group("orders", ["a", "b"])
+    for member in group.members:
+        group.event("member_served", NOW_S - 100, member)
+    group.event("session_over", NOW_S - 20, group.members[0], silent_since=history.iso(NOW_S - 65))
+    group.event("member_dropped", NOW_S - 10, group.members[1])
+    first, second = swim_of(group.records, "orders").lanes.values()
+    assert [bar[:3] for bar in first.bars] == [(Doing.CONSUMING, NOW_S - 100, NOW_S - 65), (Doing.SILENT, NOW_S - 65, NOW_S - 20)]
+    assert [mark.what for mark in first.marks] == [Befell.SESSION_OVER]
+    assert [bar[:3] for bar in second.bars] == [(Doing.CONSUMING, NOW_S - 100, NOW_S - 10)]
+    assert [mark.what for mark in second.marks] == [Befell.DROPPED]
+
+
+def test_from_events_alone_it_is_known_who_waits_for_whom():
+    state = filled([line for line in history.orders() if "kind" in line])
+    record = record_of(state.groups["prod", "orders"])
+    assert (record["state"], record["generation"], len(record["members"])) == ("PreparingRebalance", 6, 3)
+    assert sentences.waits_for(record).text == "Waits for orders-2 to rejoin; 2 members are held up"
+    assert swim_lanes(state.groups["prod", "orders"]).waits[-1].waited_for == {"i\x00orders-2"}
+
+
+@pytest.mark.parametrize(
+    ("ended", "state"),
+    [
+        ("every member was served", "Stable"),
+        ("no member is left", "Empty"),
+        ("the group was deleted", "Dead"),
+        ("the next rebalance began", "PreparingRebalance"),
+        ("frames are missing, or the coordinator moved", "PreparingRebalance"),
+    ],
+)
+def test_how_a_rebalance_ended_tells_the_state_after_it(ended, state):
+    group = history.Group("orders", ["a"])
+    group.event("rebalance_began", NOW_S - 9, group.members[0], cause="member joined", from_generation=4)
+    group.event("rebalance_finished", NOW_S - 5, group.members[0], ended=ended, members=[], last_member=None)
+    assert record_of(filled(group.records).groups["prod", "orders"])["state"] == state
+
+
+def test_a_refusal_of_who_held_the_instance_before_ends_nothing_of_who_holds_it_now():
+    group = history.Group("orders", ["orders-0"], static=True)
+    old, new = group.members[0], group.members[0] | {"member_id": "another"}
+    group.event("member_served", NOW_S - 60, old)
+    group.event("member_joined", NOW_S - 31, new)
+    group.event("member_served", NOW_S - 30, new)
+    group.event("member_fenced", NOW_S - 20, old, error="FENCED_INSTANCE_ID", api="Heartbeat")
+    group.event("session_over", NOW_S - 10, old, silent_since=history.iso(NOW_S - 15))
+    (lane,) = swim_of(group.records, "orders").lanes.values()
+    assert (lane.bars[-1][:3], lane.member_id) == ((Doing.CONSUMING, NOW_S - 30, None), "another")
+    assert [mark.what for mark in lane.marks] == [Befell.FENCED, Befell.SESSION_OVER]
+    group.event("member_fenced", NOW_S - 5, new, error="FENCED_INSTANCE_ID", api="Heartbeat")
+    (lane,) = swim_of(group.records, "orders").lanes.values()
+    assert lane.bars[-1].to_s == NOW_S - 5

@@ -1,0 +1,325 @@
+"""What the views show, without a browser: their HTML, read by Python's own parser."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+import requests
+
+from streaming.web.happened import lines
+from streaming.web.server import Page, differences
+from streaming.web.source import take_line
+from streaming.web.views import Overview, Renderer
+from tests.streaming.web import history
+from tests.streaming.web.conftest import filled, served
+
+VOID = {"meta", "link", "input", "img", "br"}
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, the text, and what was not closed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.text, self.ids, self._open = [], "", [], []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+    @property
+    def words(self):
+        return " ".join(self.text.split())
+
+    def tags(self, name):
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+
+@pytest.fixture(scope="module")
+def page(recorded):
+    with served(recorded) as (address, _):
+        yield address
+
+
+def get(page, path):
+    answer = requests.get(page + path, timeout=10)
+    assert answer.status_code == 200, answer.text
+    return Parsed(answer.text)
+
+
+def id_of(recorded, name):
+    return recorded.groups["prod", name].id
+
+
+@pytest.fixture(scope="module")
+def addresses(recorded):
+    """One address of each view, of large, small and hostile groups."""
+    found = ["/", "/?text=orders", "/sight"]
+    found += [f"/findings/{name}" for name in recorded.findings]
+    for past in list(recorded.groups.values())[:4]:
+        found += [f"/groups/{past.id}", f"/groups/{past.id}?span=60&end=2026-09-21T13:30:00Z", f"/groups/{past.id}?all=1"]
+        found += [f"/groups/{past.id}/rebalances/{lines([event])[0][0].row}" for event in past.rebalances]
+    return found
+
+
+def test_every_view_is_well_formed_and_no_id_is_given_twice(page, addresses):
+    for address in addresses:
+        ids = get(page, address).ids
+        assert len(ids) == len(set(ids)), address
+
+
+def test_no_view_has_a_script_or_a_style_of_its_own_or_anything_from_elsewhere(page, addresses):
+    for address in addresses:
+        parsed = get(page, address)
+        assert [set(tag) for tag in parsed.tags("script")] == [{"defer", "src"}], address
+        assert parsed.tags("style") == parsed.tags("img") == []
+        for _, attributes in parsed.elements:
+            assert "style" not in attributes
+            assert not [name for name in attributes if name.startswith("on")]
+            for name in ("href", "src", "action"):
+                assert re.match(r"[/?#]", attributes.get(name) or "/"), (address, attributes)
+
+
+def test_hostile_names_are_text_and_nothing_else(page, recorded):
+    overview, group = get(page, "/"), get(page, f"/groups/{id_of(recorded, history.HOSTILE)}")
+    assert history.HOSTILE in overview.text
+    assert history.HOSTILE in group.text
+    assert '"><img src=x onerror=alert(1)>' in group.text
+    assert "abc\\u202egpj.exe" in group.text
+    assert "\u202e" not in overview.text + group.text
+    assert "c" * 200 not in group.text
+
+
+def test_links_within_the_lanes_lead_to_elements_that_are_there(page, recorded):
+    for name in ("orders", "search-indexer"):
+        parsed = get(page, f"/groups/{id_of(recorded, name)}")
+        targets = {attributes["href"][1:] for attributes in parsed.tags("a") if attributes["href"].startswith("#")}
+        assert targets <= set(parsed.ids)
+        assert len(targets) > 5
+
+
+def test_the_overview_shows_groups_in_trouble_first_and_what_they_wait_for(page):
+    parsed = get(page, "/")
+    assert "15 groups" in parsed.words
+    named = [line.strip() for line in parsed.text.splitlines() if line.strip() in {"search-indexer", "orders", "billing-0000"}]
+    assert named == ["search-indexer", "orders", "billing-0000"]
+    assert "Waits for orders-2 to rejoin; 2 members are held up, 41 s of at most 5 min" in parsed.words
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("text=ORDERS", {"orders"}),
+        ("state=PreparingRebalance", {"orders", "search-indexer"}),
+        ("severity=critical", {"search-indexer"}),
+        ("severity=error", {"orders", "search-indexer"}),
+        ("severity=nonsense&state=Empty", {"audit-0007"}),
+        ("cluster=test", set()),
+        ("text=%3Cscript", {history.HOSTILE}),
+    ],
+)
+def test_the_address_holds_the_filter(page, recorded, query, shown):
+    rows = {
+        attributes["id"] for attributes in get(page, f"/?{query}").tags("li") if "row" in (attributes.get("class") or "").split()
+    }
+    assert rows == {id_of(recorded, name) for name in shown}
+
+
+def test_a_finding_says_what_to_do_and_how_it_may_be_wrong(page, recorded):
+    name = next(name for name, finding in recorded.findings.items() if finding["group"] == "orders")
+    text = get(page, f"/findings/{name}").words
+    for sentence in (
+        "R-01 member never rejoins",
+        "orders-2 does not rejoin group orders",
+        "Look at the process",
+        "When it may be wrong:",
+        "partition 0, offset 4711",
+    ):
+        assert sentence in text
+
+
+def test_a_rebalance_says_who_came_last_and_what_it_cost(page, recorded):
+    past = recorded.groups["prod", "orders"]
+    row = lines([list(past.rebalances)[-1]])[0][0].row
+    text = get(page, f"/groups/{past.id}/rebalances/{row}").words
+    assert (
+        "It took 28.0 s, 26.0 s of it to join and 2.0 s to sync: every member was served. Cause: member joined, begun by orders-0."
+        in text
+    )
+    assert "It cost 81.8 member-seconds without consuming." in text
+    assert re.search(r"orders-2 ← last to join ?\+26\.0 s ?\+28\.0 s", text)
+
+
+def test_many_events_of_one_kind_are_one_line(recorded):
+    told, rows = lines(recorded.groups["prod", "search-indexer"].events)
+    assert len(told) < 60
+    assert sum(line.members for line in told) == len(rows) == len(recorded.groups["prod", "search-indexer"].events)
+    assert set(rows.values()) == {line.row for line in told}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/groups/g0",
+        "/groups/g0/events.jsonl",
+        "/groups/g0/rebalances/e0",
+        "/findings/nothing",
+        "/group?name=nothing",
+        "/nothing",
+        "/static/page.css",
+        "/groups/",
+    ],
+)
+def test_what_is_not_there_is_said_in_a_sentence(page, path):
+    answer = requests.get(page + path, timeout=10)
+    assert answer.status_code == 404
+    assert Parsed(answer.text).tags("h1")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "span=nan",
+        "span=-1&end=x",
+        "span=1e400",
+        "end=0001-01-01T00:00:00Z",
+        "end=9999-12-31T23:59:59Z",
+        "anchor=inf",
+        "anchor=x",
+        "all=2",
+    ],
+)
+def test_an_address_made_by_hand_is_shown_as_well_as_it_can_be(page, recorded, query):
+    get(page, f"/groups/{id_of(recorded, 'orders')}?{query}")
+
+
+def test_a_group_is_found_by_its_name(page, recorded):
+    answer = requests.get(page + "/group", params={"name": "orders", "cluster": "prod"}, timeout=10, allow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/groups/{id_of(recorded, 'orders')}")
+
+
+def test_the_events_of_a_group_are_given_as_they_were_published(page, recorded):
+    answer = requests.get(f"{page}/groups/{id_of(recorded, 'orders')}/events.jsonl", timeout=10)
+    published = {line["id"]: line for line in history.orders() if "kind" in line}
+    assert {line["id"]: line for line in map(json.loads, answer.text.splitlines())} == published
+
+
+def test_a_row_of_the_overview_is_rendered_again_only_when_its_group_has_changed():
+    state = filled(history.records())
+    overview = Overview(state, Renderer())
+    before = overview.view({})
+    take_line(state, json.dumps(history.quiet(4)[-1] | {"state": "Empty"}))
+    after = overview.view({})
+    changed = dict(differences(before, after))["lists"]["groups"]
+    assert list(changed["items"]) == [state.groups["prod", "stock-0004"].id]
+    assert list(before.lists["groups"]) != list(after.lists["groups"]) == changed["order"]
+
+
+def test_a_change_of_trouble_sends_the_new_order_and_the_changed_row_alone():
+    state = filled(history.records())
+    overview = Overview(state, Renderer())
+    before = overview.view({})
+    group = history.Group("orders", ["orders-0"], static=True)
+    group.view("Stable", history.NOW_S)
+    state.findings.clear()
+    take_line(state, json.dumps(group.records[0]))
+    lists = dict(differences(before, overview.view({})))["lists"]["groups"]
+    assert lists["order"].index(state.groups["prod", "orders"].id) > 2
+
+
+def test_a_live_picture_stays_as_it_is_while_nothing_happens_and_is_drawn_anew_when_it_has_moved_far():
+    now = [history.NOW_S]
+    state = filled(history.orders(), clock=lambda: now[0])
+    page = Page(state, None)
+    address, query = f"/groups/{state.groups['prod', 'orders'].id}", {"span": "300", "anchor": str(history.NOW_S)}
+    before = page._view(address, query)
+    now[0] += 100
+    assert set(dict(differences(before, page._view(address, query)))) <= {"parts"}
+    assert not [part for part in dict(differences(before, page._view(address, query))).get("parts", {}) if part.startswith("lane")]
+    now[0] += 100
+    moved = dict(differences(before, page._view(address, query)))
+    assert float(moved["attributes"]["lanes"]["data-to"]) == now[0]
+    assert moved["lists"]["lane-list"]["items"]
+
+
+def test_a_record_of_another_release_costs_its_own_row_and_view_alone(caplog):
+    records = history.records()
+    bad = next(
+        record for record in records if record.get("group") == "billing-0000" and "members" in record and "kind" not in record
+    )
+    state = filled([*records, bad | {"waits_for": 7}])
+    id_ = state.groups["prod", "billing-0000"].id
+    with served(state) as (address, _):
+        overview = get(address, "/").words
+        assert "billing-0000 cannot be shown" in overview
+        assert "Waits for orders-2" in overview
+        answer = requests.get(f"{address}/groups/{id_}", timeout=10)
+    assert (answer.status_code, "the log of the page says why" in answer.text) == (404, True)
+    assert id_ in caplog.text
+
+
+def test_a_rebalance_of_which_little_is_known_is_shown_with_what_is():
+    group = history.Group("orders", ["orders-0"])
+    group.event("rebalance_finished", history.NOW_S)
+    state = filled(group.records)
+    past = state.groups["prod", "orders"]
+    with served(state) as (address, _):
+        assert "not known" in get(address, f"/groups/{past.id}").words
+        assert (
+            "No member is named in this record."
+            in get(address, f"/groups/{past.id}/rebalances/{lines(past.rebalances)[0][0].row}").words
+        )
+
+
+def test_what_is_said_of_the_last_hour_goes_with_the_time_and_nothing_else_is_sent():
+    now = [history.NOW_S]
+    state = filled(history.records(), clock=lambda: now[0])
+    overview = Overview(state, Renderer())
+    before = overview.view({})
+    now[0] += 60
+    assert "lists" not in dict(differences(before, overview.view({})))
+    now[0] += 4 * 3600
+    changed = dict(differences(before, overview.view({})))["lists"]["groups"]["items"]
+    past = state.groups["prod", "mail-0001"]
+    assert "Last hour: 1 rebalance" in before.lists["groups"][past.id]
+    assert "Last hour: no rebalance seen" in changed[past.id]
+    assert state.groups["prod", "billing-0000"].id not in changed
+
+
+def test_sight_names_who_captures_and_which_brokers_coordinate_groups():
+    state = filled(history.records())
+    for partition, ticks in ((0, 3.0), (1, 1.0)):
+        state.monitor_status(
+            {
+                "topic": "mirror",
+                "partition": partition,
+                "newest_record_ms": round(history.NOW_S * 1000),
+                "taps": [["65f0a1b2c3d4e5", "prod", round((history.NOW_S - ticks) * 1000)], "broken", [1], ["x", "y", "z"]],
+                "counters": {"open": 7, "close": 2},
+            },
+            history.NOW_S,
+        )
+    with served(state) as (address, _):
+        html = requests.get(f"{address}/sight", timeout=10).text
+    words = " ".join(re.sub(r"<[^>]+>", " ", html).split())
+    assert "65f0a1b2c3d4e5 prod 1 s ago Each start" in words
+    assert "kafka-2:9092 prod" in words
+    assert "7, 2" in words
