@@ -105,8 +105,6 @@ def unknown_because(known: Mapping[str, Any] | None) -> str | None:
     """
     if known is None:
         return "not seen yet"
-    if known["group_type"] != "classic":
-        return f"{known['group_type']} groups are not compared yet"
     because: str | None = known["learning"]
     return because
 
@@ -118,7 +116,7 @@ def differences(known: Mapping[str, Any], described: DescribedGroup) -> list[str
         for what, ours, theirs in (
             ("state", known["state"], described.state),
             ("type", known["group_type"], described.group_type),
-            *([("protocol", known["protocol"], described.protocol)] if described.state == State.STABLE else ()),
+            *([("protocol", known["protocol"], described.protocol)] if _has_protocol(described) else ()),
         )
         if ours != theirs
     ]
@@ -126,6 +124,11 @@ def differences(known: Mapping[str, Any], described: DescribedGroup) -> list[str
     found += [f"{_named(member)} is a member only to the monitor" for member in sorted(ours - described.members, key=str)]
     found += [f"{_named(member)} is a member only to the brokers" for member in sorted(described.members - ours, key=str)]
     return found
+
+
+def _has_protocol(described: DescribedGroup) -> bool:
+    """Return True if the members chose the protocol and told each other: of a consumer group, the brokers choose the assignor."""
+    return described.group_type == "classic" and described.state == State.STABLE
 
 
 def _named(member: DescribedMember) -> str:

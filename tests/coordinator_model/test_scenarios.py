@@ -5,7 +5,7 @@ of these are lawful lives of a group, so each asserts, besides what it is about,
 of a client, the rule for it is demanded.
 
 Scenarios that put the same kinds of frames on the wire share a test, whose name and parameters carry their numbers. 116 to 143 are
-groups of the newer protocol, which is not modelled yet.
+groups of the newer protocols: ``test_epoch_scenarios.py`` has them.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _phase(ended: tuple[int, int]) -> dict[str, int]:
 
 
 def _learning(group: ClassicGroup) -> str | None:
-    """Return why the membership is not known, None when it is. For a type that is not modelled, the reason is always the type."""
+    """Return why the membership is not known, None when it is."""
     return group.learning_because if group.learning else None
 
 

@@ -26,14 +26,12 @@ class Comparison:
     groups: int = 0
     members: int = 0
     unknown: list[str] = field(default_factory=list)  #: groups of which the model says itself that it does not know them
-    unmodelled: list[str] = field(default_factory=list)  #: groups whose type it says itself that it does not model
     differences: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)  #: groups that did not come to rest
 
     def __str__(self) -> str:
         parts = [f"quiet point: {self.groups} groups, {self.members} members"]
         parts += [f"not known: {', '.join(self.unknown)}"] if self.unknown else []
-        parts += [f"not modelled: {', '.join(self.unmodelled)}"] if self.unmodelled else []
         parts += [f"never at rest: {', '.join(self.restless)}"] if self.restless else []
         return ", ".join([*parts, *(self.differences or ["equal"])])
 
@@ -58,25 +56,11 @@ def _compare(described: dict[str, DescribedGroup], known: dict[str, dict[str, An
             continue
         comparison.groups += 1
         comparison.members += len(group.members)
-        if group.group_type != "classic" and name in known:
-            comparison.unmodelled.append(name)
-            comparison.differences += _says_its_type(name, group, known[name])
-        elif because := unknown_because(known.get(name)):
+        if because := unknown_because(known.get(name)):
             comparison.unknown.append(f"{name} ({because})")
         else:
             comparison.differences += [f"{name}: {difference}" for difference in differences(known[name], group)]
     return comparison
-
-
-def _says_its_type(name: str, group: DescribedGroup, known: dict[str, Any]) -> list[str]:
-    """Of a group of a newer type the model must know the type, and say that it knows no more."""
-    if known["group_type"] != group.group_type:
-        return [f"{name}: type: the monitor says {known['group_type']}, the brokers say {group.group_type}"]
-    return (
-        []
-        if "not modelled" in (known["learning"] or "")
-        else [f"{name}: the monitor does not say that groups of its type are not modelled"]
-    )
 
 
 def _at_rest(site: Site, least: int) -> dict[str, DescribedGroup]:

@@ -29,10 +29,7 @@ def _equal(result: Result) -> str:
     groups = sum(comparison.groups for comparison in result.comparisons)
     unknown = sum(len(comparison.unknown) for comparison in result.comparisons)
     unlike = sum(len(comparison.differences) for comparison in result.comparisons)
-    unmodelled = sum(len(comparison.unmodelled) for comparison in result.comparisons)
-    return f"{groups - unknown - unlike - unmodelled} equal, {unknown} not known, {unlike} differ" + (
-        f",\n{unmodelled} of a type not modelled" if unmodelled else ""
-    )
+    return f"{groups - unknown - unlike} equal, {unknown} not known, {unlike} differ"
 
 
 def _found(result: Result) -> str:
@@ -134,10 +131,7 @@ def as_json(result: Result) -> str:
             "told": {severity.value: dict(rules) for severity, rules in result.findings.items()},
             "false": [[finding.rule, finding.id, finding.summary] for finding in result.false_alarms],
             "quiet_points": len(result.comparisons),
-            "groups_compared": sum(
-                comparison.groups - len(comparison.unknown) - len(comparison.unmodelled) for comparison in result.comparisons
-            ),
-            "groups_not_modelled": sum(len(comparison.unmodelled) for comparison in result.comparisons),
+            "groups_compared": sum(comparison.groups - len(comparison.unknown) for comparison in result.comparisons),
             "groups_not_known": sum(len(comparison.unknown) for comparison in result.comparisons),
             "differences": [difference for comparison in result.comparisons for difference in comparison.differences],
             "violations": {

@@ -89,7 +89,6 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         ("false errors", str(sum(len(result["false"]) for result in results))),
         ("quiet points", f"{total('quiet_points'):,}"),
         ("groups at them", f"{total('groups_compared') - unlike:,} equal, {total('groups_not_known')} not known, {unlike} differ"),
-        ("of a type not modelled", f"{total('groups_not_modelled')}, and the model said so"),
         ("violations found", f"{len(delays):,} of {len(outcomes):,}"),
         ("delay, median / longest", f"{median(delays):.1f} s / {max(delays):.1f} s" if delays else "-"),
         ("violations set anew", str(total("set_anew"))),
