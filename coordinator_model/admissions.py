@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.group_store import GroupStore
-from coordinator_model.groups.consumer.heartbeat import refused_by_type
-from coordinator_model.groups.consumer.kinds import KIND_BY_API
-from coordinator_model.groups.consumer.model import client_of, exchange_of
+from coordinator_model.groups.epochs.heartbeat import refused_by_type
+from coordinator_model.groups.epochs.kinds import KIND_BY_API
+from coordinator_model.groups.epochs.model import client_of, exchange_of
 from coordinator_model.groups.migration import carry_over, kind_shown, may_convert
 from coordinator_model.rule_engine import RuleEngine
 from coordinator_model.scheduler import GroupKey

@@ -20,7 +20,7 @@ from coordinator_model.finding import Finding
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.consumer.kinds import KIND_BY_API
+from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.records import Disconnections
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine

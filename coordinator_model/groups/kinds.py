@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.model import ClassicGroupModel
-from coordinator_model.groups.consumer.kinds import KINDS
-from coordinator_model.groups.consumer.model import of_kind
+from coordinator_model.groups.epochs.kinds import KINDS
+from coordinator_model.groups.epochs.model import of_kind
 from coordinator_model.groups.group_model import GroupModel
 
 _MODELS: Final[dict[str, Callable[..., GroupModel]]] = {CLASSIC: ClassicGroupModel, **{kind: of_kind(kind) for kind in KINDS}}

@@ -13,10 +13,10 @@ from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.data import CLASSIC, ConnectionState
 from coordinator_model.groups.classic.handlers.join_group import contradicts_itself
 from coordinator_model.groups.classic.model import ClassicGroupModel
-from coordinator_model.groups.consumer.events import Migrated
-from coordinator_model.groups.consumer.kinds import CONSUMER, KIND_BY_API
-from coordinator_model.groups.consumer.model import EpochGroup
-from coordinator_model.groups.consumer.records import EpochMember
+from coordinator_model.groups.epochs.events import Migrated
+from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API
+from coordinator_model.groups.epochs.model import EpochGroup
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Member
 from coordinator_model.groups.tracker import NOTHING, Event

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.events import (
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import (
     AnsweredAs,
     CommitRefused,
     ImpossibleAnswer,
     SubscriptionFlapped,
     WentSilent,
 )
-from coordinator_model.groups.consumer.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.rules.base import Breach, a_or_an, about, seconds, sender_fields, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
-from coordinator_model.groups.consumer.data import SESSION_MS, SHORTEST_SESSION_MS, EpochGroupData
-from coordinator_model.groups.consumer.events import (
+from coordinator_model.groups.epochs.data import SESSION_MS, SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.events import (
     CommitMisjudged,
     CommitRefused,
     InstanceHeld,
@@ -15,8 +15,8 @@ from coordinator_model.groups.consumer.events import (
     StaticLeaveRefused,
     WrongGroupType,
 )
-from coordinator_model.groups.consumer.evidence import answer_evidence, asked_evidence
-from coordinator_model.groups.consumer.records import JOIN_EPOCH
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.rules.base import (
     Breach,

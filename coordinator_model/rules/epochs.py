@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator_model.finding import Blame, Certainty, Severity
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.events import (
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import (
     ClaimedMore,
     EpochShrank,
     JoinedAgain,
@@ -18,9 +18,9 @@ from coordinator_model.groups.consumer.events import (
     MalformedHeartbeat,
     Unlawful,
 )
-from coordinator_model.groups.consumer.evidence import answer_evidence, asked_evidence, partitions_text
-from coordinator_model.groups.consumer.judgement import FENCED, GONE, MALFORMED, NEVER_JOINED, REFUSED, STALE
-from coordinator_model.groups.consumer.records import JOIN_EPOCH
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.judgement import FENCED, GONE, MALFORMED, NEVER_JOINED, REFUSED, STALE
+from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, sender_fields, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name

@@ -27,7 +27,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
     Settled,
     SubscriptionAlternated,
 )
-from coordinator_model.groups.consumer.events import SubscriptionFlapped
+from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.rules.base import Breach, FrameRule, about, admission, seconds, who, whom
 from coordinator_model.rules.epoch_checks import subscription_flaps

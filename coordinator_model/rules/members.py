@@ -9,7 +9,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.comebacks import CameBackDead
 from coordinator_model.groups.classic.judge import Verdict
-from coordinator_model.groups.consumer.events import AnsweredAs
+from coordinator_model.groups.epochs.events import AnsweredAs
 from coordinator_model.groups.events import (
     Answered,
     Contradicted,

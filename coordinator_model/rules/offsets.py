@@ -22,8 +22,8 @@ from coordinator_model.groups.classic.trackers.offsets import (
     CommittedOver,
     Unfenced,
 )
-from coordinator_model.groups.consumer import events as epoch_events
-from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.epochs import events as epoch_events
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom

@@ -22,7 +22,7 @@ from coordinator_model.groups.classic.trackers.plans import (
     strange_protocol,
     window_us,
 )
-from coordinator_model.groups.consumer.events import ImpossibleAnswer
+from coordinator_model.groups.epochs.events import ImpossibleAnswer
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspected, suspects

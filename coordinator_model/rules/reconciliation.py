@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.events import (
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     DoubleOwned,
     EpochRose,
     NoAssignment,
     TooManyTopics,
 )
-from coordinator_model.groups.consumer.evidence import answer_evidence, asked_evidence, partitions_text
-from coordinator_model.groups.consumer.reconciliation import removal_overdue_us
-from coordinator_model.groups.consumer.records import EpochMember
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.rules.base import (
     Breach,
     Due,

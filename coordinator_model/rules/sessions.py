@@ -26,8 +26,8 @@ from coordinator_model.groups.classic.trackers.sessions import (
     held_joins,
     hung_up_since,
 )
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.events import WentSilent
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.events import FellSilent
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member

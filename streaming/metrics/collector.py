@@ -18,7 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from coordinator_model.counters import BUCKETS_S, EVICTIONS
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
-from coordinator_model.groups.consumer.view import RECONCILING
+from coordinator_model.groups.epochs.view import RECONCILING
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.metrics_state import Histogram
 from streaming.metrics.table import METRICS

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.groups.consumer.data import SHORTEST_SESSION_MS, EpochGroupData
-from coordinator_model.groups.consumer.events import Unlawful
-from coordinator_model.groups.consumer.protocol import Condition, Epoch, Possible, Sender, is_lawful
-from coordinator_model.groups.consumer.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.events import Unlawful
+from coordinator_model.groups.epochs.protocol import Condition, Epoch, Possible, Sender, is_lawful
+from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.wire.constants import FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, NONE
 

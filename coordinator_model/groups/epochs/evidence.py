@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.consumer.data import EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.records import Exchange, Partitions
 from coordinator_model.wire import API_NAMES, error_name
 

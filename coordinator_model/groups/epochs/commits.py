@@ -5,10 +5,10 @@ A heartbeat under way makes two epochs possible at the moment of a commit, so ne
 
 from __future__ import annotations
 
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.events import CommitMisjudged, CommitRefused
-from coordinator_model.groups.consumer.evidence import answer_evidence
-from coordinator_model.groups.consumer.records import EpochMember
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused
+from coordinator_model.groups.epochs.evidence import answer_evidence
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import NONE, NOT_ADMITTED, STALE_MEMBER_EPOCH

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.groups.consumer.data import BUMPS_KEPT, SHORTEST_SESSION_MS, EpochGroupData
-from coordinator_model.groups.consumer.events import EpochRose
-from coordinator_model.groups.consumer.evidence import answer_evidence
-from coordinator_model.groups.consumer.records import JOIN_EPOCH, Bump, EpochMember
+from coordinator_model.groups.epochs.data import BUMPS_KEPT, SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.events import EpochRose
+from coordinator_model.groups.epochs.evidence import answer_evidence
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, Bump, EpochMember
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
 

@@ -7,10 +7,10 @@ so nothing here survives a gap.
 
 from __future__ import annotations
 
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.events import DoubleOwned
-from coordinator_model.groups.consumer.evidence import answer_evidence
-from coordinator_model.groups.consumer.records import NO_PARTITIONS, DoubleGrant, EpochMember
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import DoubleOwned
+from coordinator_model.groups.epochs.evidence import answer_evidence
+from coordinator_model.groups.epochs.records import NO_PARTITIONS, DoubleGrant, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions
 from coordinator_model.groups.tracker import NOTHING, Event
 

@@ -12,8 +12,8 @@ from coordinator_model.counters import Counters
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
-from coordinator_model.groups.consumer.kinds import KINDS, Kind
-from coordinator_model.groups.consumer.records import Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.epochs.kinds import KINDS, Kind
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.settings import Settings
 

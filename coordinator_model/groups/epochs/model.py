@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.consumer import classic_members, commits, heartbeat, stored
-from coordinator_model.groups.consumer.data import SESSION_MS, EpochGroupData
-from coordinator_model.groups.consumer.events import WentSilent
-from coordinator_model.groups.consumer.kinds import KIND_BY_API
-from coordinator_model.groups.consumer.records import EpochMember
-from coordinator_model.groups.consumer.view import view
+from coordinator_model.groups.epochs import classic_members, commits, heartbeat, stored
+from coordinator_model.groups.epochs.data import SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.events import WentSilent
+from coordinator_model.groups.epochs.kinds import KIND_BY_API
+from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.groups.requests import REQUEST_READERS
 from coordinator_model.groups.responses import error_codes

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.groups.consumer import epochs
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.evidence import answer_evidence
+from coordinator_model.groups.epochs import delivery
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.records import Exchange, JoinFacts
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -79,7 +79,7 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     member.proven_us = member.accepted_us = exchange.res_us
     member.accepted_asked_us = exchange.inv_us
     group.changed = group.slow_changed = True
-    return epochs.deliver(group, exchange, member, body.generation_id, overlapped=False)
+    return delivery.deliver(group, exchange, member, body.generation_id, overlapped=False)
 
 
 def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.groups.classic.data import ConnectionState
-from coordinator_model.groups.consumer.data import EpochGroupData, InstanceClaim
-from coordinator_model.groups.consumer.records import Bump, DoubleGrant, EpochMember, by_topic
+from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, by_topic
 from coordinator_model.groups.records import ClientInfo, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire import API_NAMES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.consumer.records import Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember
 from coordinator_model.groups.records import Exchange, Partitions, Refusals
 
 

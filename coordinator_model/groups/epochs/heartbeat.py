@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.consumer import epochs, reconciliation
-from coordinator_model.groups.consumer.data import SHORTEST_SESSION_MS, EpochGroupData, InstanceClaim
-from coordinator_model.groups.consumer.events import (
+from coordinator_model.groups.epochs import delivery, reconciliation
+from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData, InstanceClaim
+from coordinator_model.groups.epochs.events import (
     AnsweredAs,
     AssignorFailed,
     ClaimedMore,
@@ -27,10 +27,10 @@ from coordinator_model.groups.consumer.events import (
     TooManyTopics,
     WrongGroupType,
 )
-from coordinator_model.groups.consumer.evidence import answer_evidence
-from coordinator_model.groups.consumer.judgement import unlawful
-from coordinator_model.groups.consumer.protocol import lawful_errors
-from coordinator_model.groups.consumer.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.epochs.evidence import answer_evidence
+from coordinator_model.groups.epochs.judgement import unlawful
+from coordinator_model.groups.epochs.protocol import lawful_errors
+from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES, ERROR_CODES, may_be_an_error
@@ -138,7 +138,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     events += _note_subscription(group, exchange, member, facts)
     events += _check_assignment(group, exchange, member, epoch, assignment)
     events += _note_statuses(group, exchange, member, body)
-    rose = epochs.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
+    rose = delivery.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
     member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
     member.accepted_us, member.accepted_asked_us = exchange.res_us, exchange.inv_us
     member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
@@ -343,7 +343,7 @@ def _refused(
     if error == UNKNOWN_MEMBER_ID and exchange.instance_id in {None, member.instance_id} and asked != JOIN_EPOCH:
         certain = exchange.gap_free and not overlapped
         if member.removed is None:
-            due_us = epochs.removal_due_us(member)
+            due_us = delivery.removal_due_us(member)
             counted = due_us is not None and group.epoch_us >= due_us
             group.remove(member, "fenced", exchange.res_us, answer_evidence(exchange))
             if counted:

@@ -7,8 +7,8 @@ from typing import Any, Final
 from coordinator_model.counters import named_error
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.consumer.data import EpochGroupData
-from coordinator_model.groups.consumer.records import EpochMember
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.records import EpochMember
 
 RECONCILING: Final = "Reconciling"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.groups.consumer.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, partitions_of
+from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, partitions_of
 from coordinator_model.groups.records import HeartbeatFacts, Partitions
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 
