@@ -268,8 +268,7 @@ def _unowned(group: ClassicGroup) -> Iterator[Due]:
         return Breach(
             "",
             f"No member of group {group.name} has been assigned {partitions} for {seconds(patience_us)}, although members subscribed to "
-            "it: "
-            "what is written there is not read.",
+            "it: what is written there is not read.",
             "missing in every assignment since; known from earlier assignments of this group",
             (),
             generation=group.generation,
@@ -450,8 +449,8 @@ A_11 = TimerRule(
     expected="Every partition of a subscribed topic is assigned; between two steps of a cooperative rebalance, for a moment not.",
     action="Force a rebalance; look at the leader's assignor and its view of the topic.",
     false_alarms="A topic that was deleted, or created again with fewer partitions. Where the partitions left out are the topic's last "
-    "ones "
-    "and the assignor is a standard one, it is over after ten minutes: the leader has asked for the topic's partitions again by then.",
+    "ones and the assignor is a standard one, it is over after ten minutes: the leader has asked for the topic's partitions again by "
+    "then.",
     suppressed_by=("A-08",),
     due=_unowned,
 )

@@ -65,8 +65,7 @@ def _split(group: ClassicGroup, turns: TookTurns) -> Breach:
         "",
         f"Two brokers act as coordinator of group {group.name} at the same time: {exchange.broker} and {turns.rival}, for "
         f"{seconds(turns.overlap_us)} so far.",
-        f"{exchange.broker} and {turns.rival} changed the group in turns, on connections that outlived each other's acts, and "
-        "neither "
+        f"{exchange.broker} and {turns.rival} changed the group in turns, on connections that outlived each other's acts, and neither "
         "said that it was not the coordinator",
         turns.frames,
         actor=exchange.actor,
@@ -79,8 +78,7 @@ def _generation_lost(group: ClassicGroup, lost: Lost) -> Breach:
     return Breach(
         "",
         f"Group {group.name} lost generations in a failover from broker {persisted.broker} to {exchange.broker}: it is at "
-        f"{lost.generation}, "
-        f"and {persisted.generation} had been persisted.",
+        f"{lost.generation}, and {persisted.generation} had been persisted.",
         f"{API_NAMES[exchange.api_key]} succeeded at generation {lost.generation}, asked after a SyncGroup at generation "
         f"{persisted.generation} had been answered",
         (persisted.frame, request_evidence(exchange), response_evidence(exchange, 0)),
@@ -112,9 +110,8 @@ def _loads_long(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
         return None
     return Breach(
         "",
-        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: no member can join or "
-        "commit, and "
-        "heartbeats tell nothing.",
+        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: no member can join or commit, "
+        "and heartbeats tell nothing.",
         f"COORDINATOR_LOAD_IN_PROGRESS {spell.times} times over {seconds(spell.lasted_us)}",
         (spell.frame, response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
     )
@@ -156,8 +153,7 @@ def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
     return Breach(
         exchange.member_id or exchange.actor.connection,
         f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker}{whom(exchange.actor)} in group "
-        f"{group.name} with an "
-        "internal error.",
+        f"{group.name} with an internal error.",
         f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
         (request_evidence(exchange), response_evidence(exchange, -1)),
         actor=exchange.actor,
@@ -172,8 +168,7 @@ def _full(group: ClassicGroup, full: GroupFull) -> Breach | None:
     exchange = full.exchange
     return Breach(
         "",
-        f"Group {group.name} is full and clients keep knocking: {full.times} JoinGroups were turned away within a minute, "
-        "latest of "
+        f"Group {group.name} is full and clients keep knocking: {full.times} JoinGroups were turned away within a minute, latest of "
         f"{whom(exchange.actor)}.",
         f"GROUP_MAX_SIZE_REACHED {full.times} times within a minute",
         (response_evidence(exchange, GROUP_MAX_SIZE_REACHED),),
@@ -275,8 +270,7 @@ C_04 = FrameRule(
     blame=Blame.BROKER,
     meaning="The group's coordinator moves again and again; each move interrupts the group, and what follows is its effect.",
     condition="Three moves within an hour: another broker acts or is named by FindCoordinator, or the same one loads the group "
-    "anew; signs "
-    "within 10 s of each other are one move. Or one move that goes on for a minute with four changes.",
+    "anew; signs within 10 s of each other are one move. Or one move that goes on for a minute with four changes.",
     expected="One coordinator, until its broker is stopped.",
     action="Look at the leader elections of the group's __consumer_offsets partition and at the brokers' stability.",
     false_alarms="A rolling restart moves it twice or three times.",
@@ -292,10 +286,8 @@ C_05 = FrameRule(
     blame=Blame.BROKER,
     meaning="Two brokers hold the group, each with members, generations and offsets of its own: committed offsets will be lost.",
     condition="Two brokers answered commits, JoinGroups, SyncGroups or LeaveGroups of the group with success in turns, at "
-    "least three times, "
-    "each turn asked after the other's answer was captured and over a connection that was there in the turn before, their "
-    "times overlap by "
-    "more than the write timeout (5 s), and neither said in between that it is not the coordinator.",
+    "least three times, each turn asked after the other's answer was captured and over a connection that was there in the turn before, "
+    "their times overlap by more than the write timeout (5 s), and neither said in between that it is not the coordinator.",
     expected="One coordinator: the one that was replaced answers NOT_COORDINATOR.",
     action="Fence the older of the two brokers at once, then look for proxies or address translation that lead to another cluster.",
     false_alarms="One broker that is captured under two names; clocks of several capturers that differ by more than clock_skew_ms.",
@@ -310,8 +302,7 @@ C_06 = FrameRule(
     blame=Blame.BROKER,
     meaning="The new coordinator is still reading its log: no member can join or commit meanwhile.",
     condition="COORDINATOR_LOAD_IN_PROGRESS for more than 60 s, with no other answer to a commit, JoinGroup, SyncGroup or "
-    "LeaveGroup, and no "
-    "pause of more than 30 s in between.",
+    "LeaveGroup, and no pause of more than 30 s in between.",
     expected="A load of seconds.",
     action="Check that __consumer_offsets is compacted (the log cleaner runs) and how large its segments are.",
     false_alarms="None known.",
@@ -358,8 +349,8 @@ C_09 = FrameRule(
     meaning="The new coordinator does not know what the old one had written and acknowledged: committed offsets may be gone as "
     "well.",
     condition="After a failover a request succeeded at a lower generation than one whose assignment had been delivered before "
-    "it was asked, "
-    "although a member of that generation was still there, so that the group cannot have been emptied and deleted in between.",
+    "it was asked, although a member of that generation was still there, so that the group cannot have been emptied and deleted in "
+    "between.",
     expected="A failover keeps every generation whose SyncGroup was answered.",
     action="Look for an unclean leader election or a truncation of the group's __consumer_offsets partition; check "
     "min.insync.replicas.",
@@ -420,12 +411,10 @@ C_13 = FrameRule(
     blame=Blame.BROKER,
     meaning="There is no coordinator for the group, or it cannot write: no member can join, sync or commit.",
     condition="COORDINATOR_NOT_AVAILABLE for more than 30 s, to FindCoordinator or to the group's requests, with no success "
-    "and no pause of "
-    "more than 30 s in between.",
+    "and no pause of more than 30 s in between.",
     expected="A coordinator within seconds of a failover.",
     action="Look at the group's __consumer_offsets partition: has it a leader and enough in-sync replicas, and do enough "
-    "brokers run for its "
-    "replication factor?",
+    "brokers run for its replication factor?",
     false_alarms="A cluster that has just been created.",
     checks={NotAvailable: _unavailable},
     over=lambda group, _: not group.coordinator_changes.spells.keys() & {"not found", "not available"},

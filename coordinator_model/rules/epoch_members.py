@@ -101,8 +101,7 @@ def refused_commits(group: EpochGroupData, refused: CommitRefused) -> Breach | N
     return Breach(
         member.id,
         f"{begin(who(member))} cannot save its progress in group {group.name}: {refusals.count} commits at epoch {refusals.generation} "
-        "were "
-        f"refused with {error_name(refusals.error)} within {seconds(lasts_us)}.",
+        f"were refused with {error_name(refusals.error)} within {seconds(lasts_us)}.",
         f"{refusals.count} commits refused with {error_name(refusals.error)} over {seconds(lasts_us)}",
         tuple(refusals.evidence),
         generation=refusals.generation,
@@ -240,8 +239,7 @@ E_10 = FrameRule(
     condition="A join was answered GROUP_ID_NOT_FOUND; or a member's heartbeats GROUP_ID_NOT_FOUND or UNSUPPORTED_VERSION three times.",
     expected="A group of the client's type, or one that may be migrated.",
     action="Read the broker's reason, if it gives one; align group.protocol of the clients with group.consumer.migration.policy, or use "
-    "another "
-    "group id.",
+    "another group id.",
     false_alarms="A client lawfully gets one such answer when the group has just been converted back.",
     checks={WrongGroupType: _wrong_type},
 )
@@ -253,8 +251,7 @@ E_11 = FrameRule(
     blame=Blame.CLIENT,
     meaning="None of the member's progress is saved: whoever gets its partitions processes the records again.",
     condition="At least three commits at one epoch were answered STALE_MEMBER_EPOCH, over at least 10 s and two heartbeat intervals, and "
-    "none "
-    "was accepted between.",
+    "none was accepted between.",
     expected="After such a refusal a member commits with the epoch of its next heartbeat.",
     action="Restart that client; look for a blocked poll loop.",
     false_alarms="One refusal for each new epoch is normal.",
@@ -324,8 +321,7 @@ P_12 = FrameRule(
     blame=Blame.OPERATOR,
     meaning="The group is being migrated between the classic and the consumer protocol: other rules judge it from here on.",
     condition="In a group that was seen to be of one type a member was admitted under the protocol of another; or a JoinGroup success "
-    "names "
-    "no leader, or one again.",
+    "names no leader, or one again.",
     expected="A migration that was planned.",
     action="None if it was planned. If not, look at group.protocol of the client named, and at group.consumer.migration.policy.",
     false_alarms="None known.",

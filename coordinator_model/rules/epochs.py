@@ -184,8 +184,7 @@ E_03 = FrameRule(
     blame=Blame.BROKER,
     meaning="A healthy member loses its partitions and begins again.",
     condition="FENCED_MEMBER_EPOCH to the epoch of the last answer that the member got before it asked, with no other heartbeat of it "
-    "under "
-    "way. Heuristic if the coordinator moved since: it may know a state that a newer broker wrote.",
+    "under way. Heuristic if the coordinator moved since: it may know a state that a newer broker wrote.",
     expected="A success.",
     action=_REPORT,
     false_alarms="None known. A static member that left for a while, and one whose answers are missing, are not judged.",
@@ -199,8 +198,7 @@ E_04 = FrameRule(
     blame=Blame.BROKER,
     meaning="Fencing does not work: a member that others have taken over from may go on.",
     condition="A heartbeat succeeded at an epoch that is neither the member's own nor the one before together with a list of partitions "
-    "all "
-    "of which it was assigned.",
+    "all of which it was assigned.",
     expected="FENCED_MEMBER_EPOCH.",
     action=_REPORT,
     false_alarms="None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it.",
@@ -253,8 +251,7 @@ E_14 = FrameRule(
     blame=Blame.BROKER,
     meaning="The coordinator serves a member that it had removed: others own its partitions.",
     condition="A heartbeat with a positive epoch succeeded for an id that was answered a leave with epoch -1, or UNKNOWN_MEMBER_ID, and "
-    "that "
-    "has not asked to join since.",
+    "that has not asked to join since.",
     expected="UNKNOWN_MEMBER_ID.",
     action=_REPORT,
     false_alarms="None known. It rests when the coordinator has moved.",
@@ -282,8 +279,7 @@ E_17 = FrameRule(
     blame=Blame.BROKER,
     meaning="The coordinator does not check what it must: a client may own partitions without its consent.",
     condition="A heartbeat succeeded that must be refused for its form alone: a dirty join, no member id, a static leave without "
-    "instance id, "
-    "an epoch below -2.",
+    "instance id, an epoch below -2.",
     expected="INVALID_REQUEST.",
     action=_REPORT,
     false_alarms="A broker that is not Apache Kafka may be more lenient.",
@@ -297,8 +293,7 @@ E_18 = FrameRule(
     blame=Blame.BROKER,
     meaning="A client cannot be a member although nothing is in its way.",
     condition="GROUP_MAX_SIZE_REACHED to a member that was accepted less than a session before, or UNRELEASED_INSTANCE_ID although the "
-    "holder "
-    "of that instance id had left for a while or uses the classic protocol.",
+    "holder of that instance id had left for a while or uses the classic protocol.",
     expected="A success.",
     action=_REPORT,
     false_alarms="A static member that returns to a full group lawfully gets GROUP_MAX_SIZE_REACHED before 4.4: not counted.",

@@ -101,8 +101,7 @@ def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | Non
     return _answer_breach(
         answered,
         f"named {body.leader} {whom(answered.exchange.actor)} leader of group {group.name}, and not among its members: no member will "
-        "give it "
-        "an assignment.",
+        "give it an assignment.",
         f"a JoinGroup success to the leader with {len(body.members)} members, itself not among them",
     )
 

@@ -79,9 +79,8 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
     why = error_name(refusals.error)
     return Breach(
         exchange.member_id,
-        f"{who(member)} cannot save its progress in group {group.name}: {refusals.count} commits in {seconds(span_us)} were "
-        "refused with "
-        f"{why}, and it has not joined again.",
+        f"{who(member)} cannot save its progress in group {group.name}: {refusals.count} commits in {seconds(span_us)} were refused "
+        f"with {why}, and it has not joined again.",
         f"{refusals.count} commits at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
         "JoinGroup between",
         tuple(refusals.evidence),
@@ -110,8 +109,8 @@ def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
     return Breach(
         exchange.member_id,
         f"The coordinator {exchange.broker} let member {exchange.member_id} {whom(exchange.actor)} overwrite offsets of group "
-        f"{group.name} "
-        f"that are no longer its own ({reported_by[0]}): {_partitions((topic, partition) for topic, partition, _ in written)}.",
+        f"{group.name} that are no longer its own ({reported_by[0]}): "
+        f"{_partitions((topic, partition) for topic, partition, _ in written)}.",
         f"{len(written) + ask.left_out} partitions of {a_or_an(API_NAMES[exchange.api_key])} at generation {exchange.generation} answered "
         f"with success" + (f"; offsets changed: {', '.join(overwritten[:_NAMED])}" if overwritten else ""),
         (*verdict.proof, *_frames(exchange)),
@@ -166,9 +165,8 @@ def _turned_away(group: ClassicGroup, committer: str, commit: SimpleCommit) -> C
 def _let_in(group: ClassicGroup, committer: str, commit: SimpleCommit, member: Member) -> Callable[[], Breach]:
     return lambda: Breach(
         committer,
-        f"The coordinator {group.broker} let somebody who is no member {whom(commit.actor)} overwrite offsets of group "
-        f"{group.name} while "
-        f"{who(member)} was in it.",
+        f"The coordinator {group.broker} let somebody who is no member {whom(commit.actor)} overwrite offsets of group {group.name} "
+        f"while {who(member)} was in it.",
         "an OffsetCommit without generation and member id succeeded although the group was not empty",
         (*admission(member), *commit.frames),
         actor=commit.actor,
@@ -279,14 +277,12 @@ O_01 = FrameRule(
     blame=Blame.CLIENT,
     meaning="A member works on, but none of its progress is saved: the next owner of its partitions processes the records again.",
     condition="Commits of one member at one generation were refused with the same error (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, "
-    "FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals, "
-    "without a "
+    "FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals, without a "
     "JoinGroup or an accepted commit in between.",
     expected="After such a refusal a member joins again before it commits again.",
     action="Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).",
     false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "
-    "static member "
-    "that missed a generation is given its rebalance timeout.",
+    "static member that missed a generation is given its rebalance timeout.",
     suppressed_by=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
     checks={CommitRefused: _refused_again, epoch_events.CommitRefused: commits_refused},
     over=_commits_pass,
@@ -318,8 +314,7 @@ O_03 = FrameRule(
     blame=Blame.BROKER,
     meaning="A member wrote offsets while it was not decided who owns what: it may have written over the next owner's.",
     condition="An OffsetCommit at the newest generation succeeded after every JoinGroup of that generation was answered and before "
-    "the leader "
-    "sent its SyncGroup; nothing was asked meanwhile that starts another join phase, and no session can have run out.",
+    "the leader sent its SyncGroup; nothing was asked meanwhile that starts another join phase, and no session can have run out.",
     expected="REBALANCE_IN_PROGRESS.",
     action="Keep the broker's log of that moment and report it with the frames named; look for a proxy that rewrites answers.",
     false_alarms="A leader whose SyncGroup goes over a path that is not captured.",
@@ -335,8 +330,7 @@ O_04 = TimerRule(
     blame=Blame.BROKER,
     meaning="An administrator's tool or another application uses the same group id without joining, and sets the members' offsets.",
     condition="An OffsetCommit without generation, member id and instance id succeeded although one member's membership spans "
-    "it (error, "
-    "the broker's doing); or it was refused with UNKNOWN_MEMBER_ID, as it must be while the group is not empty (warning, "
+    "it (error, the broker's doing); or it was refused with UNKNOWN_MEMBER_ID, as it must be while the group is not empty (warning, "
     "configuration).",
     expected="Such commits only while the group is empty.",
     action="Find the committer at the address named: give it a group id of its own, or stop the group before its offsets are "
@@ -357,8 +351,7 @@ O_05 = FrameRule(
     expected="A member commits what it was assigned.",
     action="Review how that client commits: offsets kept across a rebalance, or assign() and subscribe() mixed in one group.",
     false_alarms="A commit of partitions given up two generations ago that was sent late. Topics named by id (from OffsetCommit v10 "
-    "on) cannot "
-    "be held against an assignment.",
+    "on) cannot be held against an assignment.",
     suppressed_by=("O-02", "A-05", "A-06"),
     checks={CommittedForeign: _committed_foreign},
 )
@@ -388,14 +381,12 @@ O_07 = FrameRule(
     blame=Blame.CLIENT,
     meaning="A member put its committed position back: records will be processed again after the next rebalance or restart.",
     condition="A member's accepted commit holds a lower offset than its own earlier one in the same generation, and nobody "
-    "else set it "
-    "meanwhile. The first 256 partitions of a generation are watched.",
+    "else set it meanwhile. The first 256 partitions of a generation are watched.",
     expected="Positions that grow.",
     action="Review the order in which that client commits (asynchronous commits, several threads), unless it sought back on "
     "purpose.",
     false_alarms="An application that seeks back. Commits that were under way at once on several connections, and "
-    "transactional ones, "
-    "are not compared; and what the member brings forward again within half a second is let pass.",
+    "transactional ones, are not compared; and what the member brings forward again within half a second is let pass.",
     suppressed_by=("O-02", "O-06"),
     checks={CommittedBack: _committed_back},
     explained=_brought_forward,

@@ -138,8 +138,8 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
             return Breach(
                 id_,
                 f"Member {id_} {whom(abandoned.actor)} is in generation {newest.generation} of group {group.name}, but its client "
-                "disconnected "
-                f"while it waited to join: its partitions lie idle until its session ends, {seconds(timeout_us)}, and then all rejoin.",
+                f"disconnected while it waited to join: its partitions lie idle until its session ends, {seconds(timeout_us)}, and then "
+                "all rejoin.",
                 f"the connection of its JoinGroup ended {seconds(newest.proven_us - abandoned.at_us)} before the generation was complete, "
                 "and nothing came since",
                 (abandoned.frame, newest.proof),
@@ -283,8 +283,7 @@ R_05 = TimerRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A client disconnected while it waited to join. The coordinator cannot notice, counts it in, and needs another generation to "
-    "get "
-    "rid of it.",
+    "get rid of it.",
     condition="The member list of a generation holds an id whose JoinGroup's connection ended before the generation was complete; no newer "
     "JoinGroup and nothing else came from it for 2 s.",
     expected="A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.",
@@ -332,8 +331,7 @@ R_11 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A static member missed a generation and keeps its place in the group: no other member gets its partitions, and it does not "
-    "work "
-    "on them.",
+    "work on them.",
     condition="A member with an instance id is in the newest member list and heartbeats at an older generation: refused at least three "
     "times over at least 10 s and two of its heartbeat intervals without a JoinGroup. An error once its rebalance timeout has passed.",
     expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",

@@ -50,9 +50,8 @@ def _double_owned(group: EpochGroupData, double: DoubleOwned) -> Breach:
     what = partitions_text(group, double.partitions)
     return Breach(
         holder.id,
-        f"The coordinator {double.exchange.broker} gave {what} of group {group.name} to {taker} while {who(holder)} held it: that member "
-        "was "
-        f"neither asked to give it up in time nor removed, and was accepted afterwards at epoch {double.exchange.generation}.",
+        f"The coordinator {double.exchange.broker} gave {what} of group {group.name} to {taker} while {who(holder)} held it: that "
+        f"member was neither asked to give it up in time nor removed, and was accepted afterwards at epoch {double.exchange.generation}.",
         f"{what} assigned to {double.grant.other} before {holder.id} gave it up",
         (*double.grant.frames, answer_evidence(double.exchange)),
         generation=double.exchange.generation,
@@ -95,8 +94,7 @@ def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us:
     return Breach(
         member.id,
         f"{begin(who(member))} was asked to give up {what} of group {group.name} {seconds(now_us - member.told_us)} ago and has not; "
-        "nobody "
-        f"gets it before{waiting}; the coordinator removes that member at {iso_utc(until_us)}.",
+        f"nobody gets it before{waiting}; the coordinator removes that member at {iso_utc(until_us)}.",
         f"told at {iso_utc(member.told_us)} at epoch {member.epoch}, not acknowledged",
         _told_frames(member),
         generation=member.epoch,
@@ -174,9 +172,8 @@ def _no_assignment(group: EpochGroupData, missing: NoAssignment) -> Breach:
     asked = "join" if not exchange.generation else "full request"
     return Breach(
         exchange.member_id,
-        f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} without an assignment: "
-        "the "
-        "client goes on with what it had.",
+        f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} without an "
+        "assignment: the client goes on with what it had.",
         f"a {asked} answered at epoch {missing.epoch} without an assignment",
         (asked_evidence(exchange), answer_evidence(exchange, missing.epoch)),
         generation=missing.epoch,
@@ -193,8 +190,7 @@ def _assignor_failed(group: EpochGroupData, failed: AssignorFailed) -> Breach | 
     return Breach(
         "",
         f"The coordinator {exchange.broker} fails on heartbeats of group {group.name}, {failed.times} times in a row{reason}: no "
-        "rebalance is "
-        "possible.",
+        "rebalance is possible.",
         f"{a_or_an(api)} answered UNKNOWN_SERVER_ERROR{reason}",
         (asked_evidence(exchange), answer_evidence(exchange)),
         **sender_fields(exchange),
@@ -223,8 +219,7 @@ A_12 = FrameRule(
     blame=Blame.BROKER,
     meaning="Two members process the same records, and overwrite each other's offsets (KAFKA-16147 and its like).",
     condition="A partition was assigned to a member while another held it, which had not acknowledged to give it up and had not gone; "
-    "and that "
-    "other was accepted afterwards at its epoch without a join between.",
+    "and that other was accepted afterwards at its epoch without a join between.",
     expected="A partition is given away only once its holder has acknowledged, left, been replaced or been removed.",
     action="Keep the frames named and the coordinator's log, and report them; restart one of the two clients.",
     false_alarms="None known. A missing frame of the holder, and a coordinator that moved, end what is known of it.",
@@ -265,8 +260,7 @@ E_16 = FrameRule(
     blame=Blame.BROKER,
     meaning="A member gets partitions that it will not read: they are idle.",
     condition="An assignment has more topics than the member subscribes to by name, and it has no pattern. Only brokers since 4.2 are "
-    "judged: "
-    "older ones leave topics assigned until the next target.",
+    "judged: older ones leave topics assigned until the next target.",
     expected="Partitions of subscribed topics.",
     action="Keep the frames named and the coordinator's log, and report them.",
     false_alarms="None known.",
@@ -280,9 +274,8 @@ R_14 = TimerRule(
     blame=Blame.CLIENT,
     meaning="Nobody reads what the member was told to give up; others wait for it.",
     condition="A member was told to give up partitions, and its requests have not acknowledged that for half of its rebalance timeout "
-    "(warning). "
-    "An error of the broker if it still accepts the member after the whole of it, a tenth and 2 s. Each answer that takes more starts the "
-    "time again, as it does for the coordinator.",
+    "(warning). An error of the broker if it still accepts the member after the whole of it, a tenth and 2 s. Each answer that takes "
+    "more starts the time again, as it does for the coordinator.",
     expected="A heartbeat that no longer lists them, as soon as the rebalance listener has returned.",
     action="Look at the rebalance listener and the poll loop of that client.",
     false_alarms="None known. Where the timeout was not seen, the rule rests.",

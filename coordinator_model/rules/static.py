@@ -147,8 +147,7 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
         return Breach(
             "",
             f"No member leads group {group.name}: {who(successor)} took the place of the leader {leader.id} and was not told that it "
-            "leads, "
-            f"so no member notices new topics or partitions until the next rebalance.",
+            "leads, so no member notices new topics or partitions until the next rebalance.",
             f"the leader of generation {newest.generation} was replaced by a JoinGroup before v9, and there has been no other since",
             (newest.proof, *admission(successor)),
             generation=newest.generation,

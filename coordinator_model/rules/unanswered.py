@@ -39,8 +39,7 @@ def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
     return lambda: Breach(
         waiting.member_id or waiting.actor.connection,
         f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker}{whom(waiting.actor)} in group "
-        f"{group.name} "
-        f"for {seconds(_HANGS_US)}, and the connection is open.",
+        f"{group.name} for {seconds(_HANGS_US)}, and the connection is open.",
         f"no answer to {a_or_an(API_NAMES[waiting.api_key])}, which is answered at once",
         (request_evidence(waiting),),
         actor=waiting.actor,
@@ -114,9 +113,8 @@ def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
             member = group.members[waiting.member_id]
             return Breach(
                 member.id,
-                f"The coordinator {group.broker} gave others of generation {newest.generation} of group {group.name} their "
-                "assignment and "
-                f"left the SyncGroup of {who(member)} unanswered.",
+                f"The coordinator {group.broker} gave others of generation {newest.generation} of group {group.name} their assignment "
+                f"and left the SyncGroup of {who(member)} unanswered.",
                 f"no answer to the SyncGroup {seconds(_patience_us(group))} after the first was answered",
                 (request_evidence(waiting),),
                 generation=newest.generation,
@@ -136,8 +134,7 @@ C_01 = TimerRule(
     blame=Blame.BROKER,
     meaning="The coordinator hangs: a request that is answered at once gets no answer, and its client waits until it times out.",
     condition="A request other than JoinGroup and SyncGroup, first in line on an open connection, is unanswered for more than "
-    "30 s, counted "
-    "from when the one before it was answered and from the end of any throttling.",
+    "30 s, counted from when the one before it was answered and from the end of any throttling.",
     expected="An answer within milliseconds; within the write timeout (5 s) where offsets are written.",
     action="Take a thread dump of that broker; look at its request handler idle ratio and its disks.",
     false_alarms="A capture that lost the answer without noticing.",
@@ -176,8 +173,7 @@ C_03 = TimerRule(
     meaning="The assignment is out and one member was not given its part: it waits for its request to time out, its partitions "
     "idle.",
     condition="A SyncGroup at the newest generation succeeded, another member's latest one at that generation is not answered "
-    "the write "
-    "timeout (5 s) plus 2.5 s later, its connection being open.",
+    "the write timeout (5 s) plus 2.5 s later, its connection being open.",
     expected="All waiting SyncGroups are answered when the assignment is written, and later ones at once.",
     action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
     false_alarms="One that was repeated on another connection is lawfully never answered: not counted, nor are those of "
