@@ -70,14 +70,6 @@ class ToldToRejoin(NamedTuple):
     member: Member
 
 
-class ServedInJoinPhase(NamedTuple):
-    """A Heartbeat succeeded at a generation that has ended: other members got REBALANCE_IN_PROGRESS, and wait in the join phase."""
-
-    exchange: Exchange
-    member: Member
-    waiting: tuple[Exchange, ...]  #: their JoinGroups
-
-
 class Mismatched(NamedTuple):
     """A response has another correlation id than the request to which it is assigned."""
 

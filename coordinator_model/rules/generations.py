@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.classic.positions import PHASE
 from coordinator_model.groups.events import (
     Collided,
     Contradicted,
@@ -18,7 +19,6 @@ from coordinator_model.groups.events import (
     OtherGeneration,
     Refused,
     Regressed,
-    ServedInJoinPhase,
     TwoRosters,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
@@ -28,14 +28,16 @@ from coordinator_model.rules.base import (
     Due,
     FrameRule,
     TimerRule,
+    a_or_an,
     about,
     admission,
     seconds,
+    sender_fields,
     sender_text,
     who,
     whom,
 )
-from coordinator_model.rules.unlawful import accepted
+from coordinator_model.rules.unlawful import accepted, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION
 
@@ -253,20 +255,19 @@ def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
     )
 
 
-def _served_in_join_phase(group: ClassicGroup, served: ServedInJoinPhase) -> Breach | None:
-    exchange, member, waiting = served.exchange, served.member, served.waiting
-    waits_us = exchange.res_us - min(join.inv_us for join in waiting)
-    count = len(waiting)
+def _served_in_join_phase(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    if "G-12" not in rules_of(verdict):
+        return None
+    exchange, api = verdict.exchange, API_NAMES[verdict.exchange.api_key]
     return Breach(
         "",
-        f"The coordinator {exchange.broker} answered a Heartbeat of {who(member)} in group {group.name} with success, although generation "
-        f"{exchange.generation} has ended: {count} members were told to rejoin and have waited in the join phase for {seconds(waits_us)}. "
-        "It, or a proxy before it, withholds REBALANCE_IN_PROGRESS: the group stands still until the member rejoins or is dropped.",
-        f"a Heartbeat success at generation {exchange.generation} to one member, while {count} others that were answered "
-        "REBALANCE_IN_PROGRESS wait for the answer to their JoinGroups",
-        (*(request_evidence(join) for join in waiting[:2]), request_evidence(exchange), response_evidence(exchange, 0)),
+        f"The coordinator {exchange.broker} accepted {a_or_an(api)} of {sender_text(exchange)} in group {group.name}, although generation "
+        f"{exchange.generation} has ended: {verdict.why(PHASE)}. It, or a proxy before it, withholds REBALANCE_IN_PROGRESS: the group "
+        "stands still until the member rejoins or is dropped.",
+        f"{api} at generation {exchange.generation} accepted; {verdict.text}",
+        (*verdict.proof, request_evidence(exchange), response_evidence(exchange, 0)),
         generation=exchange.generation,
-        **about(member),
+        **sender_fields(exchange),
     )
 
 
@@ -465,14 +466,15 @@ G_12 = FrameRule(
     blame=Blame.BROKER,
     meaning="A member is not told of the join phase that the others wait in: the group stands still until it is dropped.",
     condition="At least two members were answered REBALANCE_IN_PROGRESS to a Heartbeat at the newest generation and wait for the answer to "
-    "their JoinGroups, and a Heartbeat of another member at that generation, asked later by more than frames may be late, succeeds.",
-    expected="REBALANCE_IN_PROGRESS to every member's heartbeat until the join phase ends.",
+    "their JoinGroups, and a Heartbeat or SyncGroup at that generation, asked later by more than frames may be late, succeeds.",
+    expected="REBALANCE_IN_PROGRESS to every member until the join phase ends.",
     action="Look for a proxy that rewrites or delays answers; keep the broker's log. Restarting the member named ends the wait.",
     false_alarms="None known. A coordinator that loads the group again would bring the generation back, but ends the connections of those "
     "who wait.",
     suppressed_by=("C-05",),
-    checks={ServedInJoinPhase: _served_in_join_phase},
+    checks={Verdict: _served_in_join_phase},
     over=_all_told,
+    explained=loads_after_all,
 )
 
 RULES = (G_01, G_02, G_03, G_04, G_05, G_06, G_07, G_08, G_09, G_10, G_11, G_12)

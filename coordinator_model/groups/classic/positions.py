@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.protocol import Generation as Relation
 from coordinator_model.groups.classic.protocol import Sender
+from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.possible import Chain
 from coordinator_model.groups.records import Exchange, Generation, StaticMember
 from coordinator_model.wire.constants import JOIN_GROUP
@@ -24,6 +25,7 @@ from coordinator_model.wire.constants import JOIN_GROUP
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
+_WITNESSES: Final = 2  #: members that wait in a join phase and prove it
 _ORDER: Final = "EKSP"  #: within one generation a group goes only this way
 _COMPLETING, _STABLE, _PREPARING = (_ORDER.index(phase) for phase in "KSP")
 
@@ -84,10 +86,30 @@ class Positions:
                 chain.reached(known.proven_us, (known.generation, _COMPLETING), known)
                 if known.sync_done_us is not None:
                     chain.reached(known.sync_done_us + group.settings.clock_skew_ms * 1_000, (known.generation, _STABLE), known)
+        self._join_phase(chain)
         if self.later.generation is not None:
             last = _STABLE if self.later.in_sync else _PREPARING
             chain.not_beyond(self.exchange.res_us + 1, (self.later.generation, last), None)
         return chain
+
+    def _join_phase(self, chain: Chain) -> None:
+        """Note since when members provably wait for a join phase of the newest generation to end.
+
+        They got REBALANCE_IN_PROGRESS at that generation, and their JoinGroups have waited for longer than any frame may be late, so they
+        were not answered. Their connections are open, so the coordinator has not loaded the group again, which would end the phase.
+        """
+        group, known = self.group, self.group.newest_generation
+        if known is None or not known.told or not group.lasts(known, self.first_us, self.exchange.key[0]):
+            return
+        waiting = tuple(
+            join
+            for join in group.waiting_joins()
+            if join.member_id in known.told and join.broker == self.exchange.broker and not join.queued_behind
+        )
+        if len(waiting) >= _WITNESSES:
+            proven_us = sorted(join.inv_us for join in waiting)[_WITNESSES - 1]
+            late_us = group.settings.reorder_window_ms * 1_000 + self._skew_us
+            chain.reached(proven_us + late_us, (known.generation, _PREPARING), waiting)
 
     def not_in_phase(self, phase: str, relation: Relation) -> Reason | None:
         """Return why the group was not in this phase, its generation so related to the request's; None if it may have been."""
@@ -116,7 +138,15 @@ class Positions:
             return None
         if bound.proof is None:
             return Reason(GENERATION, f"a later request succeeded at generation {bound.position[0]}")
+        phase = self.chain.beyond((generation, _STABLE), self.first_us)
+        if phase is not None:
+            return self._waits(phase.proof)
         return Reason(PHASE, f"members had their assignments of generation {generation} before", (bound.proof.proof,))
+
+    def _waits(self, waiting: tuple[Exchange, ...]) -> Reason:
+        longest_us = self.exchange.res_us - min(join.inv_us for join in waiting)
+        text = f"{len(waiting)} members were told to rejoin and have waited in the join phase for {longest_us / 1_000_000:.1f} s"
+        return Reason(PHASE, text, tuple(request_evidence(join) for join in waiting[:_WITNESSES]))
 
     def _not_at_another(self, step: int, but: int | None) -> Reason | None:
         """Return why the group was at no generation other than ``but`` in a phase."""

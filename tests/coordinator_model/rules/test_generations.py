@@ -643,8 +643,10 @@ def test_G_12_fires_when_a_member_is_not_told_of_the_join_phase_that_its_peers_w
     finding = talk.the("G-12")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.BROKER)
     assert finding.member_id == member.member_id
-    assert "The coordinator 1 answered a Heartbeat" in finding.summary
+    assert "The coordinator 1 accepted a Heartbeat of" in finding.summary
     assert "2 members were told to rejoin" in finding.summary
+    assert "a group in phase K (H13): 2 members were told to rejoin and have waited in the join phase" in finding.observed
+    assert "a group in phase S (H14)" in finding.observed
     frames = [frame.frame for frame in finding.evidence]
     assert sum("JoinGroup" in frame for frame in frames) >= 2
     assert "Heartbeat v4 answer: success" in frames[-1]
@@ -652,6 +654,14 @@ def test_G_12_fires_when_a_member_is_not_told_of_the_join_phase_that_its_peers_w
     talk.joined(waiting[1], generation=4, leader=waiting[0].client, roster=[])
     talk.settle()
     assert talk.the("G-12").status is Status.RESOLVED
+
+
+def test_G_12_fires_when_an_assignment_is_answered_while_the_others_wait_in_the_next_join_phase(talk: Conversation) -> None:
+    member, _ = waiting_for(talk)
+    talk.wait(3_000)
+    talk.call(member, talk.sync_request(member, []), talk.synced())
+    talk.settle()
+    assert "accepted a SyncGroup of" in talk.the("G-12").summary
 
 
 def test_G_12_is_over_once_the_member_is_told(talk: Conversation) -> None:

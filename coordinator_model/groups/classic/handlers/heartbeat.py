@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
-from coordinator_model.groups.events import ServedInJoinPhase, ToldToRejoin
+from coordinator_model.groups.events import ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -25,7 +25,6 @@ from coordinator_model.wire.constants import (
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
 
-_WITNESSES: Final = 2  # members waiting in a join phase that prove it
 _UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})
 """In these states no heartbeat succeeds."""
 
@@ -81,7 +80,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
                 group.changed = group.slow_changed = True
             if group.state in _UNSERVED:
                 _served_after_all(group, exchange)
-            return _served_in_join_phase(group, exchange, member, newest) if newest.told else NOTHING
+            return group.unlawful(exchange) if newest.told else NOTHING
         return _accepted(group, exchange)
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
@@ -107,27 +106,6 @@ def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
         seen = Observation.JOINED if group.generations[-1].sync_done_us is None else Observation.STILL_SERVED
     group.slow_changed = True
     group.observe(seen, exchange.res_us)
-
-
-def _served_in_join_phase(group: ClassicGroup, exchange: Exchange, member: Member, ended: Generation) -> tuple[Event, ...]:
-    """Return an event if this Heartbeat succeeded at a generation that provably ended before its request.
-
-    Other members got REBALANCE_IN_PROGRESS, and wait for the join phase to end. Their connections are open, so the coordinator has not
-    loaded the group again, which alone would restore the generation. They wait longer than any frame may be late, so they were not
-    answered.
-    """
-    if member.id in ended.told:
-        return NOTHING
-    late_us = (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
-    waiting = tuple(
-        join
-        for join in group.waiting_joins()
-        if join.member_id in ended.told
-        and join.broker == exchange.broker
-        and not join.queued_behind
-        and join.inv_us + late_us < exchange.inv_us
-    )
-    return (ServedInJoinPhase(exchange, member, waiting),) if len(waiting) >= _WITNESSES else NOTHING
 
 
 def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:

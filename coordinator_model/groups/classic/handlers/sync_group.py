@@ -54,10 +54,10 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     held = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
     if held is not None and held.member_id == member.id and _is_written(group, exchange, held):
         held.settled_us = held.settled_us or exchange.res_us
-    if newest is None or newest.generation != exchange.generation or member.id not in (newest.roster or ()):
-        unlawful = group.unlawful(exchange)
-    else:
-        unlawful = NOTHING
+    ordinary = (
+        newest is not None and newest.generation == exchange.generation and member.id in (newest.roster or ()) and not newest.told
+    )
+    unlawful = NOTHING if ordinary else group.unlawful(exchange)
     if newest is None or newest.generation <= exchange.generation:
         group.prove(member, exchange)
         group.generation_seen = max(exchange.generation, group.generation_seen or 0)
