@@ -338,6 +338,8 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     if stats.fragments:
         plural = "s" if stats.fragments > 1 else ""
         yield f"{stats.fragments:,} IP fragment{plural} of TCP packets cannot be reassembled, and count as not captured"
+    for tunnel, count in stats.tunnels.most_common():
+        yield f"{count:,} TCP packets were wrapped in {tunnel}"
     for link, count in stats.links.most_common():
         yield f"{count:,} packets of link type {link} cannot be read"
 

@@ -20,7 +20,8 @@ from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tic
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
-from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, segment_of
+from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
+from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -51,6 +52,7 @@ class CaptureStats:
     lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections that speak for groups
     losses: int = 0  #: holes that they make
     lost_elsewhere: int = 0  #: such bytes of connections with brokers that had named no group until then
+    tunnels: Counter[str] = field(default_factory=Counter)  #: what TCP packets were wrapped in → how many
     links: Counter[int] = field(default_factory=Counter)  #: packets of link types that cannot be read
     groups: set[str] = field(default_factory=set)
     frames: int = 0  #: mirrored requests and responses, once for each group that they name
@@ -134,11 +136,27 @@ class CaptureReader:
             stats.links[link] += 1
             return
         segment = segment_of(link, data, original)
+        if segment is None:
+            segment = self._wrapped(link, data, original)
         if segment is not None:
             stats.segments += 1
             self._tcp.segment(segment, at_us)
-        elif is_later_fragment(link, data):
-            stats.fragments += 1
+
+    def _wrapped(self, link: int, data: bytes, original: int) -> Segment | None:
+        """The TCP segment in a packet that a tunnel wraps, if there is one; what holds a part of one is counted."""
+        networks = b""
+        for _ in range(DEEPEST):
+            inner = unwrap(link, data, original)
+            if inner is None:
+                break
+            _, network, link, data, original = inner
+            networks += network
+            segment = segment_of(link, data, original)
+            if segment is not None:
+                self.stats.tunnels[inner.tunnel] += 1
+                return (networks + segment[0], *segment[1:])
+        self.stats.fragments += is_later_fragment(link, data)
+        return None
 
     def tick(self, at_us: int) -> None:
         """Say that the capture has reached a time, without a packet."""
@@ -171,35 +189,36 @@ class CaptureReader:
         key, flags = segment[0], segment[3]
         if self._wire_ports and key[-4:-2] not in self._wire_ports and key[-2:] not in self._wire_ports:
             return None
-        sides = ends(key)
         opened_by = {SYN: 0, SYN | ACK: 1}.get(flags & (SYN | ACK))
-        client = self._client_by_port(sides)
+        client = self._client_by_port(ends(key))
         if client is None:
             client = opened_by
         midway = opened_by is None
         if client is None:
-            return UnidentifiedConnection(lambda side, found_us: self._recognised(stream, sides, side, found_us))
-        return self._talk(stream, sides, client, at_us, midway=midway)
+            return UnidentifiedConnection(lambda side, found_us: self._recognised(stream, key, side, found_us))
+        return self._talk(stream, key, client, at_us, midway=midway)
 
     def _client_by_port(self, sides: Sequence[Endpoint]) -> int | None:
         is_broker = [port in self._ports or (host, port) in self._brokers for host, port in sides]
         return None if is_broker[0] == is_broker[1] else int(is_broker[0])
 
-    def _recognised(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int) -> CapturedConnection:
-        talk = self._talk(stream, sides, client, at_us, midway=True)
+    def _recognised(self, stream: Stream, key: bytes, client: int, at_us: int) -> CapturedConnection:
+        talk = self._talk(stream, key, client, at_us, midway=True)
         stream.listener = talk
         return talk
 
-    def _talk(self, stream: Stream, sides: Sequence[Endpoint], client: int, at_us: int, *, midway: bool) -> CapturedConnection:
+    def _talk(self, stream: Stream, key: bytes, client: int, at_us: int, *, midway: bool) -> CapturedConnection:
+        sides, network = ends(key), networks(key)
         (client_host, client_port), endpoint = sides[client], sides[1 - client]
+        name = f"{client_host}:{client_port}-{endpoint[0]}:{endpoint[1]}-{at_us:x}"
         return CapturedConnection(
-            self._legs.leg(endpoint),
+            self._legs.leg(endpoint, network),
             capture=self,
             stream=stream,
             client_side=client,
             endpoint=endpoint,
             cluster=self._cluster,
-            connection=f"{client_host}:{client_port}-{endpoint[0]}:{endpoint[1]}-{at_us:x}",
+            connection=f"{name}-network-{network.hex()}" if network else name,
             client_address=client_host,
             at_us=at_us,
             midway=midway,

@@ -38,17 +38,20 @@ class Legs:
         self.under_way: dict[bytes, tuple[Leg, int]] = {}  #: request → the connection that has it first, and since when
         self.echoes = 0  #: connections that repeated another
 
-    def leg(self, endpoint: tuple[str, int]) -> Leg:
-        """A new connection to a broker or proxy."""
-        return Leg(self, endpoint)
+    def leg(self, endpoint: tuple[str, int], network: bytes = b"") -> Leg:
+        """A new connection to a broker or proxy.
+
+        :param network: the virtual network that it was seen in: a mirror at either end of a connection has a number of its own.
+        """
+        return Leg(self, (endpoint, network))
 
 
 class Leg:
     """One connection. Call it with each of its records."""
 
-    def __init__(self, legs: Legs, endpoint: tuple[str, int]) -> None:
+    def __init__(self, legs: Legs, place: tuple[tuple[str, int], bytes]) -> None:
         self._legs = legs
-        self._endpoint = endpoint
+        self._place = place  # where it was seen: no connection repeats another one of the same place
         self._frames: dict[int, bytes] = {}  # its requests under way, by exchange
         self._held: list[MirrorRecord] | None = []  # None once it is known to speak for itself
         self._repeated = 0
@@ -100,7 +103,7 @@ class Leg:
         if leg is self:
             self._frames[record.exchange] = record.frame
             return None
-        if leg._endpoint != self._endpoint and record.at_us - since_us <= _PROXY_DELAY_US:  # noqa: SLF001
+        if leg._place != self._place and record.at_us - since_us <= _PROXY_DELAY_US:  # noqa: SLF001
             return leg
         return None
 

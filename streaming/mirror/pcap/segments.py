@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 Segment = tuple[bytes, int, int, int, bytes, int]
-"""Addresses and ports as one key (source before destination), sequence number, acknowledgement number, flags, captured payload, and how
-many bytes of payload behind it were not captured."""
+"""Addresses and ports as one key (source before destination; the numbers of virtual networks before them), sequence number,
+acknowledgement number, flags, captured payload, and how many bytes of payload behind it were not captured."""
 
 FIN: Final = dpkt.tcp.TH_FIN
 SYN: Final = dpkt.tcp.TH_SYN
 RST: Final = dpkt.tcp.TH_RST
 ACK: Final = dpkt.tcp.TH_ACK
 
-_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
+IPV4, IPV6 = b"\x08\x00", b"\x86\xdd"
 _VLAN_TAGS: Final = frozenset({b"\x81\x00", b"\x88\xa8", b"\x91\x00"})
 _LEFT_TO_DPKT: Final = frozenset({b"\x88\x47", b"\x88\x48", b"\x88\x64"})  # MPLS, PPPoE
 TCP: Final = dpkt.ip.IP_PROTO_TCP
@@ -67,7 +67,7 @@ def _plain(at: int, type_at: int) -> tuple[Callable[[bytes], tuple[Any, ...]], b
     addresses with ports, sequence number, acknowledgement number, header length, flags; the EtherType; where IP and TCP begin.
     """
     to_type = f"{type_at}x2s{at - type_at - 2}x" if type_at >= 0 else f"{at}x0s"
-    return struct.Struct(f">{to_type}BxHxxHxBxx12sIIBB").unpack_from, _IPV4 if type_at >= 0 else b"", at, at + 20
+    return struct.Struct(f">{to_type}BxHxxHxBxx12sIIBB").unpack_from, IPV4 if type_at >= 0 else b"", at, at + 20
 
 
 _PLAIN: Final = {link: _plain(at, type_at) for link, (at, type_at) in LINKS.items()}
@@ -94,13 +94,13 @@ def segment_of(link: int, packet: bytes, original: int) -> Segment | None:
 def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
     """The same for a packet of any form."""
     try:
-        kind, at = _network(link, packet)
-        if kind == _IPV4:
+        kind, at = network_header(link, packet)
+        if kind == IPV4:
             version, length, fragment, protocol, addresses = _ipv4(packet, at)
             if protocol != TCP or fragment & _FRAGMENT_OFFSET:
                 return None
             transport, end = at + 4 * (version & 0xF), at + length
-        elif kind == _IPV6:
+        elif kind == IPV6:
             length, protocol, addresses = _ipv6(packet, at)
             if protocol in _IPV6_EXTENSIONS:
                 return _by_dpkt(dpkt.ip6.IP6, packet[at:])
@@ -122,18 +122,18 @@ def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
 def is_later_fragment(link: int, packet: bytes) -> bool:
     """Whether a packet holds a part of a TCP segment without its header: any fragment of an IP packet but the first."""
     try:
-        kind, at = _network(link, packet)
-        if kind == _IPV4:
+        kind, at = network_header(link, packet)
+        if kind == IPV4:
             _, _, fragment, protocol, _ = _ipv4(packet, at)
             return protocol == TCP and bool(fragment & _FRAGMENT_OFFSET)
-        if kind == _IPV6 and packet[at + 6] == _IPV6_FRAGMENT:
+        if kind == IPV6 and packet[at + 6] == _IPV6_FRAGMENT:
             return packet[at + 40] == TCP and int.from_bytes(packet[at + 42 : at + 44], "big") >= 8  # flags behind the offset
     except (struct.error, IndexError):
         pass
     return False
 
 
-def _network(link: int, packet: bytes) -> tuple[bytes, int]:
+def network_header(link: int, packet: bytes) -> tuple[bytes, int]:
     """EtherType of a packet, and where what it names begins; VLAN tags are passed over."""
     at, type_at = LINKS[link]
     kind = packet[type_at : type_at + 2] if type_at >= 0 else _by_version(packet[at])
@@ -144,7 +144,7 @@ def _network(link: int, packet: bytes) -> tuple[bytes, int]:
 
 
 def _by_version(first: int) -> bytes:
-    return {4: _IPV4, 6: _IPV6}.get(first >> 4, b"")
+    return {4: IPV4, 6: IPV6}.get(first >> 4, b"")
 
 
 def _by_dpkt(kind: Callable[[bytes], dpkt.Packet], packet: bytes) -> Segment | None:
@@ -168,12 +168,23 @@ def _by_dpkt(kind: Callable[[bytes], dpkt.Packet], packet: bytes) -> Segment | N
 
 def reverse(key: bytes) -> bytes:
     """The key of the opposite direction."""
-    size = (len(key) - 4) // 2
-    return key[size : 2 * size] + key[:size] + key[-2:] + key[-4:-2]
+    at, size = _addresses(key)
+    return key[:at] + key[at + size : at + 2 * size] + key[at : at + size] + key[-2:] + key[-4:-2]
 
 
 def ends(key: bytes) -> tuple[tuple[str, int], tuple[str, int]]:
     """Source and destination of a key, each an address in words and a port."""
-    size = (len(key) - 4) // 2
-    source, destination = ip_address(key[:size]), ip_address(key[size : 2 * size])
+    at, size = _addresses(key)
+    source, destination = ip_address(key[at : at + size]), ip_address(key[at + size : at + 2 * size])
     return (str(source), int.from_bytes(key[-4:-2], "big")), (str(destination), int.from_bytes(key[-2:], "big"))
+
+
+def networks(key: bytes) -> bytes:
+    """The numbers of the virtual networks that a key is in, 3 bytes each."""
+    return key[: _addresses(key)[0]]
+
+
+def _addresses(key: bytes) -> tuple[int, int]:
+    """Where the addresses of a key begin, and the size of each. Up to three numbers of networks stand before them."""
+    size = 16 if len(key) >= 2 * 16 + 4 else 4
+    return len(key) - 2 * size - 4, size

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from coordinator_model import wire
+from coordinator_model.wire.record import Kind, MirrorRecord
 
 START_US = 1_700_000_000_000_000
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
@@ -170,8 +171,10 @@ def pcap(
     order: str = "<",
     nanoseconds: bool = False,
     snap: int = 262_144,
+    wrap: Callable[[bytes], bytes] | None = None,
 ) -> bytes:
-    number, wrap = LINKS[link]
+    number, in_link = LINKS[link]
+    wrap = wrap or in_link
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snap, number)]
     for segment in segments:
@@ -212,3 +215,30 @@ def pcapng(segments: Iterable[Segment], *, link: str = "Ethernet", order: str = 
     number, wrap = LINKS[link]
     packets = (enhanced(0, segment.at_us, wrap(segment.ip()), order) for segment in segments)
     return section(order) + interface(number, order) + b"".join(packets)
+
+
+def captured(records: Iterable[MirrorRecord]) -> list[Segment]:
+    """The packets from which a capture makes these records, each connection with a port of its own on the client's side."""
+    packets: list[Segment] = []
+    lines: dict[str, Connection] = {}
+    for record in records:
+        if record.kind not in {Kind.OPEN, Kind.REQUEST, Kind.RESPONSE, Kind.CLOSE}:
+            continue
+        if record.connection not in lines:
+            ends = (record.client_address, 40_000 + len(lines)), _endpoint(record.broker)
+            lines[record.connection] = Connection(packets, client=ends[0], broker=ends[1], at_us=record.at_us, step_us=1).open()
+        line = lines[record.connection]
+        line.now_us = max(line.now_us, record.at_us)
+        assert not record.cut_bytes, "what is cut cannot be captured again"
+        if record.kind is Kind.REQUEST:
+            line.client(sized(record.frame))
+        elif record.kind is Kind.RESPONSE:
+            line.broker(sized(record.frame))
+        elif record.kind is Kind.CLOSE:
+            line.close()
+    return sorted(packets, key=lambda packet: packet.at_us)
+
+
+def _endpoint(broker: str) -> tuple[str, int]:
+    host, _, port = broker.rpartition(":")
+    return host.strip("[]"), int(port)
