@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.finding import Certainty, Severity, iso_utc
+from coordinator_model.groups.epochs.data import SESSION_MS, EpochGroupData
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
+    AskedToRejoin,
+    CameBack,
     CommitRefused,
+    CommittedAfterEnd,
     ImpossibleAnswer,
+    InstanceTaken,
+    KeptAfterFence,
+    LostInstanceRefused,
+    NewIdJoined,
     SubscriptionFlapped,
     WentSilent,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
-from coordinator_model.rules.base import Breach, a_or_an, about, seconds, sender_fields, sender_text, who
+from coordinator_model.groups.epochs.identity import client_text
+from coordinator_model.groups.epochs.records import JOIN_EPOCH
+from coordinator_model.rules.base import Breach, a_or_an, about, begin, seconds, sender_fields, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import STALE_MEMBER_EPOCH
+from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
 
 _CHANGES, _VALUES = 4, 3
+_CHURN = 10  #: ids that a client may leave behind within an hour
+_REFUSED = 3
+_HANDS = 3  #: changes of hands within two sessions
+_GOES_ON_US = 3_000_000
+_WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
 
 
 def impossible_answer(group: EpochGroupData, impossible: ImpossibleAnswer) -> Breach:
@@ -62,6 +77,136 @@ def heartbeat_for_another(group: EpochGroupData, answered: AnsweredAs) -> Breach
         f"a heartbeat of {exchange.member_id} succeeded as {answered.member_id}",
         (asked_evidence(exchange), answer_evidence(exchange)),
         **sender_fields(exchange),
+    )
+
+
+def instance_alternates(group: EpochGroupData, taken: InstanceTaken) -> Breach | None:
+    """Return the breach of S-01 if an instance id goes to and fro between members that are refused in turn."""
+    since_us = taken.exchange.res_us - 2_000 * SESSION_MS
+    takes = [member_id for at_us, member_id in taken.use.takes if at_us > since_us]
+    losers = {member_id for at_us, member_id in taken.use.refused if at_us > since_us}
+    if len(takes) < _HANDS or len(losers) < 2:
+        return None
+    return _two_processes(group, taken, takes[-2], f"changed hands {len(takes)} times within two sessions")
+
+
+def instance_wanted_back(group: EpochGroupData, lost: LostInstanceRefused) -> Breach | None:
+    """Return the breach of S-01 if a member asks for an instance id that it lost to another, which lives."""
+    holder = group.members.get(group.instances.get(lost.instance_id, ""))
+    if (
+        lost.exchange.generation != JOIN_EPOCH
+        or holder is None
+        or not holder.present
+        or holder.actor.connection not in group.connections
+    ):
+        return None
+    return _two_processes(group, lost, holder.id, "was asked for again by a member that had lost it")
+
+
+def _two_processes(group: EpochGroupData, event: InstanceTaken | LostInstanceRefused, other_id: str, observed: str) -> Breach:
+    exchange, other = event.exchange, group.members.get(other_id)
+    named = who(other) if other is not None else f"member {other_id}"
+    return Breach(
+        event.instance_id,
+        f"Two processes use group.instance.id {event.instance_id} in group {group.name}, and take it from each other: {named} and "
+        f"{sender_text(exchange)}. {_WHY_TWO}",
+        f"instance id {event.instance_id} {observed}",
+        event.use.frames,
+        **sender_fields(exchange),
+    )
+
+
+def goes_on_fenced(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None:
+    """Return the breach of S-02."""
+    member, refusals = kept.member, kept.refusals
+    lasts_us = refusals.last_us - refusals.first_us
+    if refusals.error != FENCED_INSTANCE_ID or refusals.count < _REFUSED or lasts_us < max(_GOES_ON_US, member.interval_ms * 1_000):
+        return None
+    holder = group.members.get(group.instances.get(member.instance_id or "", ""))
+    holds = who(holder) if holder is not None and holder is not member else "another process, which was not seen to take it,"
+    return Breach(
+        member.id,
+        f"{who(member)} goes on in group {group.name} after it was fenced: {holds} holds group.instance.id {member.instance_id}. "
+        f"{_WHY_TWO}",
+        f"{refusals.count} requests answered FENCED_INSTANCE_ID over {seconds(lasts_us)}",
+        tuple(refusals.evidence),
+        generation=refusals.generation,
+        **about(member),
+    )
+
+
+def no_longer_fenced(group: EpochGroupData, member_id: str) -> bool:
+    """Return True if S-02 is over: the member joined again, or is gone."""
+    member = group.members.get(member_id)
+    return member is None or member.refusals is None or member.refusals.error != FENCED_INSTANCE_ID
+
+
+def ids_left_behind(group: EpochGroupData, new: NewIdJoined) -> Breach | None:
+    """Return the breach of M-09."""
+    if new.abandoned <= _CHURN:
+        return None
+    exchange = new.exchange
+    client = client_text(exchange.actor)
+    return Breach(
+        client,
+        f"Client {client} joined group {group.name} under another member id, {exchange.member_id}, after it left {new.abandoned} behind "
+        "within the hour without leaving: the partitions of each are idle until its session runs out.",
+        f"{new.abandoned} member ids of one client left behind within an hour",
+        (asked_evidence(exchange), answer_evidence(exchange)),
+        actor=exchange.actor,
+        member_id=exchange.member_id,
+    )
+
+
+def came_back(group: EpochGroupData, back: CameBack) -> Breach | None:
+    """Return the breach of T-05: a process left later than its poll interval allows, and is the same that joins again."""
+    member = back.member
+    if member.rebalance_timeout_ms is None or back.held_us < member.rebalance_timeout_ms * 1_000:
+        return None
+    frames = () if back.left_frame is None else (back.left_frame,)
+    return Breach(
+        member.id,
+        f"{begin(who(member))} left group {group.name} {seconds(back.held_us)} after it joined and joins again "
+        f"{seconds(back.exchange.res_us - back.left_us)} later: its application most likely polled too rarely.",
+        "a leave later than its rebalance timeout after its join, then a join under the same member id",
+        (*frames, asked_evidence(back.exchange)),
+        certainty=Certainty.HEURISTIC,
+        **about(member),
+    )
+
+
+def does_not_rejoin(group: EpochGroupData, asked: AskedToRejoin) -> Breach | None:
+    """Return the breach of R-08 for a classic member of a group that is being migrated."""
+    member, waited_us = asked.member, asked.exchange.res_us - asked.since_us
+    timeout_ms = member.rebalance_timeout_ms
+    if timeout_ms is None or waited_us * 2 < timeout_ms * 1_000:
+        return None
+    overdue = waited_us > timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
+    return Breach(
+        member.id,
+        f"{begin(who(member))} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago; nobody gets "
+        f"what it is to give up before; the coordinator removes it at {iso_utc(asked.since_us + timeout_ms * 1_000)}.",
+        f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
+        tuple(member.rejoin_frames),
+        generation=member.epoch,
+        severity=Severity.ERROR if overdue else Severity.WARNING,
+        **about(member),
+    )
+
+
+def commit_after_end(group: EpochGroupData, committed: CommittedAfterEnd) -> Breach:
+    """Return the breach of O-02."""
+    exchange, member = committed.exchange, committed.member
+    why = "left" if member.removed == "left" else "was told that it is no member"
+    proof = () if member.removed_frame is None else (member.removed_frame,)
+    return Breach(
+        member.id,
+        f"The coordinator {exchange.broker} let {who(member)} overwrite offsets of group {group.name} at epoch {exchange.generation}, "
+        f"although that member {why} and has not joined since.",
+        f"an OffsetCommit at epoch {exchange.generation} accepted",
+        (*proof, asked_evidence(exchange), answer_evidence(exchange)),
+        generation=exchange.generation,
+        **about(member),
     )
 
 

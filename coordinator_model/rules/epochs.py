@@ -24,6 +24,7 @@ from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, sender_fields, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 
 _REFUSED_AFTER_FENCE = 3  # the fence itself, and two requests that ignored it
 _JOINS_A_MINUTE = 3
@@ -88,7 +89,7 @@ def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:
 
 def _ignores_fence(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None:
     member, refusals = kept.member, kept.refusals
-    if refusals.count < _REFUSED_AFTER_FENCE:
+    if refusals.count < _REFUSED_AFTER_FENCE or refusals.error == FENCED_INSTANCE_ID:
         return None
     return Breach(
         member.id,

@@ -9,7 +9,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.comebacks import CameBackDead
 from coordinator_model.groups.classic.judge import Verdict
-from coordinator_model.groups.epochs.events import AnsweredAs
+from coordinator_model.groups.epochs.events import AnsweredAs, NewIdJoined
 from coordinator_model.groups.events import (
     Answered,
     Contradicted,
@@ -26,7 +26,7 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, sender_text, who, whom
-from coordinator_model.rules.epoch_checks import heartbeat_for_another
+from coordinator_model.rules.epoch_checks import heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, loads_after_all, still_refused
 from coordinator_model.rules.unlawful import accepted
 from coordinator_model.wire import API_NAMES, error_name
@@ -398,13 +398,14 @@ M_09 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A client leaves member ids behind; each is waited for in every join phase until its session runs out.",
-    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour without LeaveGroup.",
+    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour without LeaveGroup; "
+    "in a group with epochs, joined under one after the sessions of so many had ended.",
     expected="A client keeps its member id, or leaves.",
     action="Find out why that client dies or gives up: its log, and a request timeout that is shorter than its rebalance timeout. The "
     "summary says if its JoinGroup is older than v4: only such a client is helped by an upgrade (KIP-394).",
     false_alarms="Several processes with one client id on one host that are all killed at once.",
     suppressed_by=("R-09", "M-05", "M-13"),
-    checks={NewId: _churns},
+    checks={NewId: _churns, NewIdJoined: ids_left_behind},
 )
 
 M_10 = FrameRule(

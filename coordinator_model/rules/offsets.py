@@ -27,7 +27,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
-from coordinator_model.rules.epoch_checks import commits_refused
+from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused
 from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.unlawful import rules_of
 from coordinator_model.wire import API_NAMES, error_name
@@ -296,14 +296,15 @@ O_02 = FrameRule(
     blame=Blame.BROKER,
     meaning="Somebody who no longer owns the partitions overwrote their committed offsets: records will be skipped or "
     "processed twice.",
-    condition="G-02, M-02 or S-03 holds for a commit of which at least one partition was answered with success.",
+    condition="G-02, M-02 or S-03 holds for a commit of which at least one partition was answered with success; or, in a group with "
+    "epochs, such a commit came from an id that had left, or was told UNKNOWN_MEMBER_ID, and has not joined since.",
     expected="ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for every partition.",
     action="Stop the named client and compare the offsets named with the rightful owner's position; set them right before it "
     "restarts.",
     false_alarms="As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it "
     "wrote.",
     suppressed_by=("C-05",),
-    checks={Verdict: _zombie_commit},
+    checks={Verdict: _zombie_commit, epoch_events.CommittedAfterEnd: commit_after_end},
 )
 
 O_03 = FrameRule(

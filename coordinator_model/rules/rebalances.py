@@ -14,10 +14,13 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
 from coordinator_model.groups.classic.trackers.sessions import held_joins
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, plural, seconds, who, whom
+from coordinator_model.rules.epoch_checks import does_not_rejoin
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.rules.sync_phase import R_02, R_03, R_04
 from coordinator_model.rules.waiting import awaited_members, processed_since
@@ -176,7 +179,7 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
     )
 
 
-def _rejoined(group: ClassicGroup, member_id: str) -> bool:
+def _rejoined(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
     member = group.members.get(member_id)
     return member is None or member.rejoin_asked_us is None or member.removed is not None
 
@@ -304,7 +307,7 @@ R_08 = FrameRule(
     expected="A member told to rejoin sends JoinGroup at its next poll.",
     action="Find what blocks that client's poll loop; process fewer records per poll, or raise max.poll.interval.ms.",
     false_alarms="None while its JoinGroup or SyncGroup is under way.",
-    checks={ToldToRejoin: _does_not_rejoin},
+    checks={ToldToRejoin: _does_not_rejoin, AskedToRejoin: does_not_rejoin},
     over=_rejoined,
 )
 

@@ -26,6 +26,7 @@ from coordinator_model.groups.classic.trackers.sessions import (
     held_joins,
     hung_up_since,
 )
+from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.events import FellSilent
@@ -45,7 +46,7 @@ from coordinator_model.rules.base import (
     who,
     whom,
 )
-from coordinator_model.rules.epoch_checks import session_ended
+from coordinator_model.rules.epoch_checks import came_back, session_ended
 from coordinator_model.wire import API_NAMES
 
 RECONNECT_US = 2_000_000
@@ -368,11 +369,11 @@ T_05 = FrameRule(
     blame=Blame.CLIENT,
     meaning="The application processes too slowly for its own settings, leaves the group, and makes it rebalance.",
     condition="A LeaveGroup gives a poll timeout as its reason (KIP-800); or, heuristically, a client without reasons left later than its "
-    "rebalance timeout after it joined, and joins again on the same connection.",
+    "rebalance timeout after it joined, and joins again on the same connection, or under the same id in a group with epochs.",
     expected="The application polls within max.poll.interval.ms.",
     action="Process fewer records per poll, faster, or raise max.poll.interval.ms.",
     false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose.",
-    checks={PollTimeout: _says_poll_timeout, CameBack: _came_back},
+    checks={PollTimeout: _says_poll_timeout, CameBack: _came_back, epoch_events.CameBack: came_back},
     quiet_times=5,
 )
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import InstanceTaken, KeptAfterFence, LostInstanceRefused
 from coordinator_model.groups.events import (
     Contradicted,
     Inconsistent,
@@ -23,6 +25,7 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.epoch_checks import goes_on_fenced, instance_alternates, instance_wanted_back, no_longer_fenced
 from coordinator_model.rules.unlawful import accepted
 from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wire import API_NAMES
@@ -109,7 +112,9 @@ def _goes_on(group: ClassicGroup, went_on: WentOnFenced) -> Breach | None:
     )
 
 
-def _no_longer_fenced(group: ClassicGroup, member_id: str) -> bool:
+def _no_longer_fenced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+    if isinstance(group, EpochGroupData):
+        return no_longer_fenced(group, member_id)
     member = group.members.get(member_id)
     return member is None or member.fenced_us is None
 
@@ -282,12 +287,17 @@ S_01 = FrameRule(
     blame=Blame.CONFIG,
     meaning="Two live processes share a group.instance.id and fence each other for ever; neither gets work done.",
     condition="A group.instance.id changed hands at least three times within two session timeouts and at least two holders were told "
-    "FENCED_INSTANCE_ID meanwhile; or one that was told so asks for it again with an empty member id while another, still connected, "
-    "holds it.",
+    "FENCED_INSTANCE_ID, or UNRELEASED_INSTANCE_ID by the newer protocols, meanwhile; or one that was told so asks for it again with an "
+    "empty member id, or with the id of a member that had lost it, while another, still connected, holds it.",
     expected="One process per group.instance.id.",
     action="Look at the two processes named: stop one if it is left over from a restart, else give each a group.instance.id of its own.",
     false_alarms="One restart is one replacement with a silent loser: not counted.",
-    checks={Replaced: _alternates, Returned: _comes_back},
+    checks={
+        Replaced: _alternates,
+        Returned: _comes_back,
+        InstanceTaken: instance_alternates,
+        LostInstanceRefused: instance_wanted_back,
+    },
 )
 
 S_02 = FrameRule(
@@ -303,7 +313,7 @@ S_02 = FrameRule(
     action="Stop the fenced process, and find out why it still runs; if both are meant to run, give each a group.instance.id of its own.",
     false_alarms="Requests under way when the answer was sent, and a last commit on closing: hence the time.",
     suppressed_by=("S-01",),
-    checks={WentOnFenced: _goes_on},
+    checks={WentOnFenced: _goes_on, KeptAfterFence: goes_on_fenced},
     over=_no_longer_fenced,
 )
 

@@ -501,7 +501,8 @@ def test_scenario_142_modern_53_a_classic_member_that_does_not_join_again_is_rem
         talk.beats(new)
         talk.wait(4_000)
     talk.heartbeat(a, 25)
-    silent(talk, "P-12")
+    silent(talk, "P-12", "R-08")
+    assert talk.the("R-08").severity is Severity.WARNING
 
 
 @pytest.mark.parametrize("how", ["leaves", "expires"])

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.groups.epochs import delivery
+from coordinator_model.groups.epochs import delivery, identity
 from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.epochs.evidence import answer_evidence
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import Exchange, JoinFacts
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
+    FENCED_INSTANCE_ID,
+    HEARTBEAT,
     JOIN_GROUP,
     NONE,
     REBALANCE_IN_PROGRESS,
@@ -52,7 +56,15 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             member.rejoin_frames = []
         member.rejoin_frames = [*member.rejoin_frames[:1], answer_evidence(exchange)]
         group.slow_changed = True
+        if exchange.api_key == HEARTBEAT and not _joins_now(group, member):
+            return (AskedToRejoin(exchange, member, member.rejoin_asked_us),)
+    elif error == FENCED_INSTANCE_ID:
+        return identity.refused(group, exchange, member)
     return NOTHING
+
+
+def _joins_now(group: EpochGroupData, member: EpochMember) -> bool:
+    return any(other.api_key == JOIN_GROUP and other.member_id == member.id for other in group.open.values())
 
 
 def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -66,12 +78,9 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     member.classic = True
     member.removed, member.gone = None, False
     member.session_timeout_ms, member.rebalance_timeout_ms = facts.session_timeout_ms, facts.rebalance_timeout_ms
-    member.instance_id = exchange.instance_id or member.instance_id
+    events = NOTHING
     if exchange.instance_id is not None:
-        holder = group.members.get(group.instances.get(exchange.instance_id, ""))
-        if holder is not None and holder is not member and holder.removed in {None, "aside"}:
-            group.remove(holder, "replaced", exchange.res_us)
-        group.instances[exchange.instance_id] = member.id
+        events = identity.take(group, exchange, member, exchange.instance_id)
     member.granted = member.ever = None
     member.pending = frozenset()
     member.rejoin_asked_us = None
@@ -79,7 +88,7 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     member.proven_us = member.accepted_us = exchange.res_us
     member.accepted_asked_us = exchange.inv_us
     group.changed = group.slow_changed = True
-    return delivery.deliver(group, exchange, member, body.generation_id, overlapped=False)
+    return events + delivery.deliver(group, exchange, member, body.generation_id, overlapped=False)
 
 
 def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:

@@ -6,7 +6,7 @@ A heartbeat under way makes two epochs possible at the moment of a commit, so ne
 from __future__ import annotations
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused
+from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedAfterEnd
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
@@ -44,9 +44,17 @@ def on_response(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
     facts = exchange.facts
     if not isinstance(facts, EpochCommitFacts) or exchange.api_version < MEMBER_EPOCH_SINCE or not exchange.gap_free:
         return events
+    asked = exchange.generation
+    if (
+        NONE in codes
+        and asked >= 0
+        and member.gone
+        and member.removed_us < exchange.inv_us
+        and not _heartbeat_open(group, exchange)
+    ):
+        return (*events, CommittedAfterEnd(exchange, member))
     if not _settled(group, exchange, member, facts):
         return events
-    asked = exchange.generation
     if NONE in codes and asked >= 0 and member.epoch is not None:
         joined = member.joined_epoch
         if asked > member.epoch or (joined is not None and asked < joined):

@@ -13,7 +13,7 @@ from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.settings import Settings
 
@@ -42,6 +42,7 @@ class EpochGroupData:
     """Data of one group."""
 
     __slots__ = (
+        "abandoned",
         "assignor_failures",
         "born_us",
         "broker",
@@ -62,6 +63,7 @@ class EpochGroupData:
         "errors",
         "group_events",
         "incarnation",
+        "instance_uses",
         "instances",
         "kind",
         "last_record_us",
@@ -127,6 +129,8 @@ class EpochGroupData:
         self.storm_times = 0
         self.storm_causes: dict[str, int] = {}
         self.claims: dict[str, InstanceClaim] = {}
+        self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
+        self.abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
         self.assignor_failures = 0  #: in a row
         self.causes: dict[str, int] = {}
         self.errors: dict[int, dict[int, int]] = {}
@@ -222,6 +226,7 @@ class EpochGroupData:
             member.reloaded = True
             member.gone = False
             member.heartbeat_us = 0
+            member.rejoin_asked_us = None  # the timer of its JoinGroup is not restored
             if member.told_us:
                 member.told_us = max(member.told_us, at_us)
         self.changed = self.slow_changed = True
@@ -234,6 +239,7 @@ class EpochGroupData:
         self.doubles = []
         self.recent = []
         self.claims = {}
+        self.instance_uses = {}
         self.assignor_failures = 0
         self.bumps = []
         self.storm_since_us = self.storm_times = 0

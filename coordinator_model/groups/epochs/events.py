@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse
 from coordinator_model.groups.records import Exchange, Partitions, Refusals
 
 
@@ -59,6 +59,47 @@ class InstanceHeld(NamedTuple):
     frames: tuple[Evidence, ...]
 
 
+class InstanceTaken(NamedTuple):
+    """A group.instance.id changed hands."""
+
+    exchange: Exchange
+    instance_id: str
+    use: InstanceUse
+
+
+class LostInstanceRefused(NamedTuple):
+    """A member that had lost its group.instance.id to another asks for it again, and is refused."""
+
+    exchange: Exchange
+    instance_id: str
+    use: InstanceUse
+
+
+class NewIdJoined(NamedTuple):
+    """A client joined under a new id after it had left others behind."""
+
+    exchange: Exchange
+    abandoned: int  #: within an hour
+
+
+class CameBack(NamedTuple):
+    """A member that had left joins again under the same id, which only the same process does."""
+
+    exchange: Exchange
+    member: EpochMember
+    held_us: int  #: from its join to its leave
+    left_us: int
+    left_frame: Evidence | None
+
+
+class AskedToRejoin(NamedTuple):
+    """A heartbeat of a classic member was answered REBALANCE_IN_PROGRESS."""
+
+    exchange: Exchange
+    member: EpochMember
+    since_us: int
+
+
 class JoinedAgain(NamedTuple):
     """A member joined with epoch 0 although it had neither left nor been refused."""
 
@@ -104,6 +145,13 @@ class CommitMisjudged(NamedTuple):
     exchange: Exchange
     member: EpochMember
     accepted: bool
+
+
+class CommittedAfterEnd(NamedTuple):
+    """A commit was accepted of a member id that left, or was told that it is no member, and has not joined since."""
+
+    exchange: Exchange
+    member: EpochMember
 
 
 class NoAssignment(NamedTuple):

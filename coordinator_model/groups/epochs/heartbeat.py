@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.epochs import delivery, reconciliation
+from coordinator_model.groups.epochs import delivery, identity, reconciliation
 from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
@@ -164,14 +164,17 @@ def _joined(
     events: list[Event] = []
     again = member.present and not overlapped and member.refusals is None
     if exchange.instance_id is not None:
-        _take_instance(group, exchange, member, exchange.instance_id)
+        events += identity.take(group, exchange, member, exchange.instance_id)
+    events += identity.returned(exchange, member)
+    if new:
+        events += identity.new_id(group, exchange)
     if new or member.removed not in {None, "aside"}:
         group.may_have_raised("joined", member.id)
     if again:
         window_us = exchange.res_us - JOIN_WINDOW_US
         member.joins = (*(at_us for at_us in member.joins if at_us > window_us), exchange.res_us)
         events.append(JoinedAgain(exchange, member))
-    elif member.removed in {"left", None}:
+    else:
         member.joins = (exchange.res_us,)
     member.removed, member.gone, member.classic = None, False, False
     member.reloaded = False
@@ -184,17 +187,6 @@ def _joined(
             group.topic_names[topics.pop()] = facts.topics[0]  # the only topic that it can have been assigned
     group.changed = group.slow_changed = True
     return events
-
-
-def _take_instance(group: EpochGroupData, exchange: Exchange, member: EpochMember, instance_id: str) -> None:
-    """Note that a member holds an instance id from here on; its last holder is replaced."""
-    holder = group.members.get(group.instances.get(instance_id, ""))
-    if holder is not None and holder is not member and holder.removed in {None, "aside"}:
-        group.remove(holder, "replaced", exchange.res_us)
-        group.recent.pop()  # a replacement alone raises no epoch
-    group.instances[instance_id] = member.id
-    member.instance_id = instance_id
-    group.claims.pop(instance_id, None)
 
 
 def _went_on(
@@ -310,7 +302,6 @@ def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None)
         group.remove(member, "left", exchange.res_us, frame)
         if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
             del group.instances[member.instance_id]
-        member.joins = ()
         member.gone = exchange.gap_free and not _others_open(group, exchange)
     elif exchange.generation == ASIDE_EPOCH:
         group.remove(member, "aside", exchange.res_us, frame)
@@ -327,7 +318,7 @@ def _refused(
         group.assignor_failures += 1
         return (AssignorFailed(exchange, body.error_message or "", group.assignor_failures),)
     if error == UNRELEASED_INSTANCE_ID and exchange.instance_id is not None:
-        return (_instance_held(group, exchange),)
+        return (_instance_held(group, exchange), *identity.refused(group, exchange, member))
     if error in {GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION}:
         times = 1
         if member is not None:
@@ -340,6 +331,7 @@ def _refused(
     if error not in _FENCES and error != FENCED_INSTANCE_ID:
         return NOTHING
     refusals = _count_refusal(member, exchange)
+    lost = identity.refused(group, exchange, member) if error == FENCED_INSTANCE_ID else NOTHING
     if error == UNKNOWN_MEMBER_ID and exchange.instance_id in {None, member.instance_id} and asked != JOIN_EPOCH:
         certain = exchange.gap_free and not overlapped
         if member.removed is None:
@@ -351,8 +343,8 @@ def _refused(
         member.gone = certain
         member.removed_us = max(member.removed_us, exchange.res_us)
     if asked > JOIN_EPOCH and refusals.count > 1:
-        return (KeptAfterFence(exchange, member, refusals),)
-    return NOTHING
+        return (*lost, KeptAfterFence(exchange, member, refusals))
+    return lost
 
 
 def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.epochs import classic_members, commits, heartbeat, stored
+from coordinator_model.groups.epochs import classic_members, commits, heartbeat, identity, stored
 from coordinator_model.groups.epochs.data import SESSION_MS, EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
@@ -164,6 +164,8 @@ class EpochGroup(EpochGroupData):
                 coming.append(end_us)
             else:
                 away = member.removed == "aside"
+                if not away:
+                    identity.left_behind(self, member, end_us)
                 self.remove(member, "did not come back" if away else "silent", end_us)
                 yield end_us, (NOTHING if away else (WentSilent(member, end_us),))
 

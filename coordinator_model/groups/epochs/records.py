@@ -118,6 +118,14 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     return found
 
 
+class InstanceUse(NamedTuple):
+    """Who has held one group.instance.id lately, and which of those holders were refused after they had lost it."""
+
+    takes: tuple[tuple[int, str], ...] = ()  #: (time, member id that took it) of each time that it changed hands
+    refused: tuple[tuple[int, str], ...] = ()  #: (time, member id) of those that had lost it
+    frames: tuple[Evidence, ...] = ()
+
+
 class DoubleGrant(NamedTuple):
     """Partitions were granted to one member while another held them. It is proven when that other is accepted afterwards."""
 

@@ -5,14 +5,14 @@ Values are stored by position, so new ones are only appended, each with a defaul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, by_topic
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, by_topic
 from coordinator_model.groups.records import ClientInfo, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire import API_NAMES
 
@@ -22,7 +22,7 @@ _OWN: Final = 1
 _PLAIN: Final = (
     "broker", "incarnation", "settled", "learning_because", "born_us", "epoch", "epoch_us", "instances", "storm_since_us",
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
-    "state_since_us", "stirred_us",
+    "state_since_us", "stirred_us", "instance_uses", "abandoned",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -126,6 +126,11 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         setattr(group, name, value)
     group.release = tuple(release)
     group.conversions = tuple(group.conversions)
+    group.abandoned = {client: tuple(times) for client, times in group.abandoned.items()}
+    group.instance_uses = {
+        instance_id: InstanceUse(_pairs(takes), _pairs(refused), tuple(frames))
+        for instance_id, (takes, refused, frames) in group.instance_uses.items()
+    }
     given = iter(fast[0])
     for values, granted, pending, ever in members:
         member = EpochMember("")
@@ -154,6 +159,10 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
     for exchange, facts in fast[2]:
         exchange.facts = exchange.facts if facts is None else _facts(facts)
         group.open[exchange.key] = exchange
+
+
+def _pairs(values: Iterable[Sequence[Any]]) -> tuple[tuple[int, str], ...]:
+    return tuple((at_us, member_id) for at_us, member_id in values)
 
 
 def _facts(values: Sequence[Any]) -> HeartbeatFacts | EpochCommitFacts:
