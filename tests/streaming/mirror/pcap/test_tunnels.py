@@ -28,10 +28,12 @@ from tests.streaming.mirror.wires import Connection, Segment, captured, pcap
 
 Wrap = Callable[[bytes], bytes]
 
+MACS = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}  # without, Scapy asks the network for them
+
 
 def over(outer: Packet, header: Packet, *, frame: bool = True) -> Wrap:
     """Wrap an IP packet, in an Ethernet frame of its own or as it is."""
-    return lambda ip: bytes(Ether() / outer / header / Raw(bytes(Ether(type=_kind(ip))) + ip if frame else ip))
+    return lambda ip: bytes(Ether(**MACS) / outer / header / Raw(bytes(Ether(**MACS, type=_kind(ip))) + ip if frame else ip))
 
 
 def _kind(ip: bytes) -> int:
@@ -170,10 +172,10 @@ def test_a_packet_that_the_mirror_cut_is_a_loss_and_not_malformed():
 
 def test_what_else_uses_the_ports_is_no_tunnel():
     for port in (4789, 8472, 6081):
-        outer = bytes(Ether() / IP() / UDP(dport=port) / Raw(b"\xff" * 80))
+        outer = bytes(Ether(**MACS) / IP() / UDP(dport=port) / Raw(b"\xff" * 80))
         assert unwrap(1, outer, len(outer)) is None
     for flags in (0x4000, 0x0001):  # with routes, and version 1, which is PPTP's
-        outer = bytes(Ether() / IP(proto=47) / Raw(flags.to_bytes(2, "big") + b"\x65\x58" + bytes(80)))
+        outer = bytes(Ether(**MACS) / IP(proto=47) / Raw(flags.to_bytes(2, "big") + b"\x65\x58" + bytes(80)))
         assert unwrap(1, outer, len(outer)) is None
 
 
