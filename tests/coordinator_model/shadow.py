@@ -128,6 +128,15 @@ def shadowed() -> Iterator[Shadow]:
         yield shadow
 
 
+@contextmanager
+def verdicts() -> Iterator[list[Verdict]]:
+    """The unlawful ones among the answers captured meanwhile."""
+    found: list[Verdict] = []
+    with shadowed() as shadow:
+        yield found
+    found.extend(verdict for _, verdict in shadow.unlawful)
+
+
 def judged(records: list[MirrorRecord], own: Settings | None = None) -> Shadow:
     """Replay a capture; return what its answers are judged to be."""
     model = Coordinator(topic="mirror", partition=0, settings=own)

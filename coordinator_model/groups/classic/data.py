@@ -44,6 +44,7 @@ class GroupData:
     """Data of one group, without that of the trackers."""
 
     __slots__ = (
+        "abandoned_us",
         "broker",
         "causes",
         "changed",
@@ -125,6 +126,7 @@ class GroupData:
         self.syncs = (0, 0)
         self.deleted_us: int | None = None
         self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
+        self.abandoned_us = 0  #: when a connection last ended on which a JoinGroup or LeaveGroup waited, which may still act
         self.last_record_us = 0
         self.changed = True  #: something that the group view shows
         self.counted = False  #: a counter that the group view shows, and no timer rule uses

@@ -57,6 +57,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
+    JOIN_GROUP,
     LEAVE_GROUP,
     UNKNOWN_MEMBER_ID,
 )
@@ -133,7 +134,10 @@ class ClassicGroup(GroupData):
     def connection_closed(self, connection: str, at_us: int) -> None:
         """Process the end of a connection: no response is due to the requests open on it."""
         for key in [key for key in self.open if key[0] == connection]:
-            self.rebalance_history.on_abandoned(self, self.open.pop(key), at_us)
+            abandoned = self.open.pop(key)
+            if abandoned.api_key in {JOIN_GROUP, LEAVE_GROUP}:
+                self.abandoned_us = at_us
+            self.rebalance_history.on_abandoned(self, abandoned, at_us)
         for member in self.members.values():
             if member.actor.connection == connection:
                 member.disconnected_us = at_us

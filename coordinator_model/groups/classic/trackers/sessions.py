@@ -252,6 +252,8 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_v
         return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
     if any(waiting.api_key in {JOIN_GROUP, LEAVE_GROUP} for waiting in group.open.values()):
         return NOTHING  # a join phase may have come and gone
+    if group.abandoned_us >= newest.proven_us:
+        return NOTHING  # nobody will be told the answer, so nothing shows when it acted
     roster = [group.members.get(id_) for id_ in newest.roster]
     if not all(other is not None and other.last_frame for other in roster):
         return NOTHING  # frames of some members are not captured, so their requests may explain it

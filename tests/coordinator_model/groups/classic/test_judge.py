@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Certainty
 from coordinator_model.groups.classic.answers import unseen, ways
-from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.protocol import ROWS, Condition, Generation, Moment, Sender, deciding, rows
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.shadow import shadowed
+from tests.coordinator_model.shadow import verdicts
 from tests.coordinator_model.test_rules import live, replace, settled, static_group
 
 OLDEST, NEWEST = (0, 9), (4, 1)
-
-
-@contextmanager
-def verdicts() -> Iterator[list[Verdict]]:
-    """The unlawful ones among the answers captured meanwhile."""
-    found: list[Verdict] = []
-    with shadowed() as shadow:
-        yield found
-    found.extend(verdict for _, verdict in shadow.unlawful)
 
 
 def names(api_key: int, version: int, error: int, oldest: tuple[int, int]) -> set[str]:
@@ -187,83 +174,7 @@ def test_a_sync_of_a_generation_that_is_over_is_refused_as_such_and_not_asked_to
     assert {row.name for row, _, _ in found[0].excluded} == {"Y11", "Y15", "Y3"}
 
 
-# ---------------------------------------------------------------------------------------------------- pitfalls
-
-
-def test_absence_may_judge_and_never_adopts() -> None:
-    """Pitfall 1: what shows the join phase is captured after an answer that belongs to it."""
-    talk = Conversation()
-    a, b = settled(talk)
-    with verdicts() as found:
-        talk.commit(a)  # in the join phase
-        talk.heartbeat(b, 27)
-        talk.commit(a)
-        talk.heartbeat(a, 27)
-    assert found == []
-
-
-def test_what_is_found_waits_for_frames_that_are_late() -> None:
-    """Pitfalls 2 and 3: a broker answers blindly before it says that it loads."""
-    talk = Conversation()
-    a, b = settled(talk)
-    talk.round([a, b], 4)
-    talk.wait(1_000)
-    talk.heartbeat(a, generation=3)
-    talk.refuse_join(talk.ask_join(b), 14)
-    talk.settle()
-    assert "G-02" not in talk.rules()
-
-
-def test_after_a_failover_nothing_is_judged_by_what_was_before() -> None:
-    """Pitfall 4: an answer of the old coordinator may be captured late, and the new one starts from its log."""
-    talk = Conversation()
-    a, b = settled(talk)
-    talk.round([a, b], 4)
-    talk.wait(1_000)
-    late = talk.ask(b, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=b.member_id))
-    talk.heartbeat(a, 16)
-    with verdicts() as found:
-        talk.answer(late, wire.HeartbeatResponse(error_code=0))
-    assert found == []
-
-
-@pytest.mark.parametrize(("own", "unlawful"), [(True, 1), (False, 0)])
-def test_clocks_differ_between_connections_only(*, own: bool, unlawful: int) -> None:
-    """Pitfall 8: 50 ms everywhere would hide what one connection shows by itself."""
-    talk = Conversation(clock_skew_ms=50)
-    a, b = settled(talk)
-    talk.join_all([a, b], 4, leader=a)
-    talk.wait(20)
-    who = a if own else a.reconnected()
-    with verdicts() as found:
-        talk.heartbeat(who, generation=3)
-    assert len(found) == unlawful
-
-
-def test_a_gap_takes_away_what_bounds() -> None:
-    """Pitfall 9: whatever happened in it may explain what comes after."""
-    talk = Conversation()
-    a, b = settled(talk)
-    talk.round([a, b], 4)
-    talk.wait(1_000)
-    talk.gap()
-    with verdicts() as found:
-        talk.heartbeat(a, generation=3)
-    assert found == []
-
-
-def test_a_generation_that_was_not_written_does_not_outlast_all_connections() -> None:
-    """Pitfall 4: the coordinator may have restarted unseen, and does not know it."""
-    talk = Conversation()
-    a, b = settled(talk)
-    talk.join_all([a, b], 4)
-    talk.close(a)
-    talk.close(b)
-    talk.wait(1_000)
-    again = a.reconnected()
-    with verdicts() as found:
-        talk.heartbeat(again, generation=3)
-    assert found == []
+# ---------------------------------------------------------------------------------------------------- lawful
 
 
 def test_a_deleted_group_bounds_nothing() -> None:
