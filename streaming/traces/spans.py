@@ -76,7 +76,7 @@ def spans_of(event: Json) -> list[ReadableSpan]:
         spans.append(trace.span("join phase", began_ns, joined_ns, {}, within=root))
         if sync_ms is not None:
             spans.append(trace.span("sync phase", joined_ns, joined_ns + sync_ms * 1_000_000, {}, within=root))
-    for number, member in enumerate(event["members"]):
+    for number, member in enumerate([*event["members"], *event.get("never_came_back", ())]):
         is_last = member.get("member_id") is not None and member.get("member_id") == event.get("last_member")
         spans.append(_member(trace, root, number, member, is_last=is_last))
     return spans

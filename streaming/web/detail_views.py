@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _MEMBERS_UNFOLDED: Final = 30
 _FIRST_AND_LAST: Final = 12
 _UNHELD_SHOWN: Final = 20
+_LOST_NAMED: Final = 3
 _TAPS_SHOWN: Final = 20
 _BROKERS_SHOWN: Final = 100
 
@@ -90,6 +91,8 @@ class Details:
                 "began_s": begun_s,
                 "who": _first_name(event),
                 "members": shown,
+                "lost": [member for member in members if member["is_lost"]][:_LOST_NAMED],
+                "lost_more": max(0, sum(member["is_lost"] for member in members) - _LOST_NAMED),
                 "hidden": len(members) - len(shown),
                 "gap_after": None if unfolded else _FIRST_AND_LAST,
                 "join_x": _part(event.get("join_ms"), event.get("took_ms")),
@@ -183,14 +186,15 @@ def _partition(status: Json, end: int | None) -> dict[str, Any]:
 
 
 def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
-    """One row for each member, in the order in which they came back; those that did not come last."""
+    """One row for each member, in the order in which they came back; those that did not are the last."""
     span_s = max(event["at_s"] - began_s, 0.001)
 
     def x(at_s: float) -> float:
         return round(max(0.0, min(100.0, float((at_s - began_s) / span_s * 100))), 3)
 
     rows: list[dict[str, Any]] = []
-    for member in event.get("members") or ():
+    came, lost = event.get("members") or (), event.get("never_came_back") or ()
+    for is_lost, member in [*((False, one) for one in came), *((True, one) for one in lost)]:
         times = {name: moment(member.get(f"{name}_at")) for name in ("told", "joined", "served", "stopped")}
         joined, served = times["joined"], times["served"]
         start = times["told"] or (began_s if joined is None else min(joined, began_s))
@@ -203,13 +207,14 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
                 "joining": None if joined is None else (x(joined), round(max(0.3, x(served or event["at_s"]) - x(joined)), 3)),
                 "served": None if served is None else x(served),
                 "stopped": None if times["stopped"] is None else x(times["stopped"]),
+                "is_lost": is_lost,
                 "is_last": member.get("member_id") is not None and member.get("member_id") == event.get("last_member"),
             }
         )
     names = Counter(row["name"] for row in rows)
     for row in rows:
         row["end"] = row["member_id"][-4:] if names[row["name"]] > 1 and isinstance(row["member_id"], str) else ""
-    rows.sort(key=lambda row: (row["times"]["joined"] is None, row["times"]["joined"] or 0.0, row["name"]))
+    rows.sort(key=lambda row: (row["is_lost"], row["times"]["joined"] is None, row["times"]["joined"] or 0.0, row["name"]))
     return rows
 
 

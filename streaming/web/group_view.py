@@ -43,6 +43,7 @@ FINISHED_FIELDS: Final[Json] = dict.fromkeys(
         "partitions_stayed",
         "cost_member_seconds",
         "members",
+        "never_came_back",
     )
 )
 """Of a rebalance that is over; what a record lacks is not known."""

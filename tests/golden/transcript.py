@@ -131,6 +131,9 @@ def _line(event: GroupEvent, first_us: int, names: dict[str, str]) -> str:
             topic: round(sum(partitions.values()), 6) for topic, partitions in rest["unheld"].items()
         }
         del rest["began_at"]
+        lost = rest.pop("never_came_back", None)
+        if lost:
+            rest["never_came_back"] = " ".join(_named(one, names) for one in lost)
     rest.pop("silent_since", None)
     at_s = (event.at_us - first_us) / 1_000_000
     generation = "-" if event.generation is None else event.generation

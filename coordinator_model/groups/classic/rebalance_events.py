@@ -69,6 +69,7 @@ class RebalanceEvents:
     unheld: tuple[tuple[str, int, int], ...] = ()  #: topic, partition and since when it is not counted that nobody holds it
     in_sight: bool | None = None  #: whether the membership is known; None if it never was
     costs: dict[str, tuple[int, int, int]] = field(default_factory=dict)  #: cause → :class:`Cost` of all rebalances that are over
+    lost: dict[str, MemberProgress] = field(default_factory=dict)  #: holder → one that ceased to be a member and did not leave
 
     # ------------------------------------------------------------------------------------------------ frames
 
@@ -196,6 +197,7 @@ class RebalanceEvents:
             if current is not None:
                 self._finish(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
             self.held, self.gone_us, self.unheld, self.held_known = {}, {}, (), True
+            self.lost = {}
         elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:
             newest = group.newest_generation
             if newest is None or newest.generation == current.from_generation:
@@ -205,13 +207,21 @@ class RebalanceEvents:
         """Note that a session is over, after the member was removed: it may have begun a rebalance."""
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
             starter = Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, True, "", None)
+            holder = Identity.of(member.id, member.instance_id, member.actor).holder
+            lost = self.lost.pop(holder, None)  # from the rebalance that begins, not from the one before
             self._begin(group, at_us, (member.id, member.last_frame_us), starter, group.generation)
+            if lost is not None:
+                self.lost[holder] = lost
 
     def on_removed(self, group: GroupData, member: Member, why: str, at_us: int) -> None:
         """Note that a member is no longer one."""
         identity = Identity.of(member.id, member.instance_id, member.actor)
         if identity.holder in self.held:
             self.gone_us.setdefault(identity.holder, _stopped_us(member, why, at_us))
+        if why in {"silent", "dropped"}:
+            progress = self.current.members.get(member.id) if self.current is not None else None
+            told_us = progress.told_us if progress is not None else 0
+            self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=_stopped_us(member, why, at_us))
         if why == "silent":
             details = {**identity.as_json(), "silent_since": iso_utc(member.last_frame_us)}
             self._add(group, "session_over", at_us, (member.id, member.last_frame_us), details)
@@ -220,7 +230,9 @@ class RebalanceEvents:
 
     def on_restored(self, member: Member) -> None:
         """Note that a member that seemed to be gone is still one."""
-        self.gone_us.pop(Identity.of(member.id, member.instance_id, member.actor).holder, None)
+        holder = Identity.of(member.id, member.instance_id, member.actor).holder
+        self.gone_us.pop(holder, None)
+        self.lost.pop(holder, None)
 
     def on_left(self, group: GroupData, exchange: Exchange, member: Member, reason: str) -> None:
         """Note that a LeaveGroup was granted."""
@@ -243,6 +255,7 @@ class RebalanceEvents:
         if self.current is not None:
             self._finish(group, at_us, SIGHT_LOST)
         self.held, self.gone_us, self.unheld, self.held_known = {}, {}, (), False
+        self.lost = {}
         if self.in_sight:
             self.in_sight = False
             self._add(group, "sight_lost", at_us, (at_us,), {"reason": because})
@@ -322,7 +335,16 @@ class RebalanceEvents:
                 )
                 unheld = by_topic(unheld_us)
             self._hold(after, complete=ended == SERVED and all(one.partitions is not None for one in members))
-        details |= {"ended": ended, "partitions_moved": moved, "partitions_stayed": stayed, "unheld": unheld}
+        came = {one.identity.holder for one in members}
+        never = [one.as_json() for holder, one in self.lost.items() if holder not in came]
+        self.lost = {}
+        details |= {
+            "ended": ended,
+            "partitions_moved": moved,
+            "partitions_stayed": stayed,
+            "unheld": unheld,
+            "never_came_back": never,
+        }
         cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(unheld_us.values()))
         self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
         group.counters.rebalanced(group.cluster, current.cause, cost)
@@ -388,7 +410,14 @@ def _stopped_us(member: Member, why: str, at_us: int) -> int:
         return member.disconnected_us
     if why == "left":
         return member.leave_asked_us or at_us
-    return member.last_frame_us if why in {"silent", "replaced"} else at_us
+    if why in {"silent", "replaced"} or (why == "dropped" and _session_ended(member, at_us)):
+        return member.last_frame_us
+    return at_us
+
+
+def _session_ended(member: Member, at_us: int) -> bool:
+    """Return True if a member was silent for its session timeout: the join phase without it came before that was certain."""
+    return member.session_timeout_ms is not None and member.last_frame_us + member.session_timeout_ms * 1_000 <= at_us
 
 
 def _note_join(progress: MemberProgress, exchange: Exchange) -> None:

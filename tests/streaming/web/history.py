@@ -56,25 +56,28 @@ class Group:
             }
         )
 
-    def rebalance(self, at_s, *, join_s=1.0, sync_s=0.3, cause="member joined", starter=0, slow=None, slow_s=0.0):
-        """A rebalance from beginning to end; one member may come later than all others."""
+    def rebalance(self, at_s, *, join_s=1.0, sync_s=0.3, cause="member joined", starter=0, slow=None, slow_s=0.0, lost=()):
+        """A rebalance from beginning to end; one member may come later than all others, and the lost ones never."""
         self.event("rebalance_began", at_s, self.members[starter], cause=cause, from_generation=self.generation)
         joins = {}
-        for number in range(len(self.members)):
+        for number in sorted({*range(len(self.members))} - {*lost}):
             told = at_s + 0.05 + 0.4 * join_s * (number % 7) / 7
             joined = at_s + join_s + slow_s if number == slow else told + 0.4 * join_s * (number % 5 + 1) / 5
             joins[number] = (told, joined)
         end_join = max(joined for _, joined in joins.values())
         end = end_join + sync_s
         events = []
-        for number, member in enumerate(self.members):
-            told, joined = joins[number]
+        for number, (told, joined) in joins.items():
+            member = self.members[number]
             events.append((told, "told_to_rejoin", member, {"api": "Heartbeat"}))
             events.append((joined, "member_joined", member, {}))
             events.append((end_join + 0.02, "member_synced", member, {}))
             events.append((end, "member_served", member, {"partitions": {"orders": [number]}}))
         for when, kind, member, more in sorted(events, key=lambda one: one[0]):
             self.event(kind, when, member, **more)
+        gone_s = at_s - 45
+        for number in lost:
+            self.event("session_over", at_s, self.members[number], silent_since=iso(gone_s))
         self.event("phase_ended", end_join, phase="join", took_ms=round((end_join - at_s) * 1000))
         self.generation += 1
         self.event("phase_ended", end, phase="sync", took_ms=round(sync_s * 1000))
@@ -91,14 +94,13 @@ class Group:
             sync_ms=round(sync_s * 1000),
             took_ms=round((end - at_s) * 1000),
             members=[
-                member
-                | {
-                    "told_at": iso(joins[number][0]),
-                    "joined_at": iso(joins[number][1]),
-                    "served_at": iso(end),
-                    "stopped_at": iso(joins[number][0]),
-                }
-                for number, member in enumerate(self.members)
+                self.members[number]
+                | {"told_at": iso(told), "joined_at": iso(joined), "served_at": iso(end), "stopped_at": iso(told)}
+                for number, (told, joined) in joins.items()
+            ],
+            never_came_back=[
+                self.members[number] | {"told_at": None, "joined_at": None, "served_at": None, "stopped_at": iso(gone_s)}
+                for number in lost
             ],
             last_member=self.members[last]["member_id"],
             ended="every member was served",

@@ -168,6 +168,17 @@ def test_a_rebalance_says_who_came_last_and_what_it_cost(page, recorded):
     assert re.search(r"orders-2 ← last to join ?\+26\.0 s ?\+28\.0 s", text)
 
 
+def test_a_rebalance_names_who_never_came_back_and_since_when():
+    group = history.Group("orders", ["orders-0", "orders-1", "orders-2"], static=True)
+    group.rebalance(history.NOW_S - 60, join_s=20, lost=[2])
+    state = filled(group.records)
+    past = state.groups["prod", "orders"]
+    with served(state) as (address, _):
+        parsed = get(address, f"/groups/{past.id}/rebalances/{lines(past.rebalances)[0][0].row}")
+    assert "orders-2 never came back." in parsed.words
+    assert re.search(r"orders-2 ← never came back never, gone since 14:11:35 ?never", parsed.words), parsed.words
+
+
 def test_many_events_of_one_kind_are_one_line(recorded):
     told, rows = lines(recorded.groups["prod", "search-indexer"].events)
     assert len(told) < 60

@@ -224,6 +224,110 @@ def test_a_member_that_one_rebalance_did_not_serve_is_counted_on_in_the_next(tal
     assert second["unheld"] == {"t": {"0": 3.0, "1": 3.0, "2": 3.0}}
 
 
+def test_what_a_member_holds_that_falls_silent_is_unheld_since_its_last_frame(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(3_000)
+    talk.heartbeat(b, after_ms=0)  # its last frame; the connection stays open
+    for ms in range(4_000, 14_000, 1_000):
+        talk.at(ms)
+        talk.heartbeat(a, after_ms=0)
+    talk.told_to_rejoin(a, 14_000)
+    join = talk.asks_to_join(a, 14_200)
+    talk.completes([join], 2, 14_300)
+    talk.syncs(14_400, {a: (14_500, (0, 1, 2))})
+    record = talk.finished()
+    assert (record["cause"], record["member_id"], record["to_generation"]) == ("session expired", "b-id", 2)
+    assert (record["join_ms"], record["sync_ms"], record["took_ms"]) == (300, 200, 500)  # since a is told
+    assert record["cost_member_seconds"] == 0.3  # a from 14,200 to 14,500
+    assert (record["partitions_moved"], record["partitions_stayed"]) == (1, 2)
+    assert record["unheld"] == {"t": {"0": 0.3, "1": 0.3, "2": 11.5}}  # 2 from 3,000 to 14,500
+    [lost] = record["never_came_back"]
+    assert (lost["member_id"], lost["told_at"], lost["stopped_at"]) == ("b-id", None, "2023-11-14T22:13:23.000000Z")
+    assert "connection_closed" not in talk.kinds()
+
+
+def test_a_slow_member_costs_those_that_came_before_it_their_time(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(5_000)
+    c = talk.has_id("c")
+    joins = [talk.asks_to_join(one, 5_100) for one in (a, b, c)]
+    talk.completes(joins, 2, 5_200)
+    talk.syncs(5_300, {a: (5_400, (0,)), b: (5_400, (2,)), c: (5_400, (1,))})
+    talk.at(10_000)
+    talk.leave(c)
+    talk.told_to_rejoin(a, 10_500)
+    joins = [talk.asks_to_join(a, 10_600)]
+    for ms in range(11_000, 18_000, 1_000):  # b has been told, and processes what it has polled
+        talk.told_to_rejoin(b, ms)
+    joins.append(talk.asks_to_join(b, 18_600))
+    talk.completes(joins, 3, 18_700)
+    talk.syncs(18_800, {a: (18_900, (0, 1)), b: (19_000, (2,))})
+    record = talk.finished()
+    assert (record["cause"], record["member_id"], record["last_member"]) == ("member left", "c-id", "b-id")
+    assert record["cost_member_seconds"] == pytest.approx(8.3 + 0.4)  # a from 10,600 to 18,900, b from 18,600 to 19,000
+    assert (record["partitions_moved"], record["partitions_stayed"]) == (1, 2)
+    assert record["unheld"] == {"t": {"0": 8.3, "1": pytest.approx(8.9, abs=0.002), "2": 0.4}}  # 1 from c's LeaveGroup on
+    assert talk.kinds().count("told_to_rejoin") == 2
+
+
+def test_a_static_member_that_comes_back_with_another_subscription_is_unheld_while_it_was_away(talk: Timed) -> None:
+    a, b = talk.has_id("a"), talk.client("b")
+    b.instance_id = "b-0"
+    first = [talk.asks_to_join(a, 1_000), talk.asks_to_join(b, 1_000)]
+    b.member_id = "b-id"
+    talk.completes(first, 1, 1_500)
+    talk.syncs(1_600, {a: (1_700, (0, 1)), b: (1_700, (2,))})
+    talk.at(10_000)
+    talk.heartbeat(b, after_ms=0)
+    talk.close(b)  # its process is replaced
+    again = b.reconnected()
+    again.member_id = ""
+    joins = [talk.asks_to_join(again, 12_000)]
+    again.member_id = "b-id-2"
+    talk.told_to_rejoin(a, 12_500)
+    joins.insert(0, talk.asks_to_join(a, 12_600))
+    talk.completes(joins, 2, 12_700)
+    talk.syncs(12_800, {a: (12_900, (0, 1)), again: (13_000, (2,))})
+    record = talk.finished()
+    assert (record["cause"], record["last_member"]) == ("static member returned", "a-id")
+    assert record["cost_member_seconds"] == pytest.approx(1.0 + 0.3)  # b-0 since 12,000, a since 12,600
+    assert (record["partitions_moved"], record["partitions_stayed"]) == (0, 3)  # b-0 has what it had, under another member id
+    assert record["unheld"] == {"t": {"0": 0.3, "1": 0.3, "2": 3.0}}  # 2 since 10,000, when its connection ended
+    assert [one["instance_id"] for one in record["members"]] == ["b-0", None]
+    assert record["never_came_back"] == []
+
+
+def test_a_member_that_was_told_and_did_not_rejoin_is_named_with_the_time_until_which_it_was_one(
+    talk: Timed, pair: tuple[Client, Client]
+) -> None:
+    a, b = pair
+    talk.told_to_rejoin(a, 10_000)
+    joins = [talk.asks_to_join(a, 10_100)]
+    for ms in range(10_500, 30_000, 1_000):
+        talk.told_to_rejoin(b, ms)
+    talk.completes(joins, 2, 30_200)
+    talk.syncs(30_300, {a: (30_400, (0, 1, 2))})
+    record = talk.finished()
+    assert [one["member_id"] for one in record["members"]] == ["a-id"]
+    assert record["never_came_back"] == [
+        {
+            "member_id": "b-id",
+            "instance_id": None,
+            "client_id": "b",
+            "client_address": "10.0.0.1:40002",
+            "told_at": "2023-11-14T22:13:30.500000Z",
+            "joined_at": None,
+            "served_at": None,
+            "stopped_at": "2023-11-14T22:13:50.200000Z",
+        }
+    ]
+    assert record["unheld"]["t"]["2"] == 0.2
+    talk.told_to_rejoin(a, 40_000)
+    talk.completes([talk.asks_to_join(a, 40_100)], 3, 40_200)
+    talk.syncs(40_300, {a: (40_400, (0, 1, 2))})
+    assert talk.finished()["never_came_back"] == []
+
+
 def test_a_group_whose_last_member_leaves_costs_nothing_until_it_has_members_again(
     talk: Timed, pair: tuple[Client, Client]
 ) -> None:
