@@ -7,6 +7,7 @@ it; only what has changed is drawn anew, and all of it once it has moved by half
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -351,23 +352,27 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
         begun_s = began_s(event)
         by_id = {member.get("member_id"): member for member in event.get("members") or ()}
         last = by_id.get(event.get("last_member"))
+        names = Counter(_who(member) for member in by_id.values())
         found.append(
             {
                 "event": FINISHED_FIELDS | event,
                 "row": event_row(event["id"]),
                 "began_s": begun_s,
-                "who": _who(event),
-                "last": _who(last) if last else event.get("last_member"),
+                "who": _who(event, names),
+                "last": _who(last, names) if last else event.get("last_member"),
                 "lanes": link_to(past.id, from_s=begun_s, to_s=event["at_s"]),
             }
         )
     return found
 
 
-def _who(member: Json) -> str | None:
+def _who(member: Json, names: Mapping[str | None, int] | None = None) -> str | None:
+    """Return the name of a member, with the end of its id if others have the same name."""
     if not (member.get("instance_id") or member.get("client_id") or member.get("member_id")):
         return None
-    return member_name({name: member.get(name) for name in ("instance_id", "client_id", "member_id")})
+    name = member_name({name: member.get(name) for name in ("instance_id", "client_id", "member_id")})
+    shared = names is not None and names.get(name, 0) > 1 and member.get("member_id")
+    return f"{sentences.short(name, 24)}…{str(member['member_id'])[-4:]}" if shared else name
 
 
 def _links(past: GroupPast, seen: drawing.Window, now_s: float) -> dict[str, str | None]:

@@ -38,10 +38,12 @@ def lines(events: Iterable[Json]) -> tuple[list[Line], dict[str, str]]:
     """Return events, in order, as lines, and for each event the id of the element that tells of it."""
     told: list[Line] = []
     rows: dict[str, str] = {}
-    for part in _parts(events):
+    known = list(events)
+    shared = _shared_names(known)
+    for part in _parts(known):
         row = event_row(part[0]["id"])
         rows |= dict.fromkeys((event["id"] for event in part), row)
-        told.append(_line(row, part))
+        told.append(_line(row, part, shared))
     return told, rows
 
 
@@ -74,12 +76,26 @@ def _alike(first: Json, event: Json) -> bool:
     )
 
 
-def _line(row: str, events: list[Json]) -> Line:
+def _line(row: str, events: list[Json], shared: frozenset[str]) -> Line:
     names = [name for event in events if event["kind"] != "rebalance_finished" and (name := _name(event))]
+    if len(events) > 1:
+        names = list(dict.fromkeys(names))  # the line says how many members they are
     text = sentences.told(events[0], several=len(events) > 1)
     times = [event["at_s"] for event in events]
     frames = sum(bool(event.get("frame")) for event in events)
-    return Line(row, min(times), max(times), sentences.listed(names) if names else "", len(events), text, frames)
+    who = sentences.listed(names) if names else ""
+    if len(events) == 1 and names and names[0] in shared and events[0].get("member_id"):
+        who += f"…{str(events[0]['member_id'])[-4:]}"
+    return Line(row, min(times), max(times), who, len(events), text, frames)
+
+
+def _shared_names(events: Iterable[Json]) -> frozenset[str]:
+    """Return the client ids under which several members are known."""
+    ids: dict[str, set[str]] = {}
+    for event in events:
+        if not event.get("instance_id") and event.get("client_id") and event.get("member_id"):
+            ids.setdefault(str(event["client_id"]), set()).add(str(event["member_id"]))
+    return frozenset(name for name, members in ids.items() if len(members) > 1)
 
 
 def _name(event: Json) -> str:

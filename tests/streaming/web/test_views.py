@@ -176,7 +176,17 @@ def test_a_rebalance_names_who_never_came_back_and_since_when():
     with served(state) as (address, _):
         parsed = get(address, f"/groups/{past.id}/rebalances/{lines(past.rebalances)[0][0].row}")
     assert "orders-2 never came back." in parsed.words
-    assert re.search(r"orders-2 ← never came back never, gone since 14:11:35 ?never", parsed.words), parsed.words
+    assert re.search(r"orders-2 ← never came back, gone since 14:11:35 ?never ?never", parsed.words), parsed.words
+
+
+def test_members_of_one_name_are_told_apart_and_many_are_counted_once(recorded):
+    told, _ = lines(recorded.groups["prod", "search-indexer"].events)
+    assert {line.who for line in told if line.members > 1} == {"indexer"}
+    alone = [line.who for line in told if line.text.startswith("is silent")]
+    assert len(set(alone)) == 3
+    assert all(re.fullmatch("indexer…[0-9a-f]{4}", who) for who in alone)
+    told, _ = lines(recorded.groups["prod", "orders"].events)
+    assert {line.who for line in told} == {"", "orders-0", "orders-1", "orders-2"}
 
 
 def test_many_events_of_one_kind_are_one_line(recorded):
