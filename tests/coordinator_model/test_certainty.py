@@ -10,6 +10,7 @@ import pytest
 import coordinator_model
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Certainty
+from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import State
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.conversation import Client, Conversation
@@ -28,8 +29,9 @@ def proven(records: list[MirrorRecord], settings: object, *, state: State | None
             if finding.certainty is not Certainty.HEURISTIC:
                 said.add((finding.rule, finding.member_id or finding.instance_id or ""))
         if state is not None:
-            for key in model.groups:
-                model.groups.opened(key)[0].state = state
+            for group in (model.groups.opened(key)[0] for key in model.groups):
+                if isinstance(group, ClassicGroup):  # others keep no estimate
+                    group.state = state
     return said
 
 

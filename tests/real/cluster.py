@@ -4,7 +4,7 @@
 
 A master and two workers with work folders of their own. Under live traffic an executor is killed by SIGKILL, then a worker, then the driver,
 and the monitor is submitted again. In the end a monitor on one machine reads the same mirror topic. Compared are the ids of the findings
-and their final status, the groups, the events, and the positions in the status topic; the findings also with those of the model alone.
+and their final status, the groups, the events, and the positions in the checkpoint; the findings also with those of the model alone.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Outcome(dict[str, Any]):
             findings=monitor.model_findings(),
             groups={key: without_moments(value) for key, value in monitor.topic("groups").items()},
             events=monitor.events(),
-            positions={told["partition"]: told["next_offset"] for told in monitor.status()},
+            positions=monitor.positions(),
         )
 
 
