@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from coordinator_model.groups.classic.protocol import (
-    ROWS,
-    Condition,
     Generation,
     Moment,
     Row,
@@ -19,8 +17,6 @@ from coordinator_model.groups.classic.protocol import (
 )
 
 Release = tuple[int, ...]
-
-_ANY_UNSEEN: Final = frozenset({Condition.UNSEEN, Condition.FOREIGN})
 
 
 class Way(NamedTuple):
@@ -36,12 +32,12 @@ class Way(NamedTuple):
 def ways(api_key: int, version: int, error: int, oldest: Release) -> tuple[Way, ...]:
     """Return every way to an answer whose reasons frames show, if the broker's release is ``oldest`` or later."""
     table = tuple(row for row in rows(api_key) if not row.is_unseen and row.versions[0] <= version <= row.versions[1])
-    found = {way: None for row in table if error in row.answers for way in _ways_of(row, table, version, oldest)}
+    releases = _one_of_each(table, oldest)
+    found = {way: None for row in table if error in row.answers for way in _ways_of(row, table, version, releases)}
     return tuple(found)
 
 
-def _ways_of(row: Row, table: tuple[Row, ...], version: int, oldest: Release) -> Iterator[Way]:
-    releases = [release for release in _RELEASES if release >= oldest and row.releases[0] <= release]
+def _ways_of(row: Row, table: tuple[Row, ...], version: int, releases: list[Release]) -> Iterator[Way]:
     senders = sorted(row.senders or Sender)
     generations = sorted(row.generations or Generation)
     for phase, sender, generation, release in product(row.phases, senders, generations, releases):
@@ -58,13 +54,11 @@ def unseen(api_key: int, version: int, error: int) -> tuple[Row, ...]:
     )
 
 
-def _one_of_each() -> Iterator[Release]:
-    """Yield a release for each stretch of releases that the table does not tell apart."""
-    yield (999,)
-    for row in ROWS:
-        first, last = row.releases
-        yield first
-        yield last if len(last) > 2 else (*last, 99)
+def _one_of_each(table: tuple[Row, ...], oldest: Release) -> list[Release]:
+    """Return a release for each stretch of releases that the table does not tell apart, from ``oldest`` on."""
+    begins = {begin for row in table for begin in (row.releases[0], _following(row.releases[1]))}
+    return [oldest, *sorted(begin for begin in begins if begin > oldest)]
 
 
-_RELEASES: Final = tuple(sorted(set(_one_of_each())))
+def _following(release: Release) -> Release:
+    return *release[:-1], release[-1] + 1

@@ -123,7 +123,7 @@ def judge(
     for way in ways(api_key, version, error, oldest):
         if (way.generation is Generation.NONE) != (exchange.generation < 0):
             continue
-        if not way.row.ends_hold and not positions.comes_from(way.sender):
+        if not positions.comes_from(way.sender, held=way.row.ends_hold):
             others[way.row] = None
             continue
         reasons = _reasons(positions, way, error)
@@ -139,13 +139,16 @@ def _reasons(positions: Positions, way: Way, error: int) -> tuple[Reason, ...]:
     if way.phase == "L" and error == COORDINATOR_LOAD_IN_PROGRESS:
         return ()  # the answer itself shows that it loads
     phase = positions.not_in_phase(way.phase, way.generation)
-    return (*(() if phase is None else (phase,)), *(() if way.phase == "L" else positions.not_sender(way.sender, way.phase)))
+    return (
+        *(() if phase is None else (phase,)),
+        *(() if way.phase == "L" else positions.not_sender(way.sender, way.phase, way.generation)),
+    )
 
 
 def _not_unseen(positions: Positions, row: Row) -> tuple[Reason, ...]:
     """Return why a row does not apply whose reason frames do not show. The upgrade of a group would be seen while a request is held."""
     if row.ends_hold and Condition.UPGRADED in row.conditions and positions.exchange.gap_free:
         return (_NO_UPGRADE,)
-    if row.senders and not any(positions.comes_from(sender) for sender in row.senders):
+    if row.senders and not any(positions.comes_from(sender, held=False) for sender in row.senders):
         return (_OTHER_REQUEST,)
     return ()

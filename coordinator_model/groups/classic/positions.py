@@ -163,18 +163,24 @@ class Positions:
 
     # ------------------------------------------------------------------------------------------------ the sender
 
-    def comes_from(self, sender: Sender) -> bool:
-        """Return True if a coordinator can take the ids for such a sender."""
+    def comes_from(self, sender: Sender, *, held: bool) -> bool:
+        """Return True if a coordinator can take the ids for such a sender, or come to do so while it holds the request."""
+        if held:
+            known = self.group.newest_generation
+            dynamic = known is not None and known.roster is not None and known.roster.get(self.member_id, "") is None
+            return sender is not Sender.FENCED or self.instance_id is not None or not dynamic
         if not self.member_id:
             return sender is Sender.NEW if self.instance_id is None else sender in {Sender.NEW_STATIC, Sender.RETURNING}
         return sender in (_WITHOUT_INSTANCE if self.instance_id is None else _WITH_INSTANCE)
 
-    def not_sender(self, sender: Sender, phase: str) -> tuple[Reason, ...]:
-        """Return why the sender was not this to the coordinator, in this phase; none if it may have been."""
+    def not_sender(self, sender: Sender, phase: str, relation: Relation) -> tuple[Reason, ...]:
+        """Return why the sender was not this to the coordinator, in this phase and generation; none if it may have been."""
+        no_member = self._was_no_member(phase) if relation is Relation.SAME else None  # it may be a member of another one
         if sender is Sender.MEMBER:
-            reasons = (self._was_replaced(), self._was_no_member(phase))
+            reasons = (self._was_replaced(), no_member)
         elif sender is Sender.RENAMED:
-            reasons = (self._held_instance() or self._was_replaced(), self._was_no_member(phase))
+            replaced = self._was_replaced()  # another holder may have left since
+            reasons = (self._held_instance() or (replaced if replaced and replaced.about == REPLACED else None), no_member)
         elif sender is Sender.FENCED:
             reasons = (self._held_instance() if self.later.member else None, None)
         elif sender in {Sender.STRANGER, Sender.PENDING, Sender.PENDING_STATIC}:

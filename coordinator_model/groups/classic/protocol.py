@@ -168,10 +168,10 @@ Y14 | NONE                         | held S     | member           | same       
   # another join phase began first
 Y15 | REBALANCE_IN_PROGRESS        | held P     | member           | same
   # the member left, was removed, or its session ended
-Y16 | UNKNOWN_MEMBER_ID            | held K     | stranger
+Y16 | UNKNOWN_MEMBER_ID            | held K     | stranger         | same
   # another process took the instance id meanwhile
-Y17 | FENCED_INSTANCE_ID           | held K     | fenced           |            |                    |                   | 3-
-Y18 | NOT_COORDINATOR              | held N
+Y17 | FENCED_INSTANCE_ID           | held K     | fenced           | same       |                    |                   | 3-
+Y18 | NOT_COORDINATOR              | held N     |                  | same
 
 # Heartbeat
   # blind: neither member nor generation are checked

@@ -54,6 +54,12 @@ def test_releases_before_the_oldest_do_not_count() -> None:
     assert "Y3" not in names(14, 5, 27, (4, 0))
 
 
+def test_releases_between_the_end_of_one_row_and_the_begin_of_another_count() -> None:
+    """From 2.6.1 to 2.8 a Heartbeat succeeds in CompletingRebalance, and an instance id that nobody holds is ignored."""
+    assert {way.sender for way in ways(12, 4, 0, (2, 7)) if way.row.name == "H13"} == {Sender.MEMBER, Sender.RENAMED}
+    assert {way.sender for way in ways(12, 4, 0, (3, 0)) if way.row.name == "H13"} == {Sender.MEMBER}
+
+
 def test_versions_of_the_request_count() -> None:
     assert names(8, 8, 69, NEWEST) == set()
     assert names(8, 9, 69, NEWEST) == {"C12"}

@@ -1,0 +1,25 @@
+"""Every answer to every kind of request, judged as the reference coordinator and the facts of a scene say that it must be."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model.wire import API_NAMES
+from tests.coordinator_model.groups.classic.verdict_cases import APIS, SCENES, Scene, disagreements, probes, unlawful
+
+
+@pytest.mark.parametrize("api_key", APIS, ids=API_NAMES.__getitem__)
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_an_answer_is_unlawful_exactly_where_the_reference_gives_it_at_no_possible_moment(scene: Scene, api_key: int) -> None:
+    assert list(disagreements(scene, api_key)) == []
+
+
+def test_what_frames_show_makes_more_answers_unlawful() -> None:
+    """Else each scene could find nothing at all, and agree with a reference that is asked in vain."""
+    count = {scene.name: sum(len(unlawful(scene, probe)) for api_key in APIS for probe in probes(api_key)) for scene in SCENES}
+    assert count["settled"] > count["nothing known"] + 100
+    assert count["settled, recent brokers"] > count["settled"]
+    assert count["no assignments yet"] < count["settled"] < count["two wait in a join phase"]
+    assert count["a broker that loads"] < count["settled"]
+    assert count["still in sync later"] > count["still at the generation later"] > count["settled"] + 100
+    assert count["still a member later"] > count["settled"] + 100
