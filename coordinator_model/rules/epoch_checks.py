@@ -19,6 +19,7 @@ from coordinator_model.groups.epochs.events import (
     WentSilent,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
 from coordinator_model.groups.epochs.identity import client_text
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.rules.base import Breach, a_or_an, about, begin, seconds, sender_fields, sender_text, who
@@ -163,6 +164,8 @@ def came_back(group: EpochGroupData, back: CameBack) -> Breach | None:
     member = back.member
     if member.rebalance_timeout_ms is None or back.held_us < member.rebalance_timeout_ms * 1_000:
         return None
+    if not member.interval_ms or back.silent_us > SLOW_TIMES * member.interval_ms * 1_000:
+        return None  # it had lost its coordinator, and may have waited for that
     frames = () if back.left_frame is None else (back.left_frame,)
     return Breach(
         member.id,

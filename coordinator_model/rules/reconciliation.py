@@ -1,8 +1,6 @@
 """Rules of families A, E and R about who gets which partitions in a group with epochs, and who waits for whom.
 
-A partition moves only when its holder has given it up. Three things keep it: the holder was not told yet, was told and has not
-acknowledged, or has gone. Each has a deadline: its next heartbeat, its rebalance timeout since the newest smaller assignment, its
-session.
+What keeps a partition where it is, and until when, ``groups/epochs/waits.py`` says.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
 from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.epochs.waits import NOT_GIVEN_UP, Wait, sentence, waits
 from coordinator_model.rules.base import (
     Breach,
     Due,
@@ -88,13 +87,13 @@ def _revocations(group: EpochGroupData) -> Iterator[Due]:
 
 
 def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us: int) -> Breach:
-    what = partitions_text(group, member.pending)
     victims = waiting_members(group, member)
+    wait = Wait(NOT_GIVEN_UP, member, member.pending, member.told_us, until_us)
     waiting = f"; {len(victims)} {plural(len(victims), 'member')} may wait for it" if victims else ""
     return Breach(
         member.id,
-        f"{begin(who(member))} was asked to give up {what} of group {group.name} {seconds(now_us - member.told_us)} ago and has not; "
-        f"nobody gets it before{waiting}; the coordinator removes that member at {iso_utc(until_us)}.",
+        sentence(group, wait, begin(who(member)), f"{seconds(now_us - member.told_us)} ago", f" of group {group.name}")
+        + f"{waiting}.",
         f"told at {iso_utc(member.told_us)} at epoch {member.epoch}, not acknowledged",
         _told_frames(member),
         generation=member.epoch,
@@ -132,11 +131,11 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
             continue
 
         def describe(member: EpochMember = member) -> Breach:
-            held = ", ".join(f"{who(one)} ({partitions_text(group, one.pending)})" for one in holders[:3])
+            held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in waits(group)[:3])
             return Breach(
                 member.id,
                 f"{begin(who(member))} has had no partition of group {group.name} since {iso_utc(member.empty_since_us)}, longer than any "
-                f"rebalance timeout; it may wait for {held}.",
+                f"rebalance timeout, and may wait: {held}.",
                 f"nothing assigned at epoch {member.epoch} since {iso_utc(member.empty_since_us)}",
                 () if member.granted_frame is None else (member.granted_frame,),
                 generation=member.epoch,

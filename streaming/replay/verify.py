@@ -14,6 +14,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 from confluent_kafka.admin import AdminClient
 
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.epochs.view import RECONCILING
 from streaming.kafka.topics import SILENT_LOGGER
 
 REQUEST_TIMEOUT_S: Final = 10.0
@@ -26,6 +27,9 @@ _STATES: Final = {
     ConsumerGroupState.EMPTY: State.EMPTY,
     ConsumerGroupState.UNKNOWN: State.UNKNOWN,
 }
+_UNNAMED: Final = RECONCILING
+"""What a group of the consumer protocol is at if librdkafka has no name for it: Assigning or Reconciling."""
+
 _TYPES: Final = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
 
 
@@ -92,10 +96,10 @@ def describe_groups(client_config: Mapping[str, Any], known: Iterable[str] = ())
 
 
 def _described(group: Any) -> DescribedGroup:
+    type_ = _TYPES.get(group.type, "classic")
+    state = _UNNAMED if type_ == "consumer" and group.state is ConsumerGroupState.UNKNOWN else _STATES[group.state].value
     members = (DescribedMember(member.member_id, member.group_instance_id, member.client_id) for member in group.members)
-    return DescribedGroup(
-        _STATES[group.state].value, _TYPES.get(group.type, "classic"), group.partition_assignor, frozenset(members)
-    )
+    return DescribedGroup(state, type_, group.partition_assignor, frozenset(members))
 
 
 def unknown_because(known: Mapping[str, Any] | None) -> str | None:

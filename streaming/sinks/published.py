@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.finding import Severity, Status
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.epochs.view import RECONCILING
 from streaming.sinks.findings import from_json, microseconds
 
 Json = dict[str, Any]
@@ -28,8 +29,10 @@ _GROUP_FIELDS: Final = frozenset(  #: the fields of a group that are displayed
 _MEMBER_FIELDS: Final = frozenset({"member_id", "instance_id", "client_id", "client_address", "client_software", "state"})
 _EVENT_TEXTS: Final = ("id", "at", "cluster", "group", "kind")
 _RANKS: Final = {
-    state: rank
-    for rank, state in enumerate((State.STABLE, State.EMPTY, State.DEAD, State.UNKNOWN, State.COMPLETING, State.PREPARING))
+    str(state): rank
+    for rank, state in enumerate(
+        (State.STABLE, State.EMPTY, State.DEAD, State.UNKNOWN, RECONCILING, State.COMPLETING, State.PREPARING)
+    )
 }
 
 
@@ -43,7 +46,7 @@ def group_of(value: bytes | str) -> Json | None:
             and 0 <= at_s < LATEST_S
             and all(member.keys() >= _MEMBER_FIELDS for member in content["members"])
         )
-        return content if readable and State(content["state"]) else None
+        return content if readable and content["state"] in _RANKS else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
@@ -92,7 +95,7 @@ def worst_findings(published: Iterable[Json]) -> dict[tuple[str, str], tuple[Sev
 def trouble(group: Json, worst: Mapping[tuple[str, str], tuple[Severity, int]]) -> tuple[int, int, str, str]:
     """Return a sort key: the worst open finding first, then the least settled state."""
     severity = worst.get((group["cluster"], group["group"]))
-    return (-1 - severity[0].rank if severity else 0, -_RANKS[State(group["state"])], group["group"], group["cluster"])
+    return (-1 - severity[0].rank if severity else 0, -_RANKS[group["state"]], group["group"], group["cluster"])
 
 
 def member_name(member: Json) -> str:

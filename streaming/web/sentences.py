@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.epochs.view import RECONCILING
 from streaming.sinks.published import Json, duration, member_name, seconds
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ STATE_WORDS: Final = {
     State.EMPTY.value: "empty",
     State.PREPARING.value: "rebalances: join",
     State.COMPLETING.value: "rebalances: sync",
+    RECONCILING: "partitions move",
     State.STABLE.value: "stable",
     State.DEAD.value: "deleted",
 }
@@ -40,6 +42,9 @@ def waits_for(group: Json | None) -> Sentence:
         return Sentence(f"Not known yet: {group['learning']}")
     if not group["waits_for"]:
         return Sentence("")
+    if keeps := group.get("waits"):
+        more = f"; {len(keeps) - 1} more" if len(keeps) > 1 else ""
+        return Sentence(f"Waits: {keeps[0]['text']}{more}")
     by_id = {member["member_id"]: member for member in group["members"]}
     waited_for = [member_name(by_id[id_]) if id_ in by_id else str(id_) for id_ in group["waits_for"]]
     joining = group["state"] == State.PREPARING

@@ -121,7 +121,7 @@ class Overview:
             fixed={
                 "query": {name: query.get(name, "") for name in ("text", "state", "severity", "cluster")},
                 "clusters": [(cluster, readable(cluster)) for cluster in clusters],
-                "states": [(one.value, sentences.STATE_WORDS[one.value]) for one in State],
+                "states": list(sentences.STATE_WORDS.items()),
                 "severities": [one.value for one in reversed(Severity)],
                 "base_s": self._base_s,
             },

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from typer.testing import CliRunner
 
 from coordinator_model.settings import Settings
 from streaming.cli import app
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
+from streaming.replay.verify import describe_groups, differences
 from tests.real.harness import running_tap, wait_for
 from tests.real.lab.monitor import Monitor
 
@@ -40,7 +42,7 @@ def scene(tmp_path_factory):
             joined = member.enter()
             member.sync(share(TOPIC, 2, joined.members))
             wait_for(lambda: monitor.described().get("orders", {}).get("state") == "Stable", "the model follows")
-            yield broker, monitor
+            yield broker, monitor, front
 
 
 def verify(broker, *options):
@@ -58,7 +60,7 @@ def publish(broker, content, key=None):
 
 
 def test_says_in_turn_that_it_cannot_that_all_is_equal_and_what_differs(scene):
-    broker, monitor = scene
+    broker, monitor, _ = scene
     status, said = verify(broker)
     assert (status, said.count("\n")) == (2, 1)
     assert f"cannot read the topic {GROUPS}" in said
@@ -93,6 +95,54 @@ def test_says_in_turn_that_it_cannot_that_all_is_equal_and_what_differs(scene):
     status, said = verify(broker)
     assert status == 2
     assert "name one with --cluster" in said
+
+
+def poll_until(condition, what, *consumers):
+    def polled():
+        for consumer in consumers:
+            consumer.poll(0.05)
+        return condition()
+
+    return wait_for(polled, what)
+
+
+@contextmanager
+def member(front, client_id, instance_id=None):
+    """A consumer of the newer protocol, which leaves the group at the end: for a while, if it is static."""
+    settings = {"bootstrap.servers": front, "group.id": "modern", "group.protocol": "consumer", "client.id": client_id}
+    consumer = Consumer(settings if instance_id is None else {**settings, "group.instance.id": instance_id})
+    consumer.subscribe([TOPIC])
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def test_a_consumer_group_is_equal_at_each_point_of_its_life(scene):
+    broker, monitor, front = scene
+
+    def equal(state, members):
+        described = describe_groups({"bootstrap.servers": broker.internal}).described["modern"]
+        known = monitor.described().get("modern")
+        return (
+            (described.state, described.group_type, {one.client_id for one in described.members}) == (state, "consumer", members)
+            and known is not None
+            and not known["learning"]
+            and not differences(known, described)
+        )
+
+    with member(front, "first") as first:
+        with member(front, "second", "i") as second:
+            poll_until(lambda: len(first.assignment()) == len(second.assignment()) == 1, "both read", first, second)
+            poll_until(lambda: equal("Stable", {"first", "second"}), "both are members", first, second)
+        poll_until(lambda: equal("Reconciling", {"first", "second"}), "one is away, and keeps its place", first)
+        with member(front, "third", "i") as third:
+            poll_until(lambda: equal("Stable", {"first", "third"}), "its successor has its place", first, third)
+            assert {one["partitions"] for one in monitor.described()["modern"]["members"]} == {1}
+        poll_until(lambda: equal("Stable", {"first"}), "its session has ended", first)
+    wait_for(lambda: equal("Empty", set()), "all have left")
+    publish(broker, monitor.described()["modern"])
+    assert verify(broker, "--cluster", "verified", "--group", "modern") == (0, "1 equal\n")
 
 
 def test_says_that_brokers_cannot_be_reached(monkeypatch):

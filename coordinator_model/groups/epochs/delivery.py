@@ -50,12 +50,17 @@ def removal_due_us(member: EpochMember) -> int | None:
 
 
 def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
-    """Return what raised the epoch if no frame did: a member whose time ran out, else something that no frame shows."""
+    """Return what raised the epoch if no frame did: a member whose time ran out, else something that no frame shows.
+
+    A member that was away is none any more then. Of the others that is not certain: the epoch may have risen for another reason.
+    """
     for member in group.members.values():
         due_us = removal_due_us(member)
         if due_us is None or due_us > at_us or member.removed not in {None, "aside"} or member.proven_us is None:
             continue
         if member.removed == "aside":
+            group.remove(member, "did not come back", at_us)
+            group.recent = []
             return DID_NOT_COME_BACK, member.id
         return (DID_NOT_GIVE_UP if member.pending else WENT_SILENT), member.id
     return UNSEEN_CAUSE, ""

@@ -88,6 +88,7 @@ class CameBack(NamedTuple):
     exchange: Exchange
     member: EpochMember
     held_us: int  #: from its join to its leave
+    silent_us: int  #: since its last accepted heartbeat, when it left
     left_us: int
     left_frame: Evidence | None
 

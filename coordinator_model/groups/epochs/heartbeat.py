@@ -221,11 +221,13 @@ def _went_on(
         group.instances.setdefault(exchange.instance_id, member.id)
     if assignment is not None or member.pending:
         blurred = overlapped or not exchange.gap_free
+        held = (member.granted, member.pending)
         if blurred and assignment is not None and not exchange.gap_free:
             member.granted = None
         else:
             reconciliation.goes_on(group, exchange, member, epoch, assignment, overlapped=blurred)
         group.slow_changed = True
+        group.changed = group.changed or held != (member.granted, member.pending)
     return events
 
 

@@ -61,7 +61,8 @@ def returned(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
     """Return an event if a member that had left joins again. Call this before its join is processed."""
     if member.removed not in {"left", "aside"} or not member.joins:
         return NOTHING
-    return (CameBack(exchange, member, member.removed_us - member.joins[-1], member.removed_us, member.removed_frame),)
+    left_us = member.removed_us
+    return (CameBack(exchange, member, left_us - member.joins[-1], left_us - member.accepted_us, left_us, member.removed_frame),)
 
 
 def left_behind(group: EpochGroupData, member: EpochMember, at_us: int) -> None:

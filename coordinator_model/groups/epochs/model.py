@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs import classic_members, commits, heartbeat, identity, stored
-from coordinator_model.groups.epochs.data import SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.data import SESSION_MS, SHORTEST_SESSION_MS, EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
@@ -150,7 +150,9 @@ class EpochGroup(EpochGroupData):
         if member.removed not in {None, "aside"} or member.proven_us is None:
             return None
         since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
-        timeout_ms = max(member.session_timeout_ms or SESSION_MS, SESSION_MS)
+        # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
+        longest_ms = SHORTEST_SESSION_MS if member.removed == "aside" else SESSION_MS
+        timeout_ms = max(member.session_timeout_ms or longest_ms, longest_ms)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_ms * 1_000
 
     def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:

@@ -9,6 +9,7 @@ from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.epochs.waits import as_json, wait_for
 
 RECONCILING: Final = "Reconciling"
 
@@ -16,6 +17,8 @@ RECONCILING: Final = "Reconciling"
 def state_of(group: EpochGroupData) -> str:
     """Return the state in the coordinator's own words, as far as frames show it."""
     present = list(group.present_members())
+    if any(member.removed == "aside" for member in group.members.values()):
+        return RECONCILING  # the coordinator counts it as a member that has not reached the newest epoch
     if not present:
         return "Empty" if group.members else "Unknown"
     if group.learning:
@@ -27,7 +30,7 @@ def state_of(group: EpochGroupData) -> str:
 
 def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int) -> GroupView:
     """Return the view of a group at ``now_us``."""
-    members = list(group.present_members())
+    members = [member for member in group.members.values() if member.present or member.removed == "aside"]
     content = {
         "cluster": group.cluster,
         "group": group.name,
@@ -42,7 +45,8 @@ def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int)
         "protocol_type": "consumer" if group.kind == "consumer" else group.kind,
         "protocol": None,
         "members": [_member(group, member) for member in members],
-        "waits_for": [member.id for member in members if waits_for(group, member)],
+        "waits_for": [member.id for member in members if wait_for(group, member) is not None],
+        "waits": as_json(group),
         "rebalances": dict(sorted(group.causes.items())),
         "costs": {},
         "joins": {"count": 0, "total_ms": 0},
@@ -57,11 +61,6 @@ def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int)
     shown = {member.id for member in members}
     unproven = frozenset(member.id for member in group.members.values() if member.removed is None and member.id not in shown)
     return GroupView(group.cluster, group.name, content, unproven)
-
-
-def waits_for(group: EpochGroupData, member: EpochMember) -> bool:
-    """Return True if the others wait for this member: it has not given up what it was told to, or not heard of the newest epoch."""
-    return bool(member.pending) or (member.epoch is not None and group.epoch is not None and member.epoch < group.epoch)
 
 
 def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:
@@ -85,6 +84,8 @@ def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:
 
 
 def _member_state(group: EpochGroupData, member: EpochMember) -> str:
+    if member.removed == "aside":
+        return "left for a while"
     if member.pending:
         return "gives partitions up"
     if member.epoch is None:

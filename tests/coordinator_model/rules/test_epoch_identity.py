@@ -200,6 +200,19 @@ def test_T_05_allows_a_member_that_leaves_before_its_poll_interval_is_over() -> 
     assert talk.rules() == []
 
 
+def test_T_05_leaves_a_member_alone_that_had_lost_its_coordinator() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.live([a], RT_MS // 1_000 - 15)
+    talk.close(a)
+    talk.wait(20_000)
+    again = a.reconnected()
+    talk.leaves(again)
+    talk.joins(again, 4, foo(0))
+    talk.settle()
+    assert talk.rules() == []
+
+
 def test_T_05_is_no_matter_of_another_process() -> None:
     talk = Epochs()
     a = alone(talk)

@@ -1,0 +1,32 @@
+"""What is read of published groups, of every type."""
+
+from __future__ import annotations
+
+import json
+
+from coordinator_model.groups.epochs.view import RECONCILING
+from streaming.sinks.published import group_of, trouble
+from streaming.web.sentences import waits_for
+from tests.coordinator_model.epochs import Epochs
+from tests.coordinator_model.rules.test_reconciliation import newcomer
+from tests.streaming.terminal import records
+
+
+def test_a_consumer_group_whose_partitions_move_is_read_and_says_what_keeps_them():
+    talk = Epochs()
+    newcomer(talk)
+    talk.settle()
+    known = group_of(json.dumps(talk.group_json()))
+    assert known is not None
+    assert known["state"] == RECONCILING
+    assert waits_for(known).text.startswith("Waits: a was asked to give up foo-2 at ")
+
+
+def test_a_group_whose_partitions_move_comes_between_one_that_rebalances_and_a_stable_one():
+    groups = [records.group(state, state=state) for state in ("Stable", "PreparingRebalance", RECONCILING)]
+    ordered = sorted(groups, key=lambda one: trouble(one, {}))
+    assert [one["state"] for one in ordered] == ["PreparingRebalance", RECONCILING, "Stable"]
+
+
+def test_a_record_with_a_state_of_another_program_is_left_out():
+    assert group_of(json.dumps(records.group("g", state="Confused"))) is None
