@@ -134,7 +134,8 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
 
 
 def as_known_then(model: Coordinator) -> dict[str, Any]:
-    """The state of a model but for what the earlier releases did not note: since when a member is idle, and what events are made of."""
+    """The state of a model without what the earlier releases did not note: since when a member is idle, what events are made of, costs."""
+    model.counters.costs.clear()
     for key in model.groups:
         group, _ = model.groups.opened(key)
         for member in group.members.values():
