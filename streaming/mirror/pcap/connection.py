@@ -172,6 +172,29 @@ class CapturedConnection(Conversation):
         else:
             self._miss_responses(count)
 
+    def lost(self, side: int, count: int, at_us: int) -> None:
+        """Bytes from a side are missing, and it is not known how many: where the next frame begins has to be searched for.
+
+        :param count: so many at least.
+        """
+        self._at_us = at_us
+        if side == self._client_side:
+            self._is_opening = False
+            self._lose_requests()
+        else:
+            self._lose_responses()
+        self._tell_loss(count)
+
+    def unreadable(self, reason: str, at_us: int) -> None:
+        """What the connection carries cannot be read; if a broker is known to be there, that is a gap."""
+        self._at_us = at_us
+        if self._capture.is_broker(self.endpoint):
+            super()._become_opaque(reason)
+            self._capture.opaque(reason)
+            self._tell_gap()
+        else:
+            self._stream.ignore()
+
     # --- the beginning -------------------------------------------------------------------------------------------------
 
     def _open(self, side: int, data: bytes, at_us: int) -> None:
