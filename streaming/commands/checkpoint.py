@@ -83,7 +83,7 @@ def migrate(config: ConfigFile) -> None:
                 return
             made = folder / _BEING_MADE
             migrated = _carry_over(settings, lock, made, wanted)
-            if checkpoint.same_spark(found, wanted) and (folder / checkpoint.QUALITY).exists():
+            if checkpoint.can_continue(found, wanted) and (folder / checkpoint.QUALITY).exists():
                 shutil.copytree(folder / checkpoint.QUALITY, made / checkpoint.QUALITY)
             put_away = _put_away(folder)
             for part in made.iterdir():

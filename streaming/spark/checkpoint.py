@@ -90,7 +90,10 @@ def check(folder: Path, mirror: Mirror, *, lanes: int) -> list[str]:
     if found is not None:
         if _begins_anew(folder, found, wanted):
             notes.append(f"the checkpoint {folder} holds nothing that was committed: it is begun anew")
-        _compare(folder, about(folder) or wanted, wanted)
+            found = wanted
+        _compare(folder, found, wanted)
+        if _line(spark := found.get("spark", _FIRST_SPARK)) != _line(wanted["spark"]):
+            notes.append(f"the checkpoint {folder} was written by Spark {spark}; Spark {wanted['spark']} continues it")
         before = found.get("partitions", mirror.partitions)
         if before != mirror.partitions:
             notes.append(f"the mirror topic {mirror.topic} {repartitioned(before, mirror.partitions)}")
@@ -182,7 +185,7 @@ def _begins_anew(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) ->
     if must_migrate(found, wanted) is None or read_to(folder):
         return False
     with _writing(folder):
-        for part in (FINDINGS, *(() if same_spark(found, wanted) else (QUALITY,))):
+        for part in (FINDINGS, *(() if can_continue(found, wanted) else (QUALITY,))):
             shutil.rmtree(folder / part, ignore_errors=True)
     note(folder, **wanted)
     return True
@@ -194,17 +197,22 @@ def must_migrate(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
         before = found.get("release")
         which = f"release {before}" if before != wanted["release"] else f"the earlier build of release {before}"
         return f"was written in format {found.get('format')}, not {wanted['format']}: install {which} again"
-    if not same_spark(found, wanted):
+    if not can_continue(found, wanted):
         spark = found.get("spark", _FIRST_SPARK)
-        return f"was written by Spark {spark}, not {wanted['spark']}: install pyspark {spark} again"
+        return f"was written by Spark {spark}, and Spark {wanted['spark']} is older: install pyspark {spark} again"
     if found.get("lanes") != wanted["lanes"]:
         return f"was written with job.lanes = {found.get('lanes')}, not {wanted['lanes']}: set it back"
     return None
 
 
-def same_spark(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether the two minor releases are the same: within one, checkpoints stay what they are."""
-    return bool(found.get("spark", _FIRST_SPARK).split(".")[:2] == wanted["spark"].split(".")[:2])
+def can_continue(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether the Spark of today reads what the Spark of then wrote: a newer line does, and each patch release of one line."""
+    return _line(wanted["spark"]) >= _line(found.get("spark", _FIRST_SPARK))
+
+
+def _line(spark: str) -> tuple[int, int]:
+    major, minor = spark.split(".")[:2]
+    return int(major), int(minor)
 
 
 def of_lane(folder: Path, lane: int) -> Path:

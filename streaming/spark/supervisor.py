@@ -48,6 +48,7 @@ _CHECKPOINT_IS_DAMAGED: Final = re.compile(
     r"SnapshotError|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(?:CHECKSUM|INVALID|CORRUPT)|INVALID_LOG_VERSION|MALFORMED_LOG_FILE"
     r"|FAILED_TO_READ_\w*|CANNOT_READ_CHECKPOINT|BATCH_METADATA_NOT_FOUND|ChecksumException|MISSING_METADATA_FILE"
 )
+_NOT_ON_EXECUTORS: Final = re.compile(r"No module named '(?:streaming|coordinator_model)\b|cannot import name .* from 'streaming")
 
 
 class QueryProgress(NamedTuple):
@@ -261,6 +262,10 @@ class Supervisor:
         why = refused_topics(kafka.for_librdkafka(), text, read=[mirror]) or reason(text)
         if (trouble := disk_trouble(folder, text)) is not None:
             return trouble
+        if _NOT_ON_EXECUTORS.search(text):
+            raise SetupError(
+                f"the Python of the executors has no rebalance-monitor, or another package named streaming before it: {why}"
+            )
         if _CHECKPOINT_IS_DAMAGED.search(text):
             raise SetupError(f"the checkpoint cannot be read: {why}; {remedy(folder)}")
         return why
