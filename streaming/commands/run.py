@@ -67,7 +67,8 @@ def run(file: Path) -> int:
             _check_jvm_options(configuration.job)
             folder = configuration.job.checkpoint.absolute()  # absolute, because messages contain it
             with checkpoint.locked(folder) as lock:
-                notes = checkpoint.check(folder, mirror, lanes=configuration.job.lanes)
+                is_local = configuration.job.state is None  # else Spark has to run before anything of it can be seen
+                notes = checkpoint.check(folder, mirror, lanes=configuration.job.lanes) if is_local else []
                 _watch(configuration, mirror, lock, stop, notes)
     except (ConfigError, SetupError, JvmError) as error:
         print_error(error)

@@ -124,7 +124,7 @@ def write(results: DataFrame, config: MonitorConfig, lane: int) -> StreamingQuer
         .options(**config.kafka.for_spark())
         .outputMode("update")
         .trigger(processingTime=f"{config.job.trigger_ms} milliseconds")
-        .option("checkpointLocation", checkpoint.of_lane(config.job.checkpoint.resolve(), lane).as_uri())
+        .option("checkpointLocation", f"{config.job.place}/{checkpoint.FINDINGS}/{lane}")
         .start()
     )
 

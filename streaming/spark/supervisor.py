@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from streaming.config.settings import MonitorConfig
+    from streaming.spark.lease import Lease
 
     Start = Callable[[SparkSession], StreamingQuery]
 
@@ -85,6 +86,8 @@ class Supervisor:
 
     :param others: how to start the queries beside the lanes, by name; they come after those.
     :param lock: file descriptor that the JVM inherits.
+    :param lease: of a state that lies elsewhere.
+    :param admit: called when Spark runs, before the first query; what it raises ends the monitor.
     :param tell: called with one sentence at each restart.
     """
 
@@ -94,8 +97,12 @@ class Supervisor:
         *,
         others: Mapping[str, Start] = MappingProxyType({}),
         lock: int,
+        lease: Lease | None,
+        admit: Callable[[], None],
         tell: Callable[[str], None],
     ) -> None:
+        self._lease = lease
+        self._admit = admit
         self._config = config
         self._lock = lock
         self._tell = tell
@@ -130,6 +137,9 @@ class Supervisor:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
             raise SetupError(f"Spark does not start: {reason(said_by(error))}; see {self._config.job.jvm_log}") from None
+        if self._lease is not None:
+            self._lease.take()
+        self._admit()
         for lane in self._lanes:
             try:
                 self._begin(lane)
@@ -147,6 +157,8 @@ class Supervisor:
             self._jvm_ended()
         if self._spark is None:
             return
+        if self._lease is not None:
+            self._lease.keep()
         for task in self._tasks:
             if task.query is None:
                 if time.monotonic() >= task.start_at and (task in self._lanes or self._lanes_have_begun()):
@@ -210,6 +222,8 @@ class Supervisor:
                 if task.query is not None:
                     with contextlib.suppress(Py4JError, PySparkException, OSError):  # a JVM that got the signal too is going
                         _stop_between_batches(task.query, deadline)
+            if self._lease is not None:
+                self._lease.release()
         jvm_spark.close_session(self._spark)
         self._spark = None
 

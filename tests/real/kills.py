@@ -38,10 +38,10 @@ from streaming.demo.broker import Broker
 from streaming.spark import checkpoint, migration
 from streaming.spark import session as spark
 from streaming.spark.settings import Spark
+from tests.real.environments import with_spark
 from tests.real.feeder import Feeder, ends_of, events_of, models_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
-from tests.real.spark_release import environment
 
 PARTITIONS = 4
 VICTIMS = ("driver", "JVM", "Python worker")
@@ -302,7 +302,7 @@ def main() -> int:
             kills=options.kills,
             seed=options.seed,
             lanes=options.lanes,
-            python=environment(Path(folder), options.spark) if options.spark else sys.executable,
+            python=with_spark(Path(folder), options.spark) if options.spark else sys.executable,
             minutes=options.minutes,
             tell=lambda kill: console.print(f"killed the {kill.victim} behind batch {kill.batch}: back after {kill.back_s:.1f} s"),
         )

@@ -25,10 +25,10 @@ from rich.table import Table
 
 from streaming.demo.broker import Broker
 from tests.real.cluster import wait_until_read_further
+from tests.real.environments import ROOT, with_spark
 from tests.real.feeder import Feeder
 from tests.real.kills import PARTITIONS, Run, compare
 from tests.real.monitor_process import MonitorProcess
-from tests.real.spark_release import ROOT, environment
 
 RELEASES: Final = ("3.5.9", "4.0.5", "4.1.4", "4.2.1")
 TESTS: Final = {
@@ -99,7 +99,7 @@ def main() -> int:
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr.split('"')[1]
     failed = False
     with tempfile.TemporaryDirectory(prefix="sparks-") as folder:
-        pythons = {release: environment(Path(folder), release) for release in options.releases}
+        pythons = {release: with_spark(Path(folder), release) for release in options.releases}
         for release, python in pythons.items():
             results = [passes(python, TESTS[name]) for name in columns]
             failed |= not all(results)

@@ -1,4 +1,4 @@
-"""An environment with another release of Spark: it shares every library with this one but pyspark, and what that release needs otherwise."""
+"""Environments for what this one must not have: another release of Spark, or a server of S3."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ OTHERWISE: Final = {"3.5": ("pyarrow==25.0.1",)}
 ROOT: Final = Path(__file__).parents[2]
 
 
-def environment(folder: Path, release: str) -> Path:
-    """Make one; gives its Python. The packages are kept in the user's cache folder: pyspark alone is 450 MB."""
-    packages = _packages(release)
+def with_spark(folder: Path, release: str) -> Path:
+    """Make an environment that shares every library with this one but pyspark, and what that needs otherwise; gives its Python."""
+    packages = installed(release, f"pyspark=={release}", *OTHERWISE.get(release.rpartition(".")[0], ()), options=("--no-deps",))
     place = folder / f"spark-{release}"
     venv.create(place, with_pip=False)
     site = place / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
@@ -25,12 +25,12 @@ def environment(folder: Path, release: str) -> Path:
     return place / "bin" / "python"
 
 
-def _packages(release: str) -> Path:
+def installed(name: str, *wanted: str, options: tuple[str, ...] = ()) -> Path:
+    """The folder of some packages, kept in the user's cache folder: pyspark alone is 450 MB."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rebalance-monitor" / "sparks"
-    kept = cache / f"python{sysconfig.get_python_version()}" / release
+    kept = cache / f"python{sysconfig.get_python_version()}" / name
     if not kept.exists():
         fresh = kept.with_suffix(f".{os.getpid()}")
-        wanted = (f"pyspark=={release}", *OTHERWISE.get(release.rpartition(".")[0], ()))
         command = [
             sys.executable,
             "-m",
@@ -38,7 +38,7 @@ def _packages(release: str) -> Path:
             "install",
             "--quiet",
             "--disable-pip-version-check",
-            "--no-deps",
+            *options,
             "--target",
             str(fresh),
         ]
