@@ -294,7 +294,7 @@ def main() -> int:
         "--spark", metavar="RELEASE", help="of the monitor that is killed; the default is the one that is installed"
     )
     options = parser.parse_args()
-    console = Console()
+    console = Console(soft_wrap=True)
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
         done = run(
             Path(folder),

@@ -93,7 +93,7 @@ def main() -> int:
     parser.add_argument("--only", default=",".join((*TESTS, UPGRADE)), help="of story, cluster and upgrade")
     options = parser.parse_args()
     wanted = options.only.split(",")
-    console = Console()
+    console = Console(soft_wrap=True)
     columns = [name for name in TESTS if name in wanted]
     shown = Table("Spark", "Python", "Java", *columns, title="releases of Spark", title_justify="left", box=None)
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr.split('"')[1]
@@ -108,7 +108,7 @@ def main() -> int:
             console.print(shown)
         if UPGRADE in wanted and len(pythons) > 1:
             with Broker() as broker:
-                done = upgrade(Path(folder), broker, pythons, lambda said: console.print(said, markup=False))
+                done = upgrade(Path(folder), broker, pythons, lambda said: print(said, flush=True))
             differences = done.differences()
             failed |= bool(differences)
             assert done.undisturbed is not None
