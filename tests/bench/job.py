@@ -3,7 +3,8 @@
     python -m tests.bench.job [--rates 0,1000,5000,20000] [--groups 10000] [--modes real,empty,rows] [--seconds 20] [--quality]
 
 Broker, load, job and reader run on this machine. Each mode is the same pipeline: the real model; an empty one that only reports marked
-frames, which is the engine's own limit; and one state row per group, the natural alternative to one per partition. The load is steady
+frames, which is the engine's own limit; one state row per group, the natural alternative to one per partition; and, if asked for, the
+same model in a ``StatefulProcessor``. The load is steady
 heartbeats with breaches among them that are certain from two frames alone (rule M-08), so that nothing waits for other frames. Latency
 is the reader's clock when it has the finding, minus the capture time of the frame.
 
@@ -40,6 +41,7 @@ from tests.bench.empty_model import EmptyModel
 from tests.bench.generator import Generator
 from tests.bench.light import light, shown
 from tests.bench.row_per_group import RowPerGroup
+from tests.bench.stateful_processor import WithProcessor
 from tests.bench.usage import ROLES, Usage, loop_ns
 from tests.real.harness import raw_topic
 
@@ -51,6 +53,7 @@ MODES: dict[str, tuple[type[Monitor], type[Any]]] = {
     "real": (Monitor, Coordinator),
     "empty": (Monitor, EmptyModel),
     "rows": (RowPerGroup, Coordinator),
+    "processor": (WithProcessor, Coordinator),
 }
 
 
