@@ -152,6 +152,7 @@ class Bench:
             "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
             "state_mib": round(self.state_bytes() / 2**20, 2),
             "batches": len(self.batches),
+            "written_mib_s": round((after.by_role["JVM"].written_mib - before.by_role["JVM"].written_mib) / passed, 2),
             "loop_ns": round(turn_ns),
         }
 
@@ -242,6 +243,7 @@ def table(results: list[dict[str, Any]]) -> Table:
         "behind",
         "µs/frame",
         "batches",
+        "JVM writes MiB/s",
         *ROLES,
         "others",
         "loop ns",
@@ -251,7 +253,7 @@ def table(results: list[dict[str, Any]]) -> Table:
         cells = [result["mode"], result["step"], f"{result['frames_per_s']:,}", str(result["findings"])]
         cells += [
             str(result[key] if result[key] is not None else "")
-            for key in ("p50_s", "p99_s", "batch_ms", "behind", "us_per_frame", "batches")
+            for key in ("p50_s", "p99_s", "batch_ms", "behind", "us_per_frame", "batches", "written_mib_s")
         ]
         cells += [f"{result['cores'][role]:.2f}" for role in (*ROLES, "others")]
         shown.add_row(*cells, str(result["loop_ns"]))

@@ -20,6 +20,7 @@ class Process(NamedTuple):
     rss_mib: float = 0.0
     threads: int = 0
     files: int = 0
+    written_mib: float = 0.0  #: to disks since it started
 
     def __add__(self, other: object) -> Process:
         assert isinstance(other, Process)
@@ -79,7 +80,10 @@ def _role(process: psutil.Process, driver: int) -> str:
 def _used_by(process: psutil.Process) -> Process:
     with process.oneshot():
         times = process.cpu_times()
-        return Process(times.user + times.system, process.memory_info().rss / 2**20, process.num_threads(), process.num_fds())
+        written = process.io_counters().write_bytes if hasattr(process, "io_counters") else 0  # macOS has none
+        return Process(
+            times.user + times.system, process.memory_info().rss / 2**20, process.num_threads(), process.num_fds(), written / 2**20
+        )
 
 
 def _busy_s() -> float:
