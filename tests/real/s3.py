@@ -33,13 +33,18 @@ BUCKET: Final = "state"
 
 
 class Store:
-    """A server of S3, seen without credentials."""
+    """A server of S3, which takes any credentials for good ones."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"{self.url}/{BUCKET}{path}", timeout=60) as answer:
+        credentials = {
+            "Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+        }
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{self.url}/{BUCKET}{path}", headers=credentials), timeout=60
+        ) as answer:
             return str(answer.read().decode())
 
     def make_bucket(self) -> None:
