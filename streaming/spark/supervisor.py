@@ -97,8 +97,8 @@ class Supervisor:
         *,
         others: Mapping[str, Start] = MappingProxyType({}),
         lock: int,
-        lease: Lease | None,
-        admit: Callable[[], None],
+        lease: Lease | None = None,
+        admit: Callable[[], None] = lambda: None,
         tell: Callable[[str], None],
     ) -> None:
         self._lease = lease
