@@ -135,7 +135,8 @@ def _check_jvm_options(job: Job) -> None:
 
     :raises SetupError: when Java does not start with the options.
     """
-    refused = None if is_submitted() else refused_options(job.jvm_options)
+    is_default = job.jvm_options == Job.model_fields["jvm_options"].default  # Java takes those, and half a second to say so
+    refused = None if is_submitted() or is_default else refused_options(job.jvm_options)
     if refused is not None:
         raise SetupError(f"job.jvm_options: Java does not start with them: {refused}")
 
