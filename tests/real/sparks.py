@@ -66,13 +66,13 @@ def upgrade(folder: Path, broker: Broker, releases: dict[str, Path], tell: Calla
             if before is not None:
                 assert monitor.stop() == 0, "".join(monitor.said)
             monitor.python = python
-            monitor.start()
-            wait_until_read_further(monitor)
+            monitor.start().wait_until_said("starting Spark")  # it holds the checkpoint by now
+            with subprocess.Popen(monitor.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as second:
+                wait_until_read_further(monitor)
+                said = second.communicate()[1]
+            assert (second.returncode, "another monitor is running on the checkpoint" in said) == (2, True), said
             if before is not None:
-                monitor.wait_until_said(f"was written by Spark {before}; Spark {release} continues it")
-            second = subprocess.run(monitor.command, capture_output=True, text=True, check=False)
-            assert second.returncode == 2, second.stdout
-            assert "another monitor is running on the checkpoint" in second.stderr
+                assert monitor.has_said(f"was written by Spark {before}; Spark {release} continues it"), "".join(monitor.said)
             monitor.kill()
             monitor.start()
             wait_until_read_further(monitor)
