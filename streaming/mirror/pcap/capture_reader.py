@@ -22,6 +22,7 @@ from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
+from streaming.mirror.topic_names import TopicNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -120,6 +121,7 @@ class CaptureReader:
         self._key_log = key_log
         self._brokers: set[Endpoint] = set()
         self._legs = Legs(self._mirrored)
+        self._topics = TopicNames()
         self._tcp = Reassembler(self._accept)
         self._next_tick_us = 0
 
@@ -249,6 +251,7 @@ class CaptureReader:
             client_address=client_host,
             at_us=at_us,
             midway=midway,
+            topics=self._topics,
         )
 
     # --- what connections report --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from streaming.mirror.pcap.dedup import Leg
     from streaming.mirror.pcap.reassembly import Stream
+    from streaming.mirror.topic_names import TopicNames
 
 Endpoint = tuple[str, int]
 
@@ -122,9 +123,18 @@ class CapturedConnection(Conversation):
         client_address: str,
         at_us: int,
         midway: bool,
+        topics: TopicNames,
     ) -> None:
         broker = _written(endpoint)
-        super().__init__(leg, cluster=cluster, broker=broker, connection=connection, client_address=client_address, at_us=at_us)
+        super().__init__(
+            leg,
+            cluster=cluster,
+            broker=broker,
+            connection=connection,
+            client_address=client_address,
+            at_us=at_us,
+            topics=topics,
+        )
         self._capture = capture
         self._stream = stream
         self._client_side = client_side
