@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Finding, Severity
 from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -60,6 +61,7 @@ class Shadow:
         self.judged: Counter[str] = Counter()
         self.unlawful: list[tuple[ClassicGroup, Verdict]] = []
         self.waiting: list[Waiting] = []
+        self.errors: list[Finding] = []  #: what the model reports at severity error or above
 
     def response(self, group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Any, ...]:
         exchange = group.open.get((record.connection, record.exchange))
@@ -142,7 +144,7 @@ def judged(records: list[MirrorRecord], own: Settings | None = None) -> Shadow:
     model = Coordinator(topic="mirror", partition=0, settings=own)
     with shadowed() as shadow:
         for record in records:
-            model.receive(record)
+            shadow.errors.extend(one for one in model.receive(record) if one.severity.rank >= Severity.ERROR.rank)
     return shadow
 
 
@@ -207,12 +209,14 @@ class Judged(NamedTuple):
     histories: int
     answers: Counter[str]
     unlawful: list[tuple[Plan, Verdict]]
+    errors: list[tuple[Plan, Finding]]
 
 
 def live(kind: Kind, count: int, first_seed: int) -> Judged:
     """Judge the answers of many lawful lives."""
     answers: Counter[str] = Counter()
     unlawful: list[tuple[Plan, Verdict]] = []
+    errors: list[tuple[Plan, Finding]] = []
 
     @seed(first_seed)
     @settings(max_examples=count, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
@@ -222,9 +226,10 @@ def live(kind: Kind, count: int, first_seed: int) -> Judged:
         shadow = judged(records, kind.settings)
         answers.update(shadow.judged)
         unlawful.extend((plan, verdict) for _, verdict in shadow.unlawful)
+        errors.extend((plan, finding) for finding in shadow.errors)
 
     lived()
-    return Judged(count, answers, unlawful)
+    return Judged(count, answers, unlawful, errors)
 
 
 def main() -> None:
@@ -237,9 +242,12 @@ def main() -> None:
     for name in options.kinds:
         found = live(KINDS[name], options.histories, options.seed + 1_000 * list(KINDS).index(name))
         print(
-            f"{name:20} histories {found.histories:6,}  answers judged {found.answers.total():9,}  unlawful {len(found.unlawful)}",
+            f"{name:20} histories {found.histories:6,}  answers judged {found.answers.total():9,}  unlawful {len(found.unlawful)}  "
+            f"errors {len(found.errors)}",
             flush=True,
         )
+        for plan, finding in found.errors[: options.show]:
+            print(f"    {finding.rule} {finding.summary}\n    {plan}")
         for plan, verdict in found.unlawful[: options.show]:
             print(f"    {verdict.exchange.key} {sorted(verdict.about)} {verdict.text}\n    {plan}")
 

@@ -15,6 +15,7 @@ def test_each_answer_of_a_lawful_life_may_be_lawful(name: str) -> None:
     found = live(KINDS[name], HISTORIES, 1)
     assert found.answers.total() > 10 * HISTORIES
     assert [(plan, verdict.text) for plan, verdict in found.unlawful] == []
+    assert [(plan, finding.summary) for plan, finding in found.errors] == []
 
 
 @pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("lawful-")])
