@@ -56,6 +56,10 @@ dialogues: setup ## Ask running brokers what the reference coordinator was asked
 mutants: setup ## Change the model in a hundred places, one at a time, and show which no test notices (ARGS="--sample 300 --seed 7")
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
+.PHONY: cells
+cells: setup ## Change every cell of the protocol's table, one at a time, and show which no test notices (two minutes)
+	@$(BIN)/python -m tests.cells $(ARGS)
+
 .PHONY: lab
 lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.real.lab $(ARGS)

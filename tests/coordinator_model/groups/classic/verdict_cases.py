@@ -8,10 +8,11 @@ must be found unlawful.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.classic.broker_version import BrokerVersion, first_release
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -22,10 +23,12 @@ from coordinator_model.groups.records import Exchange
 from coordinator_model.wire import ERROR_CODES
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
+    FIND_COORDINATOR,
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
+    REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
@@ -39,9 +42,11 @@ UNSEEN: dict[int, dict[int, int]] = {
     JOIN_GROUP: {26: 0, 81: 0},
     HEARTBEAT: {14: 0},
     OFFSET_COMMIT: {3: 0, 29: 0, 12: 0, 28: 0, 7: 0, 113: 9, 100: 10},
+    FIND_COORDINATOR: {0: 0, 53: 0, 120: 5, 14: 0, 29: 0},
     TXN_OFFSET_COMMIT: dict.fromkeys((3, 29, 12, 28, 7, 53, 47, 48, 49, 51, 59, 90, 120, 27, 69, 113), 0),
 }
-"""API → error → first version. The coordinator's limits, topics, sizes, slow disks, producers and upgrades to the newer protocol."""
+"""API → error → first version. The coordinator's limits, topics, sizes, slow disks, producers and upgrades to the newer protocol; all of FindCoordinator,
+which any broker answers."""
 
 
 class Scene(NamedTuple):
@@ -52,6 +57,7 @@ class Scene(NamedTuple):
     allows: Callable[[Probe, Moment], bool]
     later: Later = NOTHING_YET
     oldest: tuple[int, int] = (0, 9)
+    gap: bool = False  #: records are lost between the request and its answer
 
 
 class Probe(NamedTuple):
@@ -210,6 +216,7 @@ def loads(probe: Probe, moment: Moment) -> bool:
 
 SCENES = (
     Scene("nothing known", lambda _: None, anything),
+    Scene("nothing known, and records lost", lambda _: None, anything, gap=True),
     Scene("settled", lambda talk: settled(talk) and None, in_sync),
     Scene("settled, recent brokers", lambda talk: settled(talk) and None, in_sync, oldest=(3, 6)),
     Scene("no assignments yet", completing, at_generation_7),
@@ -230,6 +237,8 @@ _OLDEST = {OFFSET_COMMIT: 2}  #: version with a generation and member that Kafka
 @cache
 def probes(api_key: int) -> tuple[Probe, ...]:
     """One request for each version, pair of ids and generation."""
+    if api_key == FIND_COORDINATOR:
+        return tuple(Probe(_find(version), version, ("", None), -1) for version in range(7))
     found: dict[tuple[Any, ...], Probe] = {}
     for version in range(_OLDEST.get(api_key, 0), NEWEST[api_key] + 1):
         for body in bodies(api_key, version):
@@ -240,6 +249,10 @@ def probes(api_key: int) -> tuple[Probe, ...]:
     if api_key == OFFSET_COMMIT:
         found[10] = next(iter(found.values()))._replace(version=10)
     return tuple(found.values())
+
+
+def _find(version: int) -> wire.FindCoordinatorRequest:
+    return wire.FindCoordinatorRequest(coordinator_keys=("g",)) if version >= 4 else wire.FindCoordinatorRequest(key="g")
 
 
 def _ids(body: Any) -> tuple[str, str | None]:
@@ -256,22 +269,28 @@ def _generation(body: Any) -> int:
 @cache
 def cases(api_key: int, version: int) -> tuple[tuple[Moment, int], ...]:
     """The answers of the reference coordinator to this version, and at which moments it gives them."""
+    if api_key == FIND_COORDINATOR:
+        return ()
     given = ((case.moment, case.answer) for case in by_phase(api_key) if case.answer is not None)
     return tuple((moment, answer) for moment, answer in given if moment.version == min(version, NEWEST[api_key]))
 
 
-def lawful(scene: Scene, probe: Probe) -> set[int]:
-    """The answers that may be lawful."""
-    api_key, version = probe.api_key, probe.version
+@cache
+def lawful(scene: Scene, api_key: int, index: int) -> frozenset[int]:
+    """The answers that may be lawful to one of the :func:`probes`."""
+    probe = probes(api_key)[index]
+    version = probe.version
     since = max(scene.oldest, first_release(api_key, version))
     own = getattr(probe.body, "generation_id", getattr(probe.body, "generation_id_or_member_epoch", None))
-    return {
+    possible = {
         answer
         for moment, answer in cases(api_key, version)
         if moment.release >= since
         and (own is None or (moment.generation is Generation.NONE) == (own < 0))
         and (answer == 14 or scene.allows(probe, moment))
-    } | _unseen(probe)
+    }
+    held_through_an_upgrade = {REBALANCE_IN_PROGRESS} if scene.gap and api_key == JOIN_GROUP else set()
+    return frozenset(possible | _unseen(probe) | held_through_an_upgrade)
 
 
 def _unseen(probe: Probe) -> set[int]:
@@ -282,7 +301,7 @@ def _unseen(probe: Probe) -> set[int]:
     return found
 
 
-def unlawful(scene: Scene, probe: Probe, errors: tuple[int, ...] = tuple(ERROR_CODES)) -> set[int]:
+def unlawful(scene: Scene, probe: Probe, errors: Iterable[int] = tuple(ERROR_CODES)) -> set[int]:
     """The answers that the monitor finds unlawful."""
     group, exchange = asked(scene, probe)
     version = BrokerVersion(scene.oldest)
@@ -312,18 +331,19 @@ def asked(scene: Scene, probe: Probe) -> tuple[ClassicGroup, Exchange]:
         group: ClassicGroup = probing.model.groups.opened(("c1", "g"))[0]  # type: ignore[assignment]
         exchange = group.open.pop((one.client.connection, one.exchange))
         exchange.effective_us, exchange.res_us = exchange.inv_us, exchange.inv_us + 1_000
+        exchange.gap_free = not scene.gap
         _asked[key] = group, exchange
     return _asked[key]
 
 
-APIS = (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, DELETE_GROUPS)
+APIS = (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, DELETE_GROUPS, FIND_COORDINATOR)
 
 
-def disagreements(scene: Scene, api_key: int) -> Iterator[str]:
+def disagreements(scene: Scene, api_key: int, errors: Iterable[int] = tuple(ERROR_CODES)) -> Iterator[str]:
     """Yield each answer that is found lawful and must not be, or the reverse."""
-    for probe in probes(api_key):
-        allowed, found = lawful(scene, probe), unlawful(scene, probe)
-        for error in sorted(ERROR_CODES):
+    for index, probe in enumerate(probes(api_key)):
+        allowed, found = lawful(scene, api_key, index), unlawful(scene, probe, errors)
+        for error in errors:
             if (error in allowed) == (error in found):
                 said = "unlawful" if error in found else "lawful"
                 yield f"v{probe.version} {probe.ids} generation {probe.generation}: {error} is found {said}"
