@@ -81,6 +81,10 @@ class Cost(NamedTuple):
     def plus(self, other: Cost) -> Cost:
         return Cost(*(known + more for known, more in zip(self, other, strict=True)))
 
+    def as_json(self) -> dict[str, int]:
+        """Return the cost in milliseconds."""
+        return {"rebalances": self.rebalances, "member_ms": self.member_us // 1_000, "unheld_partition_ms": self.unheld_us // 1_000}
+
 
 class Durations(NamedTuple):
     """How long a phase of rebalances took in a cluster."""

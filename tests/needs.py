@@ -15,7 +15,6 @@ PACKAGES: Final = {
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
     "dumpcap": "wireshark-common",
-    "openssl": "openssl",
     "javac": "default-jdk-headless",
     "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",

@@ -62,8 +62,10 @@ def carry_over(old: GroupModel, new: GroupModel, at_us: int, member_id: str | No
         number_before = old.generation
         old.rebalance_events.on_gap(old, at_us, f"was converted to the {new.kind} type")
         _to_epochs(old, new, at_us)
+        new.rebalance_events.in_sight = False if watched else None
     elif isinstance(old, EpochGroup) and isinstance(new, ClassicGroupModel):
         number_before = old.epoch
+        old.rebalance_events.on_gap(old, at_us, "was converted to the classic type")
         _to_classic(old, new)
     else:
         number_before = None

@@ -1,8 +1,6 @@
 """Rules of families A, E and R about who gets which partitions in a group with epochs, and who waits for whom.
 
-A partition moves only when its holder has given it up. Three things keep it: the holder was not told yet, was told and has not
-acknowledged, or has gone. Each has a deadline: its next heartbeat, its rebalance timeout since the newest smaller assignment, its
-session.
+What keeps a partition where it is, and until when, ``groups/epochs/waits.py`` says.
 """
 
 from __future__ import annotations

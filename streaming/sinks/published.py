@@ -28,12 +28,11 @@ _GROUP_FIELDS: Final = frozenset(  #: the fields of a group that are displayed
 )
 _MEMBER_FIELDS: Final = frozenset({"member_id", "instance_id", "client_id", "client_address", "client_software", "state"})
 _EVENT_TEXTS: Final = ("id", "at", "cluster", "group", "kind")
-_RANKS: Final = {
-    str(state): rank
-    for rank, state in enumerate(
-        (State.STABLE, State.EMPTY, State.DEAD, State.UNKNOWN, RECONCILING, State.COMPLETING, State.PREPARING)
-    )
-}
+REBALANCING: Final = (RECONCILING, State.COMPLETING.value, State.PREPARING.value)
+STATES: Final = (State.STABLE.value, State.EMPTY.value, State.DEAD.value, State.UNKNOWN.value, *REBALANCING)
+"""All states of groups of any type, the least settled last."""
+
+_RANKS: Final = {state: rank for rank, state in enumerate(STATES)}
 
 
 def group_of(value: bytes | str) -> Json | None:
@@ -46,7 +45,7 @@ def group_of(value: bytes | str) -> Json | None:
             and 0 <= at_s < LATEST_S
             and all(member.keys() >= _MEMBER_FIELDS for member in content["members"])
         )
-        return content if readable and content["state"] in _RANKS else None
+        return content if readable and content["state"] in STATES else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 

@@ -50,6 +50,7 @@ _MOMENTS: Final = {
     "told_at": "told to rejoin",
     "stopped_at": "stopped consuming",
     "joined_at": "sent its JoinGroup",
+    "acknowledged_at": "gave partitions up",
     "served_at": "got its assignment",
 }
 

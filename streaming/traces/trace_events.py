@@ -24,6 +24,8 @@ _SLICES: Final = {
     Doing.SYNCING: "waiting for its assignment",
     Doing.CONSUMING: "consuming",
     Doing.TOLD: "told to rejoin",
+    Doing.GIVING_UP: "told to give partitions up",
+    Doing.AWAY: "away",
     Doing.SILENT: "silent",
 }
 _OF_THE_RECORD: Final = (

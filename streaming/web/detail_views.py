@@ -195,7 +195,8 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     came, lost = event.get("members") or (), event.get("never_came_back") or ()
     for is_lost, member in [*((False, one) for one in came), *((True, one) for one in lost)]:
-        times = {name: moment(member.get(f"{name}_at")) for name in ("told", "joined", "served", "stopped")}
+        times = {name: moment(member.get(f"{name}_at")) for name in ("told", "joined", "served", "stopped", "acknowledged")}
+        times["joined"] = times["joined"] or times["acknowledged"] or (times["served"] if "acknowledged_at" in member else None)
         joined, served = times["joined"], times["served"]
         start = times["told"] or (began_s if joined is None else min(joined, began_s))
         rows.append(

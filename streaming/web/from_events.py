@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.finding import iso_utc
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.epochs.view import RECONCILING
 from streaming.web.swim_lanes import Doing, SwimLanes, swim_lanes
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ _STATE_OF_DOING: Final = {
     Doing.SYNCING: "waits for its assignment",
     Doing.CONSUMING: "in sync",
     Doing.TOLD: "not rejoined",
+    Doing.GIVING_UP: "gives partitions up",
+    Doing.AWAY: "away",
     Doing.SILENT: "silent",
 }
 
@@ -49,7 +52,7 @@ def _made(past: GroupPast) -> Json:
         "leader": None,
         "protocol": None,
         "members": _members(swim),
-        "waits_for": _waits_for(swim) if state and state.state == State.PREPARING else [],
+        "waits_for": _waits_for(swim, state.state) if state is not None else [],
         "rebalances": {},
         "last_join_ms": None,
         "last_sync_ms": None,
@@ -73,7 +76,12 @@ def _members(swim: SwimLanes) -> list[dict[str, Any]]:
     ]
 
 
-def _waits_for(swim: SwimLanes) -> list[str]:
+def _waits_for(swim: SwimLanes, state: str) -> list[str]:
+    if state == RECONCILING:
+        lanes = [lane for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is Doing.GIVING_UP]
+        return [lane.member_id or lane.key for lane in lanes]
+    if state != State.PREPARING:
+        return []
     joining = [lane for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is Doing.JOINING]
     others = [lane for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is not Doing.JOINING]
     return [lane.member_id or lane.key for lane in others] if joining else []

@@ -58,6 +58,8 @@ DOING_CLASSES: Final = {
     Doing.SYNCING: "syncing",
     Doing.CONSUMING: "consuming",
     Doing.TOLD: "told",
+    Doing.GIVING_UP: "told",
+    Doing.AWAY: "silent",
     Doing.SILENT: "silent",
 }
 MARK_CLASSES: Final = {

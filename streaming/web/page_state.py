@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Severity
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.epochs.view import RECONCILING
 from streaming.sinks.published import Json, is_open, seconds
 from streaming.web.wire_text import harmless
 
@@ -46,13 +48,12 @@ _BY_DEFAULT: Final = Kept()
 Key = tuple[str, str]
 """Cluster and group, as they are on the wire."""
 
-_STATE_AFTER: Final = {"rebalance_began": State.PREPARING, "sight_lost": State.UNKNOWN}
-_STATE_AFTER_PHASE: Final = {"join": State.COMPLETING, "sync": State.STABLE}
+_STATE_AFTER_PHASE: Final = {"join": State.COMPLETING.value, "sync": State.STABLE.value}
 _STATE_AFTER_REBALANCE: Final = {
-    "every member was served": State.STABLE,
-    "members are served as before": State.STABLE,
-    "no member is left": State.EMPTY,
-    "the group was deleted": State.DEAD,
+    "every member was served": State.STABLE.value,
+    "members are served as before": State.STABLE.value,
+    "no member is left": State.EMPTY.value,
+    "the group was deleted": State.DEAD.value,
 }
 
 
@@ -101,10 +102,10 @@ class GroupPast:
         while len(self.changes) > self.kept.states_per_group or (len(self.changes) > 1 and self.changes[1].at_s < oldest_s):
             del self.changes[0]
 
-    def state_before_loss(self, generation: int | None) -> State | None:
+    def state_before_loss(self, generation: int | None) -> str | None:
         """Return the state in which sight was lost, None when a generation has been missed."""
         before = self.changes[-2] if len(self.changes) > 1 and self.changes[-1].state == State.UNKNOWN else None
-        return State(before.state) if before is not None and before.generation == generation else None
+        return before.state if before is not None and before.generation == generation else None
 
     @property
     def rebalances(self) -> Iterator[Json]:
@@ -196,7 +197,7 @@ class PageState:
             self._events += 1
             state = _state_after(past, event)
             if state is not None:
-                past.observe(StateChange(at_s, state.value, event.get("generation")))
+                past.observe(StateChange(at_s, state, event.get("generation")))
             while len(past.events) > self._kept.events_per_group or past.events[0]["at_s"] < past.newest_s - self._kept.seconds:
                 self._drop_event_of(past)
             if self._events > self._kept.events:
@@ -263,7 +264,7 @@ class PageState:
         return found
 
 
-def _state_after(past: GroupPast, event: Json) -> State | None:
+def _state_after(past: GroupPast, event: Json) -> str | None:
     """Return the state in which a group is after an event, None if the event does not tell."""
     match event["kind"]:
         case "phase_ended":
@@ -272,8 +273,12 @@ def _state_after(past: GroupPast, event: Json) -> State | None:
             return _STATE_AFTER_REBALANCE.get(str(event.get("ended")))
         case "sight_regained":
             return past.state_before_loss(event.get("generation"))
-        case kind:
-            return _STATE_AFTER.get(kind)
+        case "rebalance_began":
+            return State.PREPARING.value if event.get("group_type", CLASSIC) == CLASSIC else RECONCILING
+        case "sight_lost":
+            return State.UNKNOWN.value
+        case _:
+            return None
 
 
 def _time_of(content: dict[str, Any], name: str) -> float:

@@ -26,6 +26,9 @@ STATE_WORDS: Final = {
 """States, as a person says them; the name that Kafka gives them stands beside."""
 
 
+_AWAITED: Final = {State.PREPARING.value: "rejoin", RECONCILING: "come to the newest epoch"}
+
+
 class Sentence(NamedTuple):
     """A sentence whose end tells a time that passes."""
 
@@ -47,9 +50,8 @@ def waits_for(group: Json | None) -> Sentence:
         return Sentence(f"Waits: {keeps[0]['text']}{more}")
     by_id = {member["member_id"]: member for member in group["members"]}
     waited_for = [member_name(by_id[id_]) if id_ in by_id else str(id_) for id_ in group["waits_for"]]
-    joining = group["state"] == State.PREPARING
     held = len(group["members"]) - len(waited_for)
-    text = f"Waits for {listed(waited_for)} to {'rejoin' if joining else 'hand out the partitions'}"
+    text = f"Waits for {listed(waited_for)} to {_AWAITED.get(group['state'], 'hand out the partitions')}"
     if held:
         text += f"; {held} member{'s are' if held > 1 else ' is'} held up"
     longest_ms = max((member.get("rebalance_timeout_ms") or 0 for member in group["members"]), default=0)
@@ -86,6 +88,12 @@ def told(event: Json, *, several: bool) -> str:
             return "got their assignments" if several else f"got its assignment{_partitions(event.get('partitions'))}"
         case "told_to_rejoin":
             return f"{'were' if several else 'was'} told to rejoin, by the answer to {event.get('api') or 'a request'}"
+        case "told_to_give_up":
+            return f"{'were' if several else 'was'} told to give partitions up{'' if several else _partitions(event.get('partitions'))}"
+        case "gave_up":
+            return "gave partitions up" if several else f"gave partitions up{_partitions(event.get('partitions'))}"
+        case "member_away":
+            return "left for a while: its place and its partitions stay its own until its session ends"
         case "member_left":
             return f"left{_because(event.get('reason'))}"
         case "member_fenced":

@@ -11,10 +11,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.epochs.view import RECONCILING
 from streaming.sinks.published import Json, member_name, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from streaming.web.page_state import GroupPast, StateChange
 
@@ -26,6 +27,8 @@ class Doing(StrEnum):
     SYNCING = "waits for its assignment"
     CONSUMING = "consuming"
     TOLD = "told to rejoin, and has not"
+    GIVING_UP = "told to give partitions up, and has not"
+    AWAY = "away: a static member that left for a while"
     SILENT = "silent: no frame"
 
 
@@ -45,6 +48,9 @@ _BEGINS: Final = {
     "member_synced": Doing.SYNCING,
     "member_served": Doing.CONSUMING,
     "told_to_rejoin": Doing.TOLD,
+    "told_to_give_up": Doing.GIVING_UP,
+    "gave_up": Doing.CONSUMING,
+    "member_away": Doing.AWAY,
     "member_silent": Doing.SILENT,
 }
 _MARKS: Final = {
@@ -62,6 +68,8 @@ _DOING_OF_STATE: Final = {  # of a member in the groups topic
     "waits for its assignment": Doing.SYNCING,
     "joined": Doing.SYNCING,
     "in sync": Doing.CONSUMING,
+    "gives partitions up": Doing.GIVING_UP,
+    "not told of the newest epoch": Doing.CONSUMING,
 }
 
 
@@ -152,6 +160,8 @@ def swim_lanes(past: GroupPast) -> SwimLanes:
         _take(swim, event)
     if past.content is not None:
         _take_members(swim, past.content)
+    elif past.changes and past.changes[-1].state == RECONCILING:
+        _wait_now(swim, {lane.key for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is Doing.GIVING_UP})
     elif past.changes and past.changes[-1].state == State.PREPARING:
         _wait_now(swim, {lane.key for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is not Doing.JOINING})
     return swim
@@ -184,6 +194,8 @@ def _take(swim: SwimLanes, event: Json) -> None:
         is_holder = event.get("member_id") in {None, lane.member_id}  # else another process took the instance over
         if silent_s is not None and is_holder:
             lane.begin(Doing.SILENT, min(silent_s, at_s), event["id"])
+        elif kind == "gave_up" and event.get("keeps") == 0:
+            lane.begin(Doing.SYNCING, at_s, event["id"])
         elif kind in _BEGINS:
             lane.begin(_BEGINS[kind], at_s, event["id"])
         if kind in _MARKS:
@@ -193,8 +205,11 @@ def _take(swim: SwimLanes, event: Json) -> None:
 
 
 def _take_finished(swim: SwimLanes, event: Json) -> None:
-    """Whoever came last was waited for by all who had come before."""
+    """Whoever came last was waited for by all who had come before; in a group with epochs, whoever gave up last by those without any."""
     lanes = swim.by_member()
+    if "acknowledged_at" in next(iter(event.get("members") or ({},))):
+        _take_handed_over(swim, lanes, event["members"])
+        return
     came = {
         lanes[member["member_id"]].key: joined_s
         for member in event.get("members") or ()
@@ -203,6 +218,25 @@ def _take_finished(swim: SwimLanes, event: Json) -> None:
     last = lanes.get(event.get("last_member") or "")
     if last is not None and last.key in came and len(came) > 1:
         swim.waits.append(Wait(came[last.key], frozenset(came) - {last.key}, frozenset({last.key})))
+
+
+def _take_handed_over(swim: SwimLanes, lanes: Mapping[str, Lane], members: list[Json]) -> None:
+    gave_up = {member["member_id"]: at_s for member in members if (at_s := moment(member.get("acknowledged_at"))) is not None}
+    last = max(gave_up, key=lambda id_: gave_up[id_], default="")
+    if last not in lanes:
+        return
+    at_s = gave_up[last]
+    waited = (
+        lanes[member["member_id"]].key
+        for member in members
+        if member["member_id"] in lanes
+        and (joined_s := moment(member.get("joined_at"))) is not None
+        and (served_s := moment(member.get("served_at"))) is not None
+        and joined_s < at_s <= served_s
+    )
+    waiting = frozenset(waited) - {lanes[last].key}
+    if waiting:
+        swim.waits.append(Wait(at_s, waiting, frozenset({lanes[last].key})))
 
 
 def _take_members(swim: SwimLanes, content: Json) -> None:

@@ -16,7 +16,8 @@ from markupsafe import Markup
 
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
-from streaming.sinks.published import Json, duration, member_name, seconds, trouble
+from coordinator_model.groups.epochs.view import RECONCILING
+from streaming.sinks.published import REBALANCING, Json, duration, member_name, seconds, trouble
 from streaming.web import drawing, sentences
 from streaming.web.from_events import record_of
 from streaming.web.static_files import address_of
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 HOUR_S: Final = 3600.0
-_UNSTABLE: Final = frozenset({State.PREPARING, State.COMPLETING})
+_UNSTABLE: Final = frozenset(REBALANCING)
+_BEGUN: Final = frozenset({State.PREPARING.value, RECONCILING})
 _FINDINGS_SHOWN: Final = 50
 _SAID_FOR_S: Final = 300.0  #: how long what is said of the last hour holds
 _LEAST_MIN: Final = 0.4  #: as long as a short rebalance looks on a strip, so that it is seen
@@ -218,7 +220,7 @@ def last_hour(past: GroupPast, now_s: float) -> str:
             continue
         if change.state in _UNSTABLE:
             unstable_s += end_s - max(change.at_s, now_s - HOUR_S)
-            rebalances += change.state == State.PREPARING
+            rebalances += change.state in _BEGUN
     if not rebalances:
         return "no rebalance seen"
     return f"{rebalances} rebalance{'s' if rebalances > 1 else ''}, {duration(unstable_s)} in all"

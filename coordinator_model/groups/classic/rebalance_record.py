@@ -57,6 +57,8 @@ class MemberProgress:
     synced_us: int = 0  #: capture time of its SyncGroup request
     served_us: int = 0  #: capture time of its SyncGroup success
     partitions: Partitions | None = None  #: its assignment; None if it cannot be read
+    acknowledged_us: int = 0  #: of a member with an epoch: capture time of its last request that gave partitions up
+    resumed_us: int = 0  #: of a member with an epoch: when it got partitions again; it may be served more of them later
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -188,7 +190,7 @@ def by_topic(unheld_us: Mapping[TopicPartition, int]) -> dict[str, dict[str, flo
 
 def idle_us(member: MemberProgress, ended_us: int) -> int:
     """Return for how long a member consumed nothing in a rebalance that ended at ``ended_us``."""
-    return max(0, (member.served_us or ended_us) - member.stopped_us) if member.stopped_us else 0
+    return max(0, (member.resumed_us or member.served_us or ended_us) - member.stopped_us) if member.stopped_us else 0
 
 
 def seconds(us: int) -> float:

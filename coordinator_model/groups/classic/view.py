@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.counters import named_error
+from coordinator_model.counters import Cost, named_error
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -35,7 +35,7 @@ def view(group: ClassicGroup, open_findings: int, partition: int, now_us: int) -
         "members": [_member(group, member) for member in members],
         "waits_for": _waits_for(group, members),
         "rebalances": dict(sorted(group.causes.items())),
-        "costs": {cause: _cost(*cost) for cause, cost in sorted(group.rebalance_events.costs.items())},
+        "costs": {cause: Cost(*cost).as_json() for cause, cost in sorted(group.rebalance_events.costs.items())},
         "joins": _phase(group.joins),
         "syncs": _phase(group.syncs),
         "last_join_ms": None if group.join_took_us is None else group.join_took_us // 1_000,
@@ -59,11 +59,6 @@ def _errors(group: ClassicGroup) -> dict[str, dict[str, int]]:
             known = named.setdefault(api, {})
             known[name] = known.get(name, 0) + count
     return named
-
-
-def _cost(rebalances: int, member_us: int, unheld_us: int) -> dict[str, int]:
-    """Return what the rebalances of one cause cost, in milliseconds."""
-    return {"rebalances": rebalances, "member_ms": member_us // 1_000, "unheld_partition_ms": unheld_us // 1_000}
 
 
 def _phase(ended: tuple[int, int]) -> dict[str, int]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from coordinator_model.cluster_facts import OLDEST, ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
+from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.settings import Settings
@@ -62,7 +62,6 @@ class EpochGroupData:
         "epoch",
         "epoch_us",
         "errors",
-        "facts",
         "group_events",
         "incarnation",
         "instance_uses",
@@ -75,6 +74,7 @@ class EpochGroupData:
         "mixed_since_us",
         "name",
         "open",
+        "rebalance_events",
         "recent",
         "release",
         "settings",
@@ -117,8 +117,7 @@ class EpochGroupData:
         self.settled = False  #: True once a request was accepted in this incarnation
         self.learning_because = "first seen in mid-life"
         self.born_us = 0  #: when its first member joined; 0 if that was not seen
-        self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
-        self.release: tuple[int, int] = OLDEST  #: the oldest that the coordinator can be, by the versions that it answered
+        self.release: tuple[int, int] = (4, 0)  #: the oldest that the coordinator can be
         self.epoch: int | None = None  #: the newest seen in any success
         self.epoch_us = 0
         self.members: dict[str, EpochMember] = {}
@@ -143,6 +142,7 @@ class EpochGroupData:
         self.state_since_us = 0
         self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
         self.last_record_us = 0
+        self.rebalance_events = EpochEvents()
         self.changed = True
         self.counted = False
         self.slow_changed = True
@@ -181,11 +181,7 @@ class EpochGroupData:
 
     def topic_text(self, topic: str) -> str:
         """Return the topic's name, its id if the name is not known."""
-        return self.topic_names.get(topic) or self.facts.topic_name(self.cluster, topic) or topic
-
-    def release_of(self, broker: str) -> tuple[int, int]:
-        """Return the oldest release that a broker can be which answers as coordinator."""
-        return max(self.release, self.facts.release(self.cluster, broker))
+        return self.topic_names.get(topic, topic)
 
     def may_have_raised(self, cause: str, member_id: str) -> None:
         """Note what can raise the group's epoch."""
@@ -194,6 +190,7 @@ class EpochGroupData:
 
     def remove(self, member: EpochMember, why: str, at_us: int, frame: Evidence | None = None) -> None:
         """Note that a member is one no longer: it left, was fenced, fell silent, was replaced or removed, or is aside."""
+        was, held, stopped_us = member.removed, member.holds, stopped_us_of(member, why, at_us)
         member.removed, member.removed_us, member.removed_frame = why, at_us, frame
         member.told_us = 0
         member.told_frame = None
@@ -206,6 +203,8 @@ class EpochGroupData:
         if why != "aside":
             member.granted = member.epoch = member.previous = member.ever = member.joined_epoch = None
             self.may_have_raised(why, member.id)
+        if was in {None, "aside"} and member.proven_us is not None:
+            self.rebalance_events.on_removed(self, member, why, at_us, held=held, stopped_us=stopped_us, frame=frame)
         gone = [known for known in self.members.values() if known.removed is not None and known.removed != "aside"]
         if len(gone) > REMOVED_MEMBERS_KEPT:
             gone.sort(key=lambda known: max(known.last_frame_us, known.removed_us))
@@ -240,7 +239,7 @@ class EpochGroupData:
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
-        del at_us  # the members show when they are known again
+        self.rebalance_events.on_gap(self, at_us, because)
         self.learning_because = because
         self.born_us = 0
         self.doubles = []

@@ -96,12 +96,19 @@ class EpochGroup(EpochGroupData):
     def _answered(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == self.traits.api_key:
-            return heartbeat.on_response(self, exchange, body)
+            was = self.rebalance_events.known_of(self, exchange)
+            events = heartbeat.on_response(self, exchange, body)
+            self.rebalance_events.on_response(self, exchange, was, exchange.member_id or body.member_id or "")
+            return events
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
             return commits.on_response(self, exchange) if api_key == OFFSET_COMMIT else NOTHING
         if api_key in _CLASSIC:
-            return classic_members.on_response(self, exchange, body)
+            was = self.rebalance_events.known_of(self, exchange)
+            events = classic_members.on_response(self, exchange, body)
+            id_ = body.member_id if api_key == JOIN_GROUP else exchange.member_id
+            self.rebalance_events.on_response(self, exchange, was, id_)
+            return events
         if api_key == LEAVE_GROUP:
             return classic_members.on_left(self, exchange, body)
         if api_key == DELETE_GROUPS and 0 in exchange.error_codes:
@@ -134,6 +141,9 @@ class EpochGroup(EpochGroupData):
         return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
+        for member in self.members.values():
+            if member.actor.connection == connection:
+                self.rebalance_events.on_disconnect(self, member, connection, at_us)
         for key in [key for key in self.open if key[0] == connection]:
             self._outcome_unknown(self.open.pop(key))
         for member in self.members.values():

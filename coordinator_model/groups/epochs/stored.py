@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
+from coordinator_model.groups.epochs.rebalance_events import EpochEvents
 from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, by_topic
 from coordinator_model.groups.records import ClientInfo, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire import API_NAMES
@@ -65,7 +66,35 @@ def slow_values(group: EpochGroupData) -> list[Any]:
             for instance_id, claim in group.claims.items()
         ],
         list(group.connections),
+        _events_values(group.rebalance_events),
     ]
+
+
+def _events_values(events: EpochEvents) -> list[Any]:
+    return [
+        events.current,
+        [[*each, holder] for each, holder in events.before.items()],
+        [[*each, us] for each, us in events.unheld_us.items()],
+        [[*each, *freed] for each, freed in events.free.items()],
+        events.freed_us,
+        events.known,
+        events.lost,
+        events.in_sight,
+        events.costs,
+        events.joiners,
+        events.gone,
+    ]
+
+
+def _events(values: Sequence[Any]) -> EpochEvents:
+    current, before, unheld, free, *rest = values
+    return EpochEvents(
+        current,
+        {(topic, number): holder for topic, number, holder in before},
+        {(topic, number): us for topic, number, us in unheld},
+        {(topic, number): (holder, since_us) for topic, number, holder, since_us in free},
+        *rest,
+    )
 
 
 def _member_values(member: EpochMember, numbers: dict[str, int]) -> list[Any]:
@@ -121,7 +150,9 @@ def _copy(exchange: Exchange) -> Exchange:
 
 def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> None:
     """Take over what :func:`slow_values` and :func:`fast_values` returned."""
-    _own, plain, release, topics, members, doubles, bumps, recent, claims, connections = slow
+    _own, plain, release, topics, members, doubles, bumps, recent, claims, connections, *later = slow
+    if later:
+        group.rebalance_events = _events(later[0])
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
     group.release = tuple(release)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.counters import named_error
+from coordinator_model.counters import Cost, named_error
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.data import EpochGroupData
@@ -48,7 +48,7 @@ def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int)
         "waits_for": [member.id for member in members if wait_for(group, member) is not None],
         "waits": as_json(group),
         "rebalances": dict(sorted(group.causes.items())),
-        "costs": {},
+        "costs": {cause: Cost(*cost).as_json() for cause, cost in sorted(group.rebalance_events.costs.items())},
         "joins": {"count": 0, "total_ms": 0},
         "syncs": {"count": 0, "total_ms": 0},
         "last_join_ms": None,

@@ -436,9 +436,8 @@ def test_each_event_names_the_frame_that_showed_it(name: str) -> None:
             record = records[event.frame.offset]
             assert (event.frame.partition, record.group) == (0, event.group)
             assert event.kind == "rebalance_began" or record.at_us == event.at_us
-            assert (record.kind is Kind.REQUEST) == (
-                event.kind in {"member_joined", "member_synced"}
-            ) or event.kind == "rebalance_began"
+            asked = event.kind in {"member_joined", "member_synced"} and event.group_type == "classic"
+            assert (record.kind is Kind.REQUEST) == asked or event.kind == "rebalance_began"
             assert event.as_json()["frame"] == {"partition": 0, "offset": record.offset}
 
 

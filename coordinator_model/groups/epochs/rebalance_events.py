@@ -1,0 +1,467 @@
+"""Events of a group whose members have epochs: who joined, gave up, got and left, and what each new epoch cost.
+
+The recorder compares what is known of a member before and after a response, and decides nothing. It adds no event, and does next to
+nothing, for a heartbeat that changes nothing while no rebalance is open.
+
+*A rebalance begins with the first response that shows a new epoch of the group.* It is over when each member has that epoch, has given
+up what it was told to, and has been answered since the last partition became free; or when the next epoch is shown.
+
+*A partition is held until the request that gives it up.* The coordinator gives it to nobody else before. A member consumes what it
+keeps, so only one that holds nothing costs member-seconds.
+
+*The session of a dead member ends unseen.* Its partitions go to others before the model is certain, so a grant of what another holds
+shows that the other is gone: since its connection ended, or its last frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.counters import Cost
+from coordinator_model.finding import Evidence, iso_utc
+from coordinator_model.group_event import FramePlace, GroupEvent
+from coordinator_model.groups.classic.rebalance_record import (
+    PARTITIONS_KEPT,
+    Identity,
+    MemberProgress,
+    OpenRebalance,
+    TopicPartition,
+    idle_us,
+    iso_or_none,
+    seconds,
+)
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic
+from coordinator_model.groups.epochs.watched import Watched
+from coordinator_model.groups.records import NOBODY, Exchange, Partitions
+from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    HEARTBEAT,
+    JOIN_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+)
+
+SERVED: Final = "every member was served"
+NEXT_EPOCH: Final = "the epoch rose again"
+NO_MEMBERS: Final = "no member is left"
+SIGHT_LOST: Final = "frames are missing, or the group was converted"
+
+_FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID})
+_UNSEEN_ENDS: Final = frozenset({"silent", "did not come back"})
+
+
+class Known(NamedTuple):
+    """What is known of a member before a response."""
+
+    group_epoch: int | None
+    member: EpochMember | None
+    epoch: int | None
+    granted: Partitions | None
+    pending: Partitions
+    removed: str | None
+
+
+@dataclass(slots=True)
+class EpochEvents:
+    """The rebalance of one group that is not over, and the partitions that nobody holds."""
+
+    current: OpenRebalance | None = None
+    before: dict[TopicPartition, str] = field(default_factory=dict)  #: partition that changed hands → who held it, "" for nobody
+    unheld_us: dict[TopicPartition, int] = field(default_factory=dict)  #: for how long nobody held one, in this rebalance
+    free: dict[TopicPartition, tuple[str, int]] = field(default_factory=dict)  #: who held it last, "" once counted, and since when
+    freed_us: int = 0  #: when a partition last became free
+    known: bool = True  #: False if this rebalance touches partitions that are not known
+    lost: dict[str, MemberProgress] = field(default_factory=dict)  #: holder → one that ceased to be a member and did not leave
+    in_sight: bool | None = None  #: whether each member's epoch is known; None if it never was
+    costs: dict[str, tuple[int, int, int]] = field(default_factory=dict)  #: cause → :class:`Cost` of all rebalances that are over
+    joiners: dict[str, int] = field(default_factory=dict)  #: member id → request of its join, which raised no epoch yet
+    gone: dict[str, int] = field(default_factory=dict)  #: member id → since when it seems to be none, before that is certain
+
+    # ------------------------------------------------------------------------------------------------ frames
+
+    @staticmethod
+    def known_of(group: Watched, exchange: Exchange) -> Known:
+        """Return what is known before the response to a request."""
+        member = group.members.get(exchange.member_id)
+        if member is None:
+            return Known(group.epoch, None, None, None, NO_PARTITIONS, None)
+        return Known(group.epoch, member, member.epoch, member.granted, member.pending, member.removed)
+
+    def on_response(self, group: Watched, exchange: Exchange, was: Known, member_id: str) -> None:
+        """Note what a response changed.
+
+        :param was: what was known before.
+        :param member_id: whom it is about: a member of an early release gets its id with its first response.
+        """
+        member = group.members.get(member_id)
+        if exchange.error != NONE:
+            self._refused(group, exchange, member)
+        elif member is None or not member.present:
+            return
+        elif (
+            self.current is not None
+            or member is not was.member
+            or member.epoch != was.epoch
+            or member.granted != was.granted
+            or member.pending != was.pending
+            or was.removed is not None
+            or member.id in self.gone
+            or exchange.generation == JOIN_EPOCH
+            or exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
+        ):
+            self._accepted(group, exchange, member, was)
+
+    def _accepted(self, group: Watched, exchange: Exchange, member: EpochMember, was: Known) -> None:
+        identity = identity_of(member)
+        told = len(group.group_events)
+        came_back = self.gone.pop(member.id, None) or self.lost.pop(identity.holder, None)
+        joined = exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
+        if joined:
+            self._add(group, "member_joined", exchange.res_us, exchange.key, identity.as_json(), frame=_response(exchange))
+        if group.epoch != was.group_epoch and group.epoch is not None:
+            self._rose(group, exchange, member, was)
+        progress = self._progress(member)
+        served_us = progress.served_us if progress is not None else 0
+        if joined and progress is not None:
+            progress.joined_us = progress.joined_us or exchange.inv_us
+            if was.member is None or was.removed is not None:
+                progress.stopped_us = progress.stopped_us or exchange.inv_us
+        gained = self._compare(group, exchange, member, was, progress)
+        if gained:
+            self.joiners.pop(member.id, None)
+        elif joined and self.current is None:
+            self.joiners[member.id] = exchange.inv_us
+        served = exchange.api_key == SYNC_GROUP
+        if gained or served:
+            owned = None if member.granted is None else self._shown(group, member.granted)
+            details = {**identity.as_json(), "partitions": owned}
+            self._add(group, "member_served", exchange.res_us, exchange.key, details, frame=_response(exchange))
+        if progress is not None and self.current is not None:
+            at_epoch = member.epoch is not None and member.epoch >= (self.current.generation or 0)
+            idles = progress.stopped_us and not progress.resumed_us
+            if gained or served:
+                progress.served_us, progress.resumed_us = exchange.res_us, progress.resumed_us or exchange.res_us
+            elif at_epoch and not member.pending and not progress.served_us and not idles:
+                progress.served_us = exchange.res_us
+        if self.in_sight is not True and not group.learning:
+            if self.in_sight is False:
+                reason = f"the epochs of all members are known, the newest is {group.epoch}"
+                self._add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": reason}, frame=_response(exchange))
+            self.in_sight = True
+        self._finish_if_served(group, exchange.res_us, exchange)
+        if came_back or len(group.group_events) > told or (progress is not None and progress.served_us != served_us):
+            group.slow_changed = True
+
+    def _compare(
+        self, group: Watched, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None
+    ) -> bool:
+        """Note what a member was told to give up, gave up and got; return True if it got something."""
+        granted, at_us = member.granted, exchange.res_us
+        if granted is None or not group.traits.exclusive:
+            self.known = False
+            return granted is not None and bool(granted - (was.granted or NO_PARTITIONS))
+        same = was.member is member and was.removed is None
+        if same and was.granted is None:
+            self.known = False
+            return bool(granted)
+        had = was.granted if same and was.granted is not None else NO_PARTITIONS
+        held, holds = had | (was.pending if same else NO_PARTITIONS), member.holds
+        identity = identity_of(member)
+        told = member.pending - was.pending if same else NO_PARTITIONS
+        if told:
+            details = {**identity.as_json(), "partitions": self._shown(group, told), "keeps": len(granted)}
+            self._add(group, "told_to_give_up", at_us, exchange.key, details, frame=_response(exchange))
+            if progress is not None:
+                progress.told_us = progress.told_us or at_us
+        gave_up = held - holds
+        if gave_up:
+            self._release(gave_up, identity.holder, exchange.inv_us, exchange.inv_us)
+            details = {**identity.as_json(), "partitions": self._shown(group, gave_up), "keeps": len(granted)}
+            self._add(group, "gave_up", at_us, exchange.key, details, frame=_response(exchange))
+            if progress is not None:
+                progress.acknowledged_us = exchange.inv_us
+                if not holds and not progress.stopped_us:
+                    progress.stopped_us = exchange.inv_us
+        gained = granted - held
+        if gained:
+            self._take(group, member, gained, at_us)
+        return bool(gained) or (exchange.generation == JOIN_EPOCH and bool(granted))
+
+    def _refused(self, group: Watched, exchange: Exchange, member: EpochMember | None) -> None:
+        error = exchange.error
+        identity = Identity.of(exchange.member_id, exchange.instance_id, exchange.actor) if member is None else identity_of(member)
+        if error == REBALANCE_IN_PROGRESS and exchange.api_key == HEARTBEAT:
+            if member is not None and member.rejoin_asked_us == exchange.res_us:
+                details = {**identity.as_json(), "api": API_NAMES[exchange.api_key]}
+                self._add(group, "told_to_rejoin", exchange.res_us, exchange.key, details, frame=_response(exchange))
+            return
+        if error in _FENCES:
+            first = member is not None and member.refusals is not None and member.refusals.count == 1
+        else:
+            claim = group.claims.get(exchange.instance_id or "")
+            first = error == UNRELEASED_INSTANCE_ID and claim is not None and claim.times == 1
+        if first:
+            details = {**identity.as_json(), "error": error_name(error), "api": API_NAMES[exchange.api_key]}
+            self._add(group, "member_fenced", exchange.res_us, exchange.key, details, frame=_response(exchange))
+
+    # ------------------------------------------------------------------------------------------------ what happens without an answer
+
+    def on_removed(
+        self,
+        group: Watched,
+        member: EpochMember,
+        why: str,
+        at_us: int,
+        *,
+        held: Partitions,
+        stopped_us: int,
+        frame: Evidence | None,
+    ) -> None:
+        """Note that a member is none any more, or is away, after it was removed.
+
+        :param held: what it held.
+        :param stopped_us: see :func:`stopped_us_of`.
+        """
+        identity = identity_of(member)
+        place = None if frame is None else FramePlace(frame.partition, frame.offset)
+        others = [other for other in group.members.values() if other is not member and other.present]
+        if group.traits.exclusive:
+            taken: set[TopicPartition] = set()
+            for other in others:
+                taken |= other.holds & held
+            self._release(held - taken, identity.holder, stopped_us, at_us)
+        was_gone = self.gone.pop(member.id, None)
+        self.joiners.pop(member.id, None)
+        progress = self.current.members.pop(member.id, None) if self.current is not None else None
+        if why in {"left", "removed"}:
+            self._add(group, "member_left", at_us, (member.id, at_us), {**identity.as_json(), "reason": None}, frame=place)
+        elif why == "aside":
+            self._add(group, "member_away", at_us, (member.id, at_us), identity.as_json(), frame=place)
+        elif why in _UNSEEN_ENDS:
+            details = {**identity.as_json(), "silent_since": iso_utc(stopped_us)}
+            self._add(group, "session_over", at_us, (member.id, stopped_us), details)
+        if why not in {"left", "removed", "aside", "replaced"} and not was_gone:
+            self._lose(member, stopped_us, progress)
+        if others or why == "replaced":
+            self._finish_if_served(group, at_us, None)
+            return
+        if self.current is not None:
+            self._finish(group, at_us, NO_MEMBERS)
+        self.lost = {}
+        if why != "aside":
+            self.free, self.before, self.unheld_us = {}, {}, {}
+
+    def on_disconnect(self, group: Watched, member: EpochMember, connection: str, at_us: int) -> None:
+        """Note that a member's connection has ended. Call this before its open requests are dropped."""
+        leaves = any(waiting.member_id == member.id and waiting.generation < JOIN_EPOCH for waiting in group.open.values())
+        if member.present and not leaves:
+            self._add(group, "connection_closed", at_us, (connection, member.id), identity_of(member).as_json())
+
+    def on_gap(self, group: Watched, at_us: int, because: str) -> None:
+        """Note that frames are missing. Call this before what is known of the group is dropped."""
+        if self.current is not None:
+            self.known = False
+            self._finish(group, at_us, SIGHT_LOST)
+        self.free, self.before, self.unheld_us, self.lost, self.joiners = {}, {}, {}, {}, {}
+        if self.in_sight:
+            self.in_sight = False
+            self._add(group, "sight_lost", at_us, (at_us,), {"reason": because})
+
+    # ------------------------------------------------------------------------------------------------ partitions
+
+    def _release(self, partitions: Partitions, holder: str, since_us: int, at_us: int) -> None:
+        """Note at ``at_us`` that nobody has held partitions since ``since_us``."""
+        if len(self.free) + len(partitions) > PARTITIONS_KEPT:
+            self.known = False
+            return
+        for each in partitions - self.free.keys():
+            self.free[each] = holder, since_us
+            if self.current is not None:
+                self.before.setdefault(each, holder)
+        if partitions:
+            self.freed_us = max(self.freed_us, at_us)
+
+    def _take(self, group: Watched, member: EpochMember, gained: Partitions, at_us: int) -> None:
+        """Note that a member holds partitions, which another may have held whose end was not seen."""
+        unexplained = {each for each in gained if each not in self.free}
+        if unexplained:
+            for other in group.members.values():
+                held = other.holds & unexplained if other is not member and other.present else NO_PARTITIONS
+                if held:
+                    stopped_us = stopped_us_of(other, "silent", at_us)
+                    self._release(frozenset(held), identity_of(other).holder, stopped_us, at_us)
+                    self._goes(other, stopped_us)
+        for each in gained:
+            holder, since_us = self.free.pop(each, ("", 0))
+            if self.current is not None and len(self.before) < PARTITIONS_KEPT:
+                self.before.setdefault(each, holder)
+                if since_us:
+                    self.unheld_us[each] = self.unheld_us.get(each, 0) + max(0, at_us - since_us)
+
+    @staticmethod
+    def _shown(group: Watched, partitions: Partitions) -> dict[str, list[int]]:
+        return {group.topic_text(topic): numbers for topic, numbers in by_topic(partitions).items()}
+
+    # ------------------------------------------------------------------------------------------------ the rebalance
+
+    def _rose(self, group: Watched, exchange: Exchange, member: EpochMember, was: Known) -> None:
+        assert group.epoch is not None
+        cause, starter = "", None
+        if was.group_epoch is not None and group.bumps and group.bumps[-1].epoch == group.epoch:
+            cause = group.bumps[-1].cause
+            starter = group.members.get(group.bumps[-1].member_id or "")
+        elif was.group_epoch is None and group.born_us == exchange.res_us:
+            cause, starter = "joined", member
+        if not cause:
+            return
+        waiting: list[MemberProgress] = []
+        if self.current is not None:
+            waiting = [one for one in self.current.members.values() if one.stopped_us and not one.resumed_us]
+            self._finish(group, exchange.res_us, NEXT_EPOCH)
+        identity = Identity("", None, None, "") if starter is None else identity_of(starter)
+        self.current = OpenRebalance(
+            cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, generation=group.epoch
+        )
+        self.known = True
+        self.before = {each: holder for each, (holder, _) in self.free.items() if holder}
+        for one in waiting:
+            if one.identity.member_id in group.members:
+                self.current.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=exchange.res_us)
+        for id_, asked_us in self.joiners.items():  # since 4.3 a join may be answered with the epoch before
+            if id_ in group.members:
+                progress = self.current.progress_of(identity_of(group.members[id_]))
+                progress.joined_us = progress.stopped_us = asked_us
+        self.joiners = {}
+        if starter is not None and cause in {"went silent", "removed, did not give partitions up"}:
+            self._goes(starter, stopped_us_of(starter, "silent", exchange.res_us))
+        details = {"cause": cause, **identity.as_json(), "reason": None, "from_generation": was.group_epoch}
+        self._add(group, "rebalance_began", exchange.res_us, exchange.key, details, frame=_response(exchange))
+
+    def _progress(self, member: EpochMember) -> MemberProgress | None:
+        return None if self.current is None else self.current.progress_of(identity_of(member))
+
+    def _goes(self, member: EpochMember, stopped_us: int) -> None:
+        """Note that the coordinator has removed a member, before that is certain."""
+        if member.id not in self.gone and member.present:
+            progress = self.current.members.pop(member.id, None) if self.current is not None else None
+            self._lose(member, stopped_us, progress)
+            self.gone[member.id] = stopped_us
+
+    def _lose(self, member: EpochMember, stopped_us: int, progress: MemberProgress | None) -> None:
+        identity = identity_of(member)
+        told_us = progress.told_us if progress is not None else 0
+        self.lost.setdefault(identity.holder, MemberProgress(identity, told_us=told_us, stopped_us=stopped_us))
+
+    def _finish_if_served(self, group: Watched, at_us: int, exchange: Exchange | None) -> None:
+        current = self.current
+        if current is None or current.generation is None:
+            return
+        since_us = self.freed_us if self.free and group.traits.exclusive else 0
+        for member in group.members.values():
+            if not member.present or member.id in self.gone:
+                continue
+            gives_up = member.pending and group.traits.exclusive
+            if gives_up or member.epoch is None or member.epoch < current.generation:
+                return
+            if member.accepted_asked_us < since_us and not member.classic:
+                return
+        for member in group.members.values():
+            progress = current.members.get(member.id)
+            if progress is not None and member.present and progress.stopped_us and not progress.resumed_us:
+                progress.served_us = at_us  # there is nothing for it
+                subject = (member.id, *current.subject)
+                details = {**progress.identity.as_json(), "partitions": {} if member.granted is not None else None}
+                self._add(group, "member_served", at_us, subject, details, frame=None if exchange is None else _response(exchange))
+        self._finish(group, at_us, SERVED, frame=None if exchange is None else _response(exchange))
+
+    def _finish(self, group: Watched, at_us: int, ended: str, *, frame: FramePlace | None = None) -> None:
+        current, self.current = self.current, None
+        assert current is not None
+        present = [member for member in group.members.values() if member.present and member.id not in self.gone]
+        members = [current.progress_of(identity_of(member)) for member in present]
+        details = current.as_json(members, at_us)
+        reached = [one for one in members if one.served_us]
+        details["last_member"] = max(reached, key=lambda one: one.served_us).identity.member_id if reached else None
+        acknowledged = {one.identity.member_id: one.acknowledged_us for one in members}
+        for one in details["members"]:
+            one["acknowledged_at"] = iso_or_none(acknowledged.get(one["member_id"], 0))
+        known = self.known and group.traits.exclusive and all(member.granted is not None for member in present)
+        moved = stayed = unheld = None
+        if known:
+            moved, stayed = self._moves(present)
+            unheld = self._unheld(group, at_us)
+        unheld_us = sum(self.unheld_us.values()) if known else 0
+        never = [one.as_json() for one in self.lost.values()]
+        self.free = {each: ("", max(at_us, since_us)) for each, (_, since_us) in self.free.items()}
+        self.before, self.unheld_us, self.lost = {}, {}, {}
+        details |= {
+            "ended": ended,
+            "partitions_moved": moved,
+            "partitions_stayed": stayed,
+            "unheld": unheld,
+            "never_came_back": never,
+        }
+        cost = Cost(1, sum(idle_us(one, at_us) for one in members), unheld_us)
+        self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
+        group.counters.rebalanced(group.cluster, current.cause, cost)
+        self._add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, ended=current)
+
+    def _moves(self, present: list[EpochMember]) -> tuple[int, int]:
+        """Return how many partitions have another holder than before the rebalance, and how many the same."""
+        now = {each: identity_of(member).holder for member in present for each in member.holds if each in self.before}
+        elsewhere = sum(now.get(each, "") != holder for each, holder in self.before.items())
+        held = sum(len(member.holds) for member in present)
+        return elsewhere, held - sum(now[each] != self.before[each] for each in now)
+
+    def _unheld(self, group: Watched, at_us: int) -> dict[str, dict[str, float]]:
+        """Return topic → partition → seconds; what nobody holds yet counts until now."""
+        for each, (_, since_us) in self.free.items():
+            self.unheld_us[each] = self.unheld_us.get(each, 0) + max(0, at_us - since_us)
+        topics: dict[str, dict[str, float]] = {}
+        for (topic, number), us in sorted(self.unheld_us.items()):
+            if us:
+                topics.setdefault(group.topic_text(topic), {})[str(number)] = seconds(us)
+        return topics
+
+    @staticmethod
+    def _add(
+        group: Watched,
+        kind: str,
+        at_us: int,
+        subject: tuple[str | int, ...],
+        details: dict[str, Any],
+        *,
+        frame: FramePlace | None = None,
+        ended: OpenRebalance | None = None,
+    ) -> None:
+        incarnation, epoch = (group.incarnation, group.epoch) if ended is None else (ended.incarnation, ended.generation)
+        event = GroupEvent(kind, at_us, group.cluster, group.name, group.kind, incarnation, epoch, subject, details, frame)
+        group.group_events.append(event)
+
+
+def identity_of(member: EpochMember) -> Identity:
+    """Return who a member is."""
+    return Identity.of(member.id, member.instance_id, member.actor or NOBODY)
+
+
+def _response(exchange: Exchange) -> FramePlace:
+    return FramePlace(exchange.partition, exchange.response_offset)
+
+
+def stopped_us_of(member: EpochMember, why: str, at_us: int) -> int:
+    """Return when a member stopped consuming, as far as frames and its connection show. Call this before it is removed."""
+    if why == "left":
+        return member.heartbeat_us or member.last_frame_us or at_us  # the request of its leave
+    if why == "did not come back":
+        return member.removed_us
+    if why not in {"silent", "fenced"}:
+        return at_us
+    if member.disconnected_us and member.disconnected_us >= member.last_frame_us:
+        return member.disconnected_us
+    return member.last_frame_us or at_us
