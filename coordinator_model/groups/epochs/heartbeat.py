@@ -52,7 +52,7 @@ JOIN_WINDOW_US: Final = 60_000_000
 FLAP_WINDOW_US: Final = 900_000_000
 _CHANGES_KEPT: Final = 6
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
-_JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, UNRELEASED_INSTANCE_ID})
+_JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID})
 """Answers that the table can prove wrong; every other one may have a reason that no frame shows."""
 
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.delivery import removal_due_us
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.protocol import Condition, Epoch, Possible, Sender, is_lawful
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
-from coordinator_model.wire.constants import FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, NONE
+from coordinator_model.wire.constants import FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, NONE
 
 FENCED: Final = "fenced"
 REFUSED: Final = "refused"
@@ -102,6 +103,8 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     own = _own_senders(member)
     if exchange.error == GROUP_MAX_SIZE_REACHED and _surely_stays(group, exchange, member):
         return own
+    if exchange.error == FENCED_INSTANCE_ID and _surely_holds(group, exchange, member):
+        return own
     return own | {Sender.OUTSIDER} | others
 
 
@@ -145,6 +148,21 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
         and exchange.res_us < watched_us
         and not member.pending
         and group.stirred_us < member.accepted_asked_us
+        and not member.reloaded
+        and member.epoch is not None
+    )
+
+
+def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if nobody else can hold the instance id: it is free only once its holder has left for a while, or has expired."""
+    slack_us = group.settings.slack_us(SHORTEST_SESSION_MS)
+    due_us = min(removal_due_us(member) or 0, member.accepted_asked_us + SHORTEST_SESSION_MS * 1_000)
+    return (
+        member.instance_id == exchange.instance_id
+        and not member.classic
+        and group.instances.get(exchange.instance_id or "") == member.id
+        and not _rejoins(group, exchange)
+        and exchange.res_us < due_us - slack_us
         and not member.reloaded
         and member.epoch is not None
     )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_model import wire
+from coordinator_model.wire.record import Kind
 from tests.coordinator_model.reference.consumer_coordinator import by_topic
 from tests.coordinator_model.reference.consumer_group import UNREVOKED, ConsumerGroup, ConsumerMember, topic_id
 from tests.coordinator_model.reference.unlawful import Seen, Unlawful
@@ -66,10 +67,14 @@ class UnlawfulHeartbeat(Unlawful):
         end_us = self.history.world.records[0].at_us + self.history.plan.lasts_ms * MS
         return self.history.world.now_us > end_us - SPOKEN_US
 
-    @staticmethod
-    def delivered(seen: list[Seen], act: Seen) -> Seen | None:
-        """The last success that the member had before it asked; None if another request of its was under way, or its place is over."""
+    def delivered(self, seen: list[Seen], act: Seen) -> Seen | None:
+        """The last success that the member had before it asked.
+
+        None if another request of its was under way, its place is over, or an answer to it was not captured.
+        """
         last = None
+        if self._unanswered(seen, act):
+            return None
         for one in heartbeats(seen, act.request.member_id):
             if one is act:
                 continue
@@ -78,6 +83,17 @@ class UnlawfulHeartbeat(Unlawful):
             if one.answered_us < act.asked_us:
                 last = one if one.error == 0 and one.answer.member_epoch > 0 else None
         return last
+
+    def _unanswered(self, seen: list[Seen], act: Seen) -> bool:
+        """Whether a heartbeat of the member was never answered: nobody can tell what became of it."""
+        answered = {(one.connection, one.exchange) for one in seen}
+        for record in self.history.records:
+            if record.kind is not Kind.REQUEST or record.at_us >= act.answered_us or record.api_key != 68:
+                continue
+            body: Any = wire.decode(record.frame, request=True, api_key=68, api_version=record.api_version).body
+            if body.member_id == act.request.member_id and (record.connection, record.exchange) not in answered:
+                return True
+        return False
 
 
 class EpochLowered(UnlawfulHeartbeat):
@@ -359,6 +375,8 @@ class GoneAccepted(Shadow):
 class FencedAccepted(GoneAccepted):
     """An id that was told that it is unknown is accepted without a join."""
 
+    least_acts = 4
+
     @staticmethod
     def _ends(asked: Asked, body: Any) -> bool:
         return asked.body.member_epoch > 0 and body.error_code == 25
@@ -380,6 +398,32 @@ class StrangerAccepted(Shadow):
         return wire.ConsumerGroupHeartbeatRequest(
             group_id=self.history.world.group, member_id=topic_id("nobody"), member_epoch=max(1, self.group.epoch)
         )
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """Nobody joined unseen: every request was answered, and what was asked explains each rise of the group's epoch."""
+        asked = {
+            (one.connection, one.exchange) for one in self.history.records if one.kind is Kind.REQUEST and one.at_us < act.asked_us
+        }
+        if asked - {(one.connection, one.exchange) for one in seen if one.answered_us < act.asked_us}:
+            return False
+        newest, causes = 0, 0
+        members: dict[str, tuple[str, ...] | None] = {}
+        for one in heartbeats(seen):
+            if one is act:
+                return True
+            request, id_ = one.request, one.request.member_id
+            names = request.subscribed_topic_names
+            if one.error == 25 or (not one.error and request.member_epoch == -1):
+                causes += id_ in members
+                members.pop(id_, None)
+            elif not one.error and request.member_epoch >= 0:
+                causes += id_ not in members or (names is not None and names != members[id_])
+                members[id_] = names if names is not None else members.get(id_)
+                if newest and one.answer.member_epoch - newest > causes:
+                    return False
+                if one.answer.member_epoch > newest:
+                    newest, causes = one.answer.member_epoch, 0
+        return False
 
 
 class MalformedAccepted(Shadow):

@@ -523,3 +523,49 @@ def test_E_18_leaves_a_member_alone_whose_session_may_have_ended() -> None:
     talk.refused(a, 81)
     talk.settle()
     assert talk.rules() == []
+
+
+def held(talk: Epochs) -> Client:
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0))
+    talk.beats(a)
+    return a
+
+
+def test_E_18_fires_when_the_holder_of_an_instance_id_is_fenced() -> None:
+    talk = Epochs()
+    a = held(talk)
+    talk.refused(a, 82)
+    talk.settle()
+    finding = talk.the("E-18")
+    assert (finding.severity, finding.blame, finding.instance_id) == (Severity.ERROR, Blame.BROKER, "i")
+    assert talk.rules() == ["E-18"]
+
+
+def test_E_18_allows_to_fence_a_holder_whose_place_another_may_have_taken() -> None:
+    talk = Epochs()
+    a = held(talk)
+    b = talk.member("b", "i")
+    asked = talk.ask_beat(b, 0, **talk.join_fields())
+    talk.refused(a, 82)
+    talk.answer(asked, talk.given(b, 2, foo(0)))
+    talk.settle()
+    assert talk.rules() == []
+
+
+@pytest.mark.parametrize("why", ["session", "moved", "away"])
+def test_E_18_leaves_a_fence_alone_if_the_instance_id_may_be_free(why: str) -> None:
+    talk = Epochs(silence_ms=120_000)
+    a = held(talk)
+    if why == "session":
+        talk.close(a)
+        talk.wait(46_000)
+        a = a.reconnected()
+    elif why == "moved":
+        a = moved(talk, a)
+    else:
+        talk.leaves(a, -2)
+    talk.refused(a, 82, epoch=2)
+    talk.settle()
+    assert "E-18" not in talk.rules()
+    assert talk.rules() == []
