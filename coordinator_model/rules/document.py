@@ -13,7 +13,7 @@ from typing import Final
 
 from coordinator_model import rules
 from coordinator_model.groups.classic import protocol, state
-from coordinator_model.groups.classic.state import TRANSITIONS, Observation, State
+from coordinator_model.groups.classic.state import Observation, State, after
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.protocol_rows import ROWS_OF
 from coordinator_model.wire import API_NAMES
@@ -196,14 +196,14 @@ def _protocol_table(letter: str) -> str:
 def _diagram() -> str:
     """Return a diagram of the transitions between different states."""
     arrows: dict[tuple[State, State], list[Observation]] = {}
-    for before, row in TRANSITIONS.items():
-        for seen, after in row.items():
-            if after is not before and seen is not Observation.LOST_SIGHT:
-                arrows.setdefault((before, after), []).append(seen)
+    for before in State:
+        for seen in Observation:
+            if after(before, seen) is not before and seen is not Observation.LOST_SIGHT:
+                arrows.setdefault((before, after(before, seen)), []).append(seen)
     lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {State.UNKNOWN.value}"]
     lines += [
-        f"    {before.value} --> {after.value}: {', '.join(_short(seen) for seen in signs)}"
-        for (before, after), signs in arrows.items()
+        f"    {before.value} --> {then.value}: {', '.join(_short(seen) for seen in signs)}"
+        for (before, then), signs in arrows.items()
     ]
     return "\n".join(
         [*lines, "```", "", f"From every state, *{_short(Observation.LOST_SIGHT)}* leads back to {State.UNKNOWN.value}."]
@@ -222,8 +222,8 @@ def _table() -> str:
         f"| | {' | '.join(_short(seen) for seen in Observation)} |",
         f"| --- |{' --- |' * len(Observation)}",
     ]
-    for before, row in TRANSITIONS.items():
-        cells = ("·" if row[seen] is before else row[seen].value for seen in Observation)
+    for before in State:
+        cells = ("·" if after(before, seen) is before else after(before, seen).value for seen in Observation)
         rows.append(f"| **{before.value}** | {' | '.join(cells)} |")
     return "\n".join(rows)
 

@@ -22,7 +22,7 @@ from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
-from coordinator_model.groups.classic.state import SETTLING, TRANSITIONS, UNSETTLING, Observation, State
+from coordinator_model.groups.classic.state import SETTLING, UNSETTLING, Observation, State, after
 from coordinator_model.groups.classic.trackers import (
     assignments,
     coordinator_changes,
@@ -197,14 +197,30 @@ class ClassicGroup(GroupData):
             self.generations[-1].unsettled_us = self.generations[-1].unsettled_us or at_us
         elif self.generations and seen in SETTLING:
             self.generations[-1].unsettled_us = 0
-        after = TRANSITIONS[self.state][seen]
-        if after is not self.state:
-            if after is State.PREPARING or self.state_since_us == 0:
+        state = after(self.state, seen)
+        if state is not self.state:
+            if state is State.PREPARING or self.state_since_us == 0:
                 self.join_took_us = self.sync_took_us = None
-            self.state = after
+            self.state = state
             self.state_since_us = at_us
             self.rebalance_events.on_state(self, at_us)
         self.changed = True
+
+    def served(self, exchange: Exchange) -> None:
+        """Note a Heartbeat success at the newest generation, in an estimated state in which the table gives none.
+
+        In Empty, the coordinator has loaded the group again unseen, and restarted the sessions. A join phase stands if it may have begun
+        after the request, or if a JoinGroup waits. Else what seemed to begin it never reached the coordinator.
+        """
+        if self.state is State.PREPARING:
+            late_us = (self.settings.reorder_window_ms + self.settings.clock_skew_ms) * 1_000
+            if exchange.inv_us <= self.state_since_us + late_us or any(one.api_key == JOIN_GROUP for one in self.open.values()):
+                return
+            seen = Observation.JOINED if self.generations[-1].sync_done_us is None else Observation.STILL_SERVED
+        else:
+            seen = Observation.HEARTBEAT_OK
+        self.slow_changed = True
+        self.observe(seen, exchange.res_us)
 
     def remove(self, member: Member, why: str, at_us: int) -> None:
         """Remove a member: it "left", fell "silent", or was "refused", "dropped" by a generation, or "replaced"."""

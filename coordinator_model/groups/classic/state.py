@@ -6,23 +6,38 @@ connections, in any order. This has three consequences.
 
 *A late response describes the past.* A SyncGroup success may be captured after another member already got REBALANCE_IN_PROGRESS, so
 "in sync" must not undo "preparing". Within one generation a group only moves forward: completing, stable, preparing. It never returns from
-preparing to stable without a new generation. If it seems to, no join phase had begun. The table below encodes this, and its caller must
-drop responses of generations older than the newest proven one.
+preparing to stable without a new generation. If it seems to, no join phase had begun. The table below shows this; responses of
+generations older than the newest proven one do not count.
+
+*What an answer shows is in the protocol's table*: the phases in which a row gives it to a member at its group's generation. The estimate
+stays where it is if that is among them, and else goes to the last of them: that one lasts longest.
 
 *A heartbeat's success does not distinguish Stable from CompletingRebalance*: brokers since 2.6.1 answer both alike.
 
 *Silence is not emptiness.* A group whose members vanished without a LeaveGroup is Empty only after their session timeouts, and no frame
 shows their end.
 
-Dashboards show the estimate. Heuristic findings use it: who seems to have started a rebalance (R-06, R-07) or been evicted early (T-03). No
-confirmed or certain finding rests on it. Those rest on generations, on requests that the coordinator holds, and on
-``Generation.unsettled_us``: whether any frame since a generation was completed may have begun another join phase.
+Dashboards show the estimate. Heuristic findings use it: who seems to have started a rebalance (R-06, R-07). No confirmed or
+certain finding rests on it. Those rest on generations, on requests that the coordinator holds, and on ``Generation.unsettled_us``: whether
+any frame since a generation was completed may have begun another join phase.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Final
+
+from coordinator_model.groups.classic.answers import ways
+from coordinator_model.groups.classic.protocol import Generation, Sender
+from coordinator_model.wire.constants import (
+    DELETE_GROUPS,
+    HEARTBEAT,
+    JOIN_GROUP,
+    NON_EMPTY_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
+)
 
 
 class State(StrEnum):
@@ -65,80 +80,49 @@ UNSETTLING: Final = frozenset(
 SETTLING: Final = frozenset({Observation.JOINED, Observation.STILL_SERVED})
 """These show that none has."""
 
-_U, _E, _P, _K, _S, _D = State.UNKNOWN, State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE, State.DEAD
+_IN_ORDER: Final = {"K": State.COMPLETING, "S": State.STABLE, "P": State.PREPARING}
+"""Phase of the table → state, as they follow each other within a generation."""
 
-#: state → observation → next state
-TRANSITIONS: Final[dict[State, dict[Observation, State]]] = {
-    _U: {
-        Observation.JOIN_TRIGGERS: _P,
-        Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,
-        Observation.SYNCED: _S,
-        Observation.HEARTBEAT_OK: _S,  # or completing: the far shorter of the two
-        Observation.STILL_SERVED: _S,
-        Observation.MEMBER_GONE: _U,
-        Observation.LAST_MEMBER_GONE: _U,  # members may exist that were never captured
-        Observation.DELETED: _D,
-        Observation.LOST_SIGHT: _U,
-    },
-    _E: {
-        Observation.JOIN_TRIGGERS: _P,
-        Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,
-        Observation.SYNCED: _S,
-        Observation.HEARTBEAT_OK: _S,
-        Observation.STILL_SERVED: _S,
-        Observation.MEMBER_GONE: _E,
-        Observation.LAST_MEMBER_GONE: _E,
-        Observation.DELETED: _D,
-        Observation.LOST_SIGHT: _U,
-    },
-    _P: {
-        Observation.JOIN_TRIGGERS: _P,
-        Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,
-        Observation.SYNCED: _P,  # the success of the generation before, captured late
-        Observation.HEARTBEAT_OK: _P,  # also captured late
-        Observation.STILL_SERVED: _S,
-        Observation.MEMBER_GONE: _P,
-        Observation.LAST_MEMBER_GONE: _E,
-        Observation.DELETED: _D,
-        Observation.LOST_SIGHT: _U,
-    },
-    _K: {
-        Observation.JOIN_TRIGGERS: _P,
-        Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,  # the next generation after one without a SyncGroup success
-        Observation.SYNCED: _S,
-        Observation.HEARTBEAT_OK: _K,
-        Observation.STILL_SERVED: _K,
-        Observation.MEMBER_GONE: _P,
-        Observation.LAST_MEMBER_GONE: _E,
-        Observation.DELETED: _D,
-        Observation.LOST_SIGHT: _U,
-    },
-    _S: {
-        Observation.JOIN_TRIGGERS: _P,
-        Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,
-        Observation.SYNCED: _S,
-        Observation.HEARTBEAT_OK: _S,
-        Observation.STILL_SERVED: _S,
-        Observation.MEMBER_GONE: _P,
-        Observation.LAST_MEMBER_GONE: _E,
-        Observation.DELETED: _D,
-        Observation.LOST_SIGHT: _U,
-    },
-    _D: {
-        Observation.JOIN_TRIGGERS: _P,
-        Observation.TOLD_TO_REJOIN: _P,
-        Observation.JOINED: _K,
-        Observation.SYNCED: _S,
-        Observation.HEARTBEAT_OK: _S,
-        Observation.STILL_SERVED: _S,
-        Observation.MEMBER_GONE: _D,
-        Observation.LAST_MEMBER_GONE: _D,
-        Observation.DELETED: _D,
-        Observation.LOST_SIGHT: _U,
-    },
+_SINCE: Final = (2, 7)  #: releases before answered a Heartbeat in CompletingRebalance with REBALANCE_IN_PROGRESS, for a moment
+
+
+def _given(api_key: int, version: int, error: int, *, held: bool | None = None) -> tuple[State, ...]:
+    """Return the states in which a member at its group's generation gets this answer."""
+    found = {
+        way.phase
+        for way in ways(api_key, version, error, _SINCE)
+        if way.sender is Sender.MEMBER and way.generation is Generation.SAME and held in {None, way.row.ends_hold}
+    }
+    return tuple(state for phase, state in _IN_ORDER.items() if phase in found)
+
+
+SHOWN: Final[dict[Observation, tuple[State, ...]]] = {
+    Observation.TOLD_TO_REJOIN: _given(HEARTBEAT, 4, REBALANCE_IN_PROGRESS),
+    Observation.JOINED: _given(JOIN_GROUP, 9, NONE, held=True),
+    Observation.SYNCED: _given(SYNC_GROUP, 5, NONE),
+    Observation.HEARTBEAT_OK: _given(HEARTBEAT, 4, NONE),
+    Observation.STILL_SERVED: _given(HEARTBEAT, 4, NONE),
 }
+"""Answer → the states that it shows, by the protocol's table."""
+
+WITH_MEMBERS: Final = frozenset(_IN_ORDER[way.phase] for way in ways(DELETE_GROUPS, 2, NON_EMPTY_GROUP, _SINCE))
+
+_PERHAPS_LATE: Final = frozenset({Observation.SYNCED, Observation.HEARTBEAT_OK})
+_MOVES: Final = {
+    Observation.JOIN_TRIGGERS: State.PREPARING,
+    Observation.DELETED: State.DEAD,
+    Observation.LOST_SIGHT: State.UNKNOWN,
+}
+
+
+def after(state: State, seen: Observation) -> State:
+    """Return the state after an observation."""
+    shown = SHOWN.get(seen)
+    if shown is not None:
+        stays = state in shown or (state is State.PREPARING and seen in _PERHAPS_LATE)
+        return state if stays else shown[-1]
+    if seen is Observation.MEMBER_GONE:
+        return State.PREPARING if state in WITH_MEMBERS else state
+    if seen is Observation.LAST_MEMBER_GONE:
+        return State.EMPTY if state in WITH_MEMBERS else state  # else members may exist that were never captured
+    return _MOVES[seen]

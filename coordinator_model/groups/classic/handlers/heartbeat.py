@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.groups.classic.state import Observation, State
+from coordinator_model.groups.classic.state import SHOWN, Observation
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
 from coordinator_model.groups.events import ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
@@ -16,7 +16,6 @@ from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     HEARTBEAT_VALIDATES_SINCE,
-    JOIN_GROUP,
     NONE,
     NOT_ADMITTED,
     REBALANCE_IN_PROGRESS,
@@ -25,8 +24,7 @@ from coordinator_model.wire.constants import (
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
 
-_UNSERVED: Final = frozenset({State.EMPTY, State.PREPARING})
-"""In these states no heartbeat succeeds."""
+_SERVED: Final = SHOWN[Observation.HEARTBEAT_OK]
 
 
 def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
@@ -78,8 +76,8 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
             if member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
                 group.changed = group.slow_changed = True
-            if group.state in _UNSERVED:
-                _served_after_all(group, exchange)
+            if group.state not in _SERVED:
+                group.served(exchange)
             return group.unlawful(exchange) if newest.told else NOTHING
         return _accepted(group, exchange)
     if error in COORDINATOR_MOVES:
@@ -89,23 +87,6 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     if error == REBALANCE_IN_PROGRESS and exchange.member_id:
         return _told_to_rejoin(group, exchange, newest)
     return NOTHING
-
-
-def _served_after_all(group: ClassicGroup, exchange: Exchange) -> None:
-    """Correct a state in which no Heartbeat succeeds, after one did.
-
-    In Empty, the coordinator has loaded the group again unseen, and restarted the sessions. In PreparingRebalance, the request that
-    seemed to start a join phase never reached it, if the Heartbeat came long after it and no JoinGroup is open.
-    """
-    late_us = (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
-    if group.state is State.EMPTY:
-        seen = Observation.HEARTBEAT_OK
-    elif exchange.inv_us <= group.state_since_us + late_us or any(open_.api_key == JOIN_GROUP for open_ in group.open.values()):
-        return
-    else:
-        seen = Observation.JOINED if group.generations[-1].sync_done_us is None else Observation.STILL_SERVED
-    group.slow_changed = True
-    group.observe(seen, exchange.res_us)
 
 
 def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:

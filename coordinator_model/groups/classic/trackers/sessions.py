@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -241,7 +240,7 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_v
     newest = group.newest_generation
     if newest is None or newest.roster is None or member.id not in newest.roster:
         return NOTHING
-    in_sync = member.in_sync == newest.generation == exchange.generation and group.state is State.STABLE
+    in_sync = member.in_sync == newest.generation == exchange.generation and newest.sync_done_us and not newest.unsettled_us
     if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
         return NOTHING
     silence_us = exchange.res_us - member.proven_us

@@ -7,6 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Status
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.state import SHOWN, WITH_MEMBERS, Observation, State, after
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, static_group, told_to_rejoin
@@ -265,3 +266,27 @@ def test_who_holds_an_instance_is_settled_by_a_sync_and_unsettled_by_a_replaceme
     assert instance.settled_us
     talk.heartbeat(leader, 16)
     assert instance.settled_us == 0
+
+
+def test_an_answer_shows_the_states_in_which_the_table_gives_it() -> None:
+    assert SHOWN[Observation.HEARTBEAT_OK] == (State.COMPLETING, State.STABLE)
+    assert SHOWN[Observation.SYNCED] == (State.STABLE,)
+    assert SHOWN[Observation.TOLD_TO_REJOIN] == (State.PREPARING,)
+    assert {State.PREPARING, State.COMPLETING, State.STABLE} == WITH_MEMBERS
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_join_phase_outlasts_what_may_be_captured_late(state: State) -> None:
+    joins = state is State.PREPARING
+    assert after(state, Observation.HEARTBEAT_OK) is (
+        State.PREPARING if joins else State.COMPLETING if state is State.COMPLETING else State.STABLE
+    )
+    assert after(state, Observation.SYNCED) is (State.PREPARING if joins else State.STABLE)
+    assert after(state, Observation.JOINED) is State.COMPLETING
+
+
+@pytest.mark.parametrize(
+    ("seen", "then"), [(Observation.MEMBER_GONE, State.PREPARING), (Observation.LAST_MEMBER_GONE, State.EMPTY)]
+)
+def test_a_group_moves_when_a_member_goes_only_if_it_has_members(seen: Observation, then: State) -> None:
+    assert {state: after(state, seen) for state in State} == {state: then if state in WITH_MEMBERS else state for state in State}
