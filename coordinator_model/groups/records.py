@@ -79,6 +79,7 @@ class HeartbeatFacts(NamedTuple):
     pattern: str | None = None
     owned: Partitions | None = None
     malformed: str = ""  #: what the coordinator must refuse it for
+    shutdown: bool = False  #: a Streams member asks that the whole application stop
 
     @property
     def is_full(self) -> bool:

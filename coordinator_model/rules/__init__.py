@@ -25,6 +25,7 @@ from coordinator_model.rules import (
     sessions,
     standstill,
     static,
+    streams,
 )
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule
 
@@ -45,13 +46,14 @@ CATALOGUE: Final[dict[str, Rule]] = {
         epochs.RULES,
         epoch_members.RULES,
         reconciliation.RULES,
+        streams.RULES,
         observation.RULES,
     )
     for rule in family
 }
 TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rule, TimerRule))
 
-_OF_EPOCHS: Final = frozenset({reconciliation.R_14, reconciliation.R_15, epoch_members.E_22})
+_OF_EPOCHS: Final = frozenset({reconciliation.R_14, reconciliation.R_15, epoch_members.E_22, streams.R_21})
 """Timer rules of the groups whose members have epochs."""
 
 _BY_MATTER: Final = {

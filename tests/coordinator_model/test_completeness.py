@@ -86,4 +86,4 @@ def test_each_scenario_of_the_lists_that_concerns_groups_with_epochs_is_a_test()
     listed = {int(number) for name in names for number in re.findall(r"(?:^|_)(1[1-4]\d)(?=_)", name)}
     newer = {int(number) for name in names if "modern" in name for number in re.findall(r"_(\d\d)(?=_)", name)}
     assert listed == set(range(116, 144))
-    assert newer >= set(range(1, 57))
+    assert newer == set(range(1, 68))

@@ -12,6 +12,7 @@ from coordinator_model.finding import Blame, Severity
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.test_epochs import alone, moved, pair
+from tests.coordinator_model.streams import Shares, Streams
 from tests.coordinator_model.test_rules import settled
 
 
@@ -575,6 +576,23 @@ def test_modern_57_a_share_group_gets_its_partitions_later(talk: Epochs) -> None
     assert (talk.group_json()["group_type"], talk.group_json()["generation"]) == ("share", 2)
 
 
+def test_modern_58_the_epoch_of_a_share_group_does_not_rise_with_each_heartbeat() -> None:
+    """KAFKA-20291, before 4.3: it does."""
+    talk = Shares()
+    a, b = talk.member("a"), talk.member("b")
+    talk.shares(a, 0, 2, (0,))
+    talk.shares(b, 0, 3, ())
+    talk.shares(a, 2, 3)
+    talk.goes_on([a, b], 30)
+    talk.settle()
+    assert talk.rules() == []
+    for epoch in range(4, 72):
+        talk.shares(a, epoch - 1, epoch)
+        talk.shares(b, epoch - 1, epoch)
+        talk.wait(5_000)
+    assert talk.rules() == ["R-16"]
+
+
 def test_modern_59_a_heartbeat_of_another_type_is_refused_with_the_types_name(talk: Epochs) -> None:
     alone(talk)
     request = wire.ShareGroupHeartbeatRequest(group_id="g", member_id="x", member_epoch=0, subscribed_topic_names=("foo",))
@@ -583,3 +601,130 @@ def test_modern_59_a_heartbeat_of_another_type_is_refused_with_the_types_name(ta
     )
     silent(talk, "E-10")
     assert "consumer type" in talk.the("E-10").summary
+
+
+# ---------------------------------------------------------------------------------------------------- Streams groups
+
+
+def streams_pair(talk: Streams) -> tuple[Client, Client]:
+    """One member has all tasks and is told to give one up for the other."""
+    a, b = talk.member("a"), talk.member("b")
+    talk.enters(a, 2, (0, 1, 2))
+    talk.works(a)
+    talk.enters(b, 3)
+    talk.works(a, 2, (0, 1))
+    return a, b
+
+
+def test_modern_60_tasks_move_like_partitions() -> None:
+    talk = Streams()
+    a, b = streams_pair(talk)
+    talk.settle()
+    assert [wait["member_id"] for wait in talk.group_json()["waits"]] == ["a-id"]
+    talk.works(a, 3, None, owned=(0, 1))
+    talk.works(b, 3, (2,))
+    talk.told_for([a, b], 20)
+    silent(talk)
+    assert (talk.group_json()["group_type"], talk.group_json()["state"], talk.group_json()["waits"]) == ("streams", "Stable", [])
+
+
+def test_modern_61_the_first_assignment_of_a_new_group_is_delayed() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (), (5, "Assignment delayed due to the configured initial rebalance delay."))
+    talk.wait(3_000)
+    talk.works(a, 2, (0, 1))
+    talk.told_for([a], 40)
+    silent(talk)
+
+
+@pytest.mark.parametrize("code", [1, 2, 3])
+def test_modern_62_topics_that_are_missing_or_do_not_fit_are_named(code: int) -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (), (code, "payments"))
+    talk.told_for([a], 55, (code, "payments"))
+    assert talk.rules() == []
+    talk.told_for([a], 15, (code, "payments"))
+    silent(talk, "R-19")
+    assert "payments" in talk.the("R-19").summary
+
+
+def test_modern_63_a_member_with_an_older_topology_gets_no_tasks() -> None:
+    talk = Streams()
+    a, old = talk.member("a"), talk.member("old")
+    talk.enters(a, 10, (0, 1), topology=1)
+    talk.enters(old, 11, (), (0, "topology epoch 0 is stale"), topology=0)
+    for _ in range(14):
+        talk.works(a, 11)
+        talk.told_for([old], 5, (0, "topology epoch 0 is stale"))
+    silent(talk, "R-19")
+    assert "older version of the application" in talk.the("R-19").summary
+
+
+@pytest.mark.parametrize("leaves", ["on", "off"])
+def test_modern_64_a_member_asks_the_application_to_stop(leaves: str) -> None:
+    talk = Streams()
+    a, b = talk.member("a"), talk.member("b")
+    talk.enters(a, 2, (0,))
+    talk.enters(b, 3, (1,))
+    if leaves == "on":
+        talk.works(a, -1, None, asked=-1, shutdown_application=True)
+    else:
+        talk.works(a, None, None, (4, "a-id"), shutdown_application=True)
+    talk.told_for([b], 10, (4, "a-id"))
+    silent(talk, "R-20")
+    assert (talk.the("R-20").severity, talk.the("R-20").member_id) == (Severity.INFO, "a-id")
+
+
+def test_modern_65_the_epoch_before_is_tolerated_with_tasks_that_the_member_has() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 99, (0, 1))
+    talk.works(a, 100)
+    talk.works(a, 100, (0, 1), asked=99, owned=(0, 1))
+    talk.turned_away(a, 110, epoch=99)
+    talk.turned_away(a, 110, epoch=200)
+    talk.turned_away(a, 42, epoch=100, owned=(0, 9))
+    silent(talk, "E-08")  # of the task that it was never given
+
+
+def test_modern_65_a_stale_epoch_without_its_tasks_must_be_refused() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 99, (0, 1))
+    talk.works(a, 100)
+    talk.works(a, 101)
+    talk.works(a, 101, asked=98)
+    silent(talk, "E-04")
+
+
+def test_modern_66_a_full_request_of_a_streams_member_may_be_answered_without_tasks() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 2, (0, 1))
+    talk.works(a, 2, None, owned=(0, 1), rebalance_timeout_ms=60_000)
+    silent(talk)
+
+
+def test_modern_67_an_empty_streams_group_becomes_classic() -> None:
+    """Since 4.2; the first answer gives the member its id."""
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 2, (0, 1))
+    talk.works(a, -1, asked=-1)
+    c = talk.client("c")
+    talk.wait(1_000)
+    talk.answer(talk.ask_join(c), wire.JoinGroupResponse(error_code=79, member_id="c-1"))
+    talk.round([c], 1)
+    silent(talk, "P-12")
+    assert talk.group_json()["group_type"] == "classic"
+
+
+def test_modern_67_a_streams_group_with_members_refuses_a_classic_one() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 2, (0, 1))
+    talk.answer(talk.ask_join(talk.client("c")), wire.JoinGroupResponse(error_code=23))
+    silent(talk)
+    assert talk.group_json()["group_type"] == "streams"

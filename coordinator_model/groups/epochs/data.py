@@ -14,7 +14,7 @@ from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.settings import Settings
 
@@ -79,8 +79,10 @@ class EpochGroupData:
         "release",
         "settings",
         "settled",
+        "shutdowns",
         "slow_changed",
         "state_since_us",
+        "status_spells",
         "stirred_us",
         "storm_causes",
         "storm_since_us",
@@ -133,6 +135,8 @@ class EpochGroupData:
         self.claims: dict[str, InstanceClaim] = {}
         self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
         self.abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
+        self.status_spells: dict[int, StatusSpell] = {}  #: of a Streams group
+        self.shutdowns: tuple[tuple[int, str], ...] = ()  #: (time, member id) of requests to stop the application
         self.assignor_failures = 0  #: in a row
         self.causes: dict[str, int] = {}
         self.errors: dict[int, dict[int, int]] = {}
@@ -246,6 +250,7 @@ class EpochGroupData:
         self.recent = []
         self.claims = {}
         self.instance_uses = {}
+        self.status_spells = {}
         self.assignor_failures = 0
         self.bumps = []
         self.storm_since_us = self.storm_times = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.records import Exchange, Partitions, Refusals
 
 
@@ -241,4 +241,15 @@ class StatusTold(NamedTuple):
 
     exchange: Exchange
     member: EpochMember
-    statuses: tuple[tuple[int, str], ...]
+    code: int
+    detail: str
+    spell: StatusSpell
+
+
+class ShutdownAsked(NamedTuple):
+    """A member of a Streams group asks the whole application to stop."""
+
+    exchange: Exchange
+    member: EpochMember
+    shutdowns: tuple[tuple[int, str], ...]  #: (time, member id) of the requests within an hour, this one included
+    frame: Evidence

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.epochs import delivery, identity, reconciliation
+from coordinator_model.groups.epochs import delivery, identity, reconciliation, statuses
 from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
@@ -22,7 +22,6 @@ from coordinator_model.groups.epochs.events import (
     NoAssignment,
     PausedLong,
     StaticLeaveRefused,
-    StatusTold,
     SubscriptionFlapped,
     TooManyTopics,
     WrongGroupType,
@@ -105,6 +104,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     if error:
         return events + _refused(group, exchange, body, member, overlapped=overlapped)
     group.assignor_failures = 0
+    events += statuses.note_shutdown(group, exchange, member)
     if exchange.generation < JOIN_EPOCH:
         _left(group, exchange, member)
         return events
@@ -137,7 +137,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
         reconciliation.note_double_grants(group, exchange, member, assignment)
     events += _note_subscription(group, exchange, member, facts)
     events += _check_assignment(group, exchange, member, epoch, assignment)
-    events += _note_statuses(group, exchange, member, body)
+    events += statuses.note(group, exchange, member, body)
     rose = delivery.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
     member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
     member.accepted_us, member.accepted_asked_us = exchange.res_us, exchange.inv_us
@@ -271,18 +271,6 @@ def _note_subscription(group: EpochGroupData, exchange: Exchange, member: EpochM
     kept = tuple(change for change in member.changes if change[0] > window_us)
     member.changes = (*kept[-_CHANGES_KEPT:], (exchange.res_us, value))
     return (SubscriptionFlapped(exchange, member, member.changes),)
-
-
-def _note_statuses(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> tuple[Event, ...]:
-    """Take over the statuses of a Streams member."""
-    given = getattr(body, "status", None)
-    if given is None:
-        return NOTHING
-    told = tuple((one.status_code, one.status_detail) for one in given)
-    if told != member.statuses:
-        member.statuses = told
-        group.changed = group.slow_changed = True
-    return (StatusTold(exchange, member, told),) if told else NOTHING
 
 
 def _note_emptiness(group: EpochGroupData, member: EpochMember, at_us: int) -> None:

@@ -88,7 +88,7 @@ def _read_streams(body: Any, version: int) -> HeartbeatFacts:
     topics = None
     if body.topology is not None:
         topics = tuple(sorted({topic for part in body.topology.subtopologies for topic in part.source_topics}))
-    return HeartbeatFacts(body.rebalance_timeout_ms, topics, None, owned, malformed)
+    return HeartbeatFacts(body.rebalance_timeout_ms, topics, None, owned, malformed, body.shutdown_application)
 
 
 def _assignment(body: Any) -> Partitions | None:

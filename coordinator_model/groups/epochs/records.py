@@ -126,6 +126,15 @@ class InstanceUse(NamedTuple):
     frames: tuple[Evidence, ...] = ()
 
 
+class StatusSpell(NamedTuple):
+    """A status of a Streams group that its members are told one after the other."""
+
+    first_us: int
+    last_us: int
+    times: int
+    frames: tuple[Evidence, ...]  #: the first and the latest
+
+
 class DoubleGrant(NamedTuple):
     """Partitions were granted to one member while another held them. It is proven when that other is accepted afterwards."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, by_topic
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell, by_topic
 from coordinator_model.groups.records import ClientInfo, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire import API_NAMES
 
@@ -23,7 +23,7 @@ _OWN: Final = 1
 _PLAIN: Final = (
     "broker", "incarnation", "settled", "learning_because", "born_us", "epoch", "epoch_us", "instances", "storm_since_us",
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
-    "state_since_us", "stirred_us", "instance_uses", "abandoned",
+    "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -157,6 +157,11 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         setattr(group, name, value)
     group.release = tuple(release)
     group.conversions = tuple(group.conversions)
+    group.shutdowns = _pairs(group.shutdowns)
+    group.status_spells = {
+        code: StatusSpell(first_us, last_us, times, tuple(frames))
+        for code, (first_us, last_us, times, frames) in group.status_spells.items()
+    }
     group.abandoned = {client: tuple(times) for client, times in group.abandoned.items()}
     group.instance_uses = {
         instance_id: InstanceUse(_pairs(takes), _pairs(refused), tuple(frames))

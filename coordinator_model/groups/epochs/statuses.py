@@ -1,0 +1,75 @@
+"""What the coordinator says of a Streams group in its answers: why nobody gets tasks, and that the application is to stop.
+
+A client may give up at the first such answer and come back as another member (the Java client does, with a missing source topic), so
+statuses are counted over the group.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.records import EpochMember, StatusSpell
+from coordinator_model.groups.records import Exchange, HeartbeatFacts
+from coordinator_model.groups.tracker import NOTHING, Event
+
+STALE_TOPOLOGY: Final = 0
+MISSING_SOURCE_TOPICS: Final = 1
+INCORRECTLY_PARTITIONED_TOPICS: Final = 2
+MISSING_INTERNAL_TOPICS: Final = 3
+SHUTDOWN_APPLICATION: Final = 4
+ASSIGNMENT_DELAYED: Final = 5
+MISSING_CLIENT_TAGS: Final = 6
+
+PAUSE_US: Final = 60_000_000
+DELAY_PAUSE_US: Final = 10_000_000
+"""A status that was not told for so long begins anew. Each new assignment may be delayed, for seconds."""
+
+SHUTDOWN_WINDOW_US: Final = 3_600_000_000
+_SHUTDOWNS_KEPT: Final = 4
+
+
+def note(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> tuple[Event, ...]:
+    """Take over the statuses in a success."""
+    given = getattr(body, "status", None)
+    if given is None:
+        return NOTHING
+    told = tuple((one.status_code, one.status_detail) for one in given)
+    was_stale = any(code == STALE_TOPOLOGY for code, _ in member.statuses)
+    if told != member.statuses:
+        member.statuses = told
+        group.changed = group.slow_changed = True
+    codes = {code for code, _ in told}
+    for code in group.status_spells.keys() - codes:
+        if code != STALE_TOPOLOGY or was_stale:  # the others have the newest topology
+            del group.status_spells[code]
+            group.changed = group.slow_changed = True
+    return tuple(StatusTold(exchange, member, code, detail, _spell(group, exchange, code)) for code, detail in told)
+
+
+def _spell(group: EpochGroupData, exchange: Exchange, code: int) -> StatusSpell:
+    known = group.status_spells.get(code)
+    at_us, frame = exchange.res_us, answer_evidence(exchange)
+    if known is None or at_us - known.last_us > (DELAY_PAUSE_US if code == ASSIGNMENT_DELAYED else PAUSE_US):
+        spell = StatusSpell(at_us, at_us, 1, (frame,))
+    else:
+        spell = StatusSpell(known.first_us, at_us, known.times + 1, (*known.frames[:1], frame))
+    group.status_spells[code] = spell
+    group.slow_changed = True
+    return spell
+
+
+def note_shutdown(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+    """Return an event if a member asks that the whole application stop."""
+    facts = exchange.facts
+    if not isinstance(facts, HeartbeatFacts) or not facts.shutdown or member is None:
+        return NOTHING
+    since_us = exchange.res_us - SHUTDOWN_WINDOW_US
+    kept = tuple((at_us, id_) for at_us, id_ in group.shutdowns if at_us > since_us)
+    if any(id_ == member.id for _, id_ in kept):
+        return NOTHING  # it repeats what it asked
+    group.shutdowns = (*kept[1 - _SHUTDOWNS_KEPT :], (exchange.res_us, member.id))
+    group.changed = group.slow_changed = True
+    return (ShutdownAsked(exchange, member, group.shutdowns, asked_evidence(exchange)),)

@@ -1,0 +1,150 @@
+"""Family R, Streams and share groups: why nobody gets tasks or partitions, in the coordinator's own words where it gives any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold
+from coordinator_model.groups.epochs.kinds import SHARE
+from coordinator_model.groups.epochs.statuses import (
+    ASSIGNMENT_DELAYED,
+    INCORRECTLY_PARTITIONED_TOPICS,
+    MISSING_CLIENT_TAGS,
+    MISSING_INTERNAL_TOPICS,
+    MISSING_SOURCE_TOPICS,
+    STALE_TOPOLOGY,
+)
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about, begin, plural, seconds, who
+
+_NOTHING_US: Final = 60_000_000
+
+
+class _Cause(NamedTuple):
+    """A status that keeps tasks from members."""
+
+    name: str
+    text: str
+    severity: Severity
+    after_us: int = 60_000_000  #: it is normal for so long
+
+
+_CAUSES: Final = {
+    STALE_TOPOLOGY: _Cause("stale topology", "a member has an older version of the application", Severity.WARNING),
+    MISSING_SOURCE_TOPICS: _Cause("missing source topics", "a source topic does not exist", Severity.ERROR),
+    INCORRECTLY_PARTITIONED_TOPICS: _Cause(
+        "wrong partition counts", "topics have numbers of partitions that do not fit", Severity.ERROR
+    ),
+    MISSING_INTERNAL_TOPICS: _Cause("missing internal topics", "an internal topic does not exist", Severity.ERROR),
+    # The first delay is 3 s, and an assignment comes at most every 15 s.
+    ASSIGNMENT_DELAYED: _Cause("assignment delayed", "the assignment is put off", Severity.WARNING, 30_000_000),
+    MISSING_CLIENT_TAGS: _Cause("missing client tags", "clients lack tags that the assignor needs", Severity.WARNING),
+}
+"""Status → what it means, and how long it may last. Topics are made, and applications replaced, within a minute."""
+
+
+def _no_tasks(group: EpochGroupData, told: StatusTold) -> Breach | None:
+    cause, spell = _CAUSES.get(told.code), told.spell
+    if cause is None or spell.last_us - spell.first_us < cause.after_us:
+        return None
+    lasts = seconds(spell.last_us - spell.first_us)
+    detail = f": “{told.detail}”" if told.detail else ""
+    concerned = who(told.member) + " gets" if told.code == STALE_TOPOLOGY else "its members get"
+    return Breach(
+        cause.name,
+        f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {iso_utc(spell.first_us)}, {lasts} by "
+        "now.",
+        f"status {told.code} ({cause.name}) in {spell.times} {plural(spell.times, 'answer')} over {lasts}",
+        spell.frames,
+        generation=told.member.epoch,
+        severity=cause.severity,
+        **about(told.member),
+    )
+
+
+def _status_over(group: EpochGroupData, name: str) -> bool:
+    return all(_CAUSES[code].name != name for code in group.status_spells if code in _CAUSES)
+
+
+def _shutdown(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
+    member, times = asked.member, len(asked.shutdowns)
+    again = f"; {times} such requests within an hour: the application comes back and fails again" if times > 1 else ""
+    return Breach(
+        "",
+        f"{begin(who(member))} asked the whole application of Streams group {group.name} to stop{again}.",
+        f"a heartbeat with the flag to shut the application down, {times} within an hour",
+        (asked.frame,),
+        generation=member.epoch,
+        severity=Severity.CRITICAL if times > 1 else None,
+        **about(member),
+    )
+
+
+def _share_starves(group: EpochGroupData) -> Iterator[Due]:
+    members = list(group.present_members())
+    if group.kind != SHARE or not members or any(not member.empty_since_us or not member.topics for member in members):
+        return
+    since_us = max(member.empty_since_us for member in members)
+
+    def describe() -> Breach:
+        topics = ", ".join(sorted({topic for member in members for topic in member.topics or ()})[:3])
+        return Breach(
+            "",
+            f"No member of share group {group.name} has been assigned anything since {iso_utc(since_us)}: {topics} may not exist, or the "
+            "share coordinator has not made their partitions ready.",
+            f"{len(members)} {plural(len(members), 'member')} at epoch {group.epoch} without partitions",
+            tuple(member.granted_frame for member in members[:2] if member.granted_frame is not None),
+            generation=group.epoch,
+        )
+
+    yield Due(since_us + _NOTHING_US, "", Severity.WARNING, describe)
+
+
+R_19 = FrameRule(
+    id="R-19",
+    name="no tasks, with a named cause",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="A Streams application does nothing, and the coordinator says why.",
+    condition="Answers to heartbeats of a Streams group have had the same status for a minute: 0 stale topology or 6 missing client "
+    "tags (warning), 1 missing source topics, 2 wrong partition counts, 3 missing internal topics; or 5, assignment delayed, for 30 s "
+    "(warning).",
+    expected="No status, or one that lasts seconds while the application starts.",
+    action="Do what the cause says: make the topic named, correct its partitions, stop the old version, set the tags.",
+    false_alarms="A topic that is made later on purpose.",
+    checks={StatusTold: _no_tasks},
+    over=_status_over,
+)
+R_20 = FrameRule(
+    id="R-20",
+    name="application told to stop",
+    severity=Severity.INFO,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="All instances of a Streams application stop, because one met an error that it holds for fatal.",
+    condition="A member's heartbeat asks for it. Critical if another member does within an hour: the application was restarted, and fails "
+    "again.",
+    expected="An application that runs.",
+    action="Read the log of the member named.",
+    false_alarms="None known.",
+    checks={ShutdownAsked: _shutdown},
+    quiet_times=15,
+)
+R_21 = TimerRule(
+    id="R-21",
+    name="share group gets nothing",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CONFIG,
+    meaning="Nobody reads the group's topics.",
+    condition="No member of a share group has had any partition at the newest epoch for a minute, and each subscribes to topics.",
+    expected="Partitions within seconds of the first join.",
+    action="Look whether the topics exist, and at the log of the share coordinator (__share_group_state).",
+    false_alarms="Topics that are made later on purpose.",
+    due=_share_starves,
+)
+
+RULES: tuple[Rule, ...] = (R_19, R_20, R_21)

@@ -1,0 +1,168 @@
+"""Streams and share groups: what fires each rule, what must keep it quiet, what resolves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.streams import Shares, Streams
+
+# ---------------------------------------------------------------------------------------------------- R-19
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "severity"),
+    [
+        (1, "missing source topics", Severity.ERROR),
+        (2, "wrong partition counts", Severity.ERROR),
+        (3, "missing internal topics", Severity.ERROR),
+        (6, "missing client tags", Severity.WARNING),
+    ],
+)
+def test_R_19_fires_when_a_status_lasts_a_minute(code: int, name: str, severity: Severity) -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (), (code, "Source topics payments are missing."))
+    talk.told_for([a], 70, (code, "Source topics payments are missing."))
+    talk.settle()
+    finding = talk.the("R-19")
+    assert (finding.severity, finding.certainty, finding.blame) == (severity, Certainty.CERTAIN, Blame.CONFIG)
+    assert f"({name})" in finding.observed
+    assert "“Source topics payments are missing.”" in finding.summary
+    talk.works(a, 2, (0, 1))
+    talk.wait(1_500)
+    assert talk.the("R-19").status is Status.RESOLVED
+    assert talk.rules() == ["R-19"]
+
+
+def test_R_19_fires_although_clients_give_up_and_come_back_under_other_ids() -> None:
+    """The Java client leaves at the first such answer."""
+    talk = Streams()
+    stays = talk.member("stays")
+    talk.enters(stays, 1, (), (1, "payments"))
+    for number in range(8):
+        client = talk.member(f"a{number}")
+        talk.enters(client, 2 + 2 * number, (), (1, "payments"))
+        talk.works(client, -1, asked=-1)
+        talk.told_for([stays], 10, (1, "payments"))
+    assert talk.the("R-19").severity is Severity.ERROR
+
+
+def test_R_19_fires_when_the_assignment_stays_delayed() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (), (5, ""))
+    talk.told_for([a], 40, (5, ""))
+    assert talk.the("R-19").severity is Severity.WARNING
+
+
+def test_R_19_allows_a_status_for_a_minute_and_a_delay_for_each_assignment() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (), (1, "payments"))
+    talk.told_for([a], 55, (1, "payments"))
+    for epoch in range(2, 8):
+        talk.works(a, epoch, (epoch,), (5, ""))
+        talk.told_for([a], 15)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_R_19_warns_of_a_member_with_an_older_topology() -> None:
+    talk = Streams()
+    a, old = talk.member("a"), talk.member("old")
+    talk.enters(a, 1, (0, 1), topology=1)
+    talk.enters(old, 2, (), (0, "topology 0 is stale"))
+    for _ in range(14):
+        talk.works(a, 2)
+        talk.told_for([old], 5, (0, "topology 0 is stale"))
+    finding = talk.the("R-19")
+    assert (finding.severity, finding.member_id) == (Severity.WARNING, "old-id")
+    assert "an older version of the application" in finding.summary
+    talk.works(old, 3, (0,))
+    talk.wait(1_500)
+    assert talk.the("R-19").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- R-20
+
+
+def fails(talk: Streams, name: str, epoch: int) -> Client:
+    client = talk.member(name)
+    talk.enters(client, epoch, (0,))
+    talk.works(client, None, None, (4, ""), shutdown_application=True)
+    return client
+
+
+def test_R_20_notes_who_asked_the_application_to_stop() -> None:
+    talk = Streams()
+    a = fails(talk, "a", 1)
+    talk.works(a, None, None, (4, ""), shutdown_application=True)
+    finding = talk.the("R-20")
+    assert (finding.severity, finding.blame, finding.member_id, finding.count) == (Severity.INFO, Blame.CLIENT, "a-id", 1)
+    talk.told_for([a], 1_000)
+    assert talk.the("R-20").status is Status.RESOLVED
+    assert talk.rules() == ["R-20"]
+
+
+def test_R_20_fires_when_the_application_comes_back_and_asks_again() -> None:
+    talk = Streams()
+    a = fails(talk, "a", 1)
+    talk.works(a, -1, asked=-1)
+    fails(talk, "b", 3)
+    finding = talk.the("R-20")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.summary.startswith("Member b-id ")
+    assert "the application comes back and fails again" in finding.summary
+
+
+def test_R_20_is_no_matter_of_an_ordinary_leave() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (0,))
+    talk.works(a, -1, asked=-1)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- R-21
+
+
+def test_R_21_warns_when_nobody_of_a_share_group_gets_anything() -> None:
+    talk = Shares()
+    a, b = talk.member("a"), talk.member("b")
+    talk.shares(a, 0, 2, ())
+    talk.shares(b, 0, 3, ())
+    talk.shares(a, 2, 3, ())
+    talk.goes_on([a, b], 70)
+    finding = talk.the("R-21")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.HEURISTIC, Blame.CONFIG)
+    assert "foo may not exist" in finding.summary
+    talk.shares(a, 3, 4, (0, 1))
+    talk.wait(1_500)
+    assert talk.the("R-21").status is Status.RESOLVED
+    assert talk.rules() == ["R-21"]
+
+
+def test_R_21_waits_a_minute_and_allows_one_member_to_have_nothing() -> None:
+    talk = Shares()
+    a, b = talk.member("a"), talk.member("b")
+    talk.shares(a, 0, 2, ())
+    talk.goes_on([a], 50)
+    talk.shares(a, 2, 3, (0,))
+    talk.shares(b, 0, 4, ())
+    talk.shares(a, 3, 4)
+    talk.goes_on([a, b], 80)
+    assert talk.rules() == []
+
+
+def test_a_snapshot_keeps_statuses_and_requests_to_stop() -> None:
+    talk = Streams()
+    fails(talk, "a", 1)
+    again = Coordinator.restore(talk.model.snapshot())
+    kept, _ = again.groups.opened(("c1", "g"))
+    group, _ = talk.model.groups.opened(("c1", "g"))
+    assert (kept.status_spells, kept.shutdowns) == (group.status_spells, group.shutdowns)  # type: ignore[attr-defined]
+    assert kept.shutdowns  # type: ignore[attr-defined]

@@ -1,0 +1,104 @@
+"""Streams and share groups (KIP-1071, KIP-932), for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_model import wire
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import INTERVAL_MS, RT_MS, Epochs
+
+Tasks = tuple[int, ...]
+_SOURCE = wire.StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=("payments",))
+
+
+class Streams(Epochs):
+    """A Streams group with one subtopology."""
+
+    def task_beat(self, client: Client, epoch: int, *, tasks: Tasks | None = None, **fields: Any) -> Any:
+        listed = None if tasks is None else (wire.StreamsGroupHeartbeatRequestTaskIds(subtopology_id="0", partitions=tasks),)
+        values: dict[str, Any] = {
+            "group_id": self.group,
+            "member_id": client.member_id,
+            "member_epoch": epoch,
+            "active_tasks": () if tasks == () else listed,
+            "standby_tasks": None if tasks is None else (),
+            "warmup_tasks": None if tasks is None else (),
+        }
+        return wire.StreamsGroupHeartbeatRequest(**{**values, **fields})
+
+    def tasks_given(self, client: Client, epoch: int, tasks: Tasks | None, *statuses: tuple[int, str]) -> Any:
+        given = None if tasks is None else (wire.StreamsGroupHeartbeatResponseTaskIds(subtopology_id="0", partitions=tasks),)
+        return wire.StreamsGroupHeartbeatResponse(
+            member_id=client.member_id,
+            member_epoch=epoch,
+            heartbeat_interval_ms=INTERVAL_MS,
+            status=tuple(wire.StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=text) for code, text in statuses),
+            active_tasks=() if tasks == () else given,
+            standby_tasks=None if tasks is None else (),
+            warmup_tasks=None if tasks is None else (),
+        )
+
+    def enters(self, client: Client, epoch: int, tasks: Tasks = (), *statuses: tuple[int, str], topology: int = 0) -> None:
+        self.wait(20)
+        fields = {
+            "rebalance_timeout_ms": RT_MS,
+            "topology": wire.StreamsGroupHeartbeatRequestTopology(epoch=topology, subtopologies=(_SOURCE,)),
+            "process_id": client.name,
+        }
+        self.call(client, self.task_beat(client, 0, tasks=(), **fields), self.tasks_given(client, epoch, tasks, *statuses))
+        client.generation = epoch
+
+    def works(
+        self,
+        client: Client,
+        epoch: int | None = None,
+        tasks: Tasks | None = None,
+        *statuses: tuple[int, str],
+        asked: int | None = None,
+        owned: Tasks | None = None,
+        **fields: Any,
+    ) -> None:
+        """A heartbeat at the client's epoch or another, answered with an epoch, its own unless given."""
+        self.wait(20)
+        at = client.generation if asked is None else asked
+        returned = at if epoch is None else epoch
+        self.call(client, self.task_beat(client, at, tasks=owned, **fields), self.tasks_given(client, returned, tasks, *statuses))
+        client.generation = max(returned, 0)
+
+    def turned_away(self, client: Client, error: int, *, epoch: int, owned: Tasks | None = None) -> None:
+        self.wait(20)
+        self.call(client, self.task_beat(client, epoch, tasks=owned), wire.StreamsGroupHeartbeatResponse(error_code=error))
+
+    def told_for(self, clients: list[Client], seconds: int, *statuses: tuple[int, str]) -> None:
+        """Time passes while these heartbeat and are told the same."""
+        for _ in range(seconds // 5):
+            for client in clients:
+                self.works(client, None, None, *statuses)
+            self.wait(5_000)
+
+
+class Shares(Epochs):
+    """A share group."""
+
+    def shares(self, client: Client, epoch: int, answered: int, numbers: Tasks | None = None) -> None:
+        self.wait(20)
+        names = ("foo",) if epoch == 0 else None
+        request = wire.ShareGroupHeartbeatRequest(
+            group_id=self.group, member_id=client.member_id, member_epoch=epoch, subscribed_topic_names=names
+        )
+        entry = wire.ShareGroupHeartbeatResponseTopicPartitions(topic_id="fooAAAAAAAAAAAAAAAAAAA", partitions=numbers or ())
+        given = (
+            None if numbers is None else wire.ShareGroupHeartbeatResponseAssignment(topic_partitions=(entry,) if numbers else ())
+        )
+        reply = wire.ShareGroupHeartbeatResponse(
+            member_id=client.member_id, member_epoch=answered, heartbeat_interval_ms=INTERVAL_MS, assignment=given
+        )
+        self.call(client, request, reply)
+        client.generation = answered
+
+    def goes_on(self, clients: list[Client], seconds: int) -> None:
+        for _ in range(seconds // 5):
+            for client in clients:
+                self.shares(client, client.generation, client.generation)
+            self.wait(5_000)
