@@ -108,7 +108,7 @@ class RuleEngine:
         """Drop held findings that a frame captured out of order has since explained."""
         for known in open_findings.held(now_us):
             rule = CATALOGUE[known.rule]
-            if isinstance(rule, FrameRule) and rule.explained is not None and rule.explained(group, known.subject, known.opened_us):
+            if isinstance(rule, FrameRule) and rule.explained is not None and rule.explained(group, known):
                 open_findings.withdraw(known)
                 self._record_counts["findings withdrawn"] += 1
 

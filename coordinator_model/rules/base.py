@@ -115,6 +115,17 @@ class Rule:
         )
 
 
+class HeldFinding(Protocol):
+    """A finding that is not published yet."""
+
+    @property
+    def subject(self) -> str: ...
+    @property
+    def opened_us(self) -> int: ...
+    @property
+    def generation(self) -> int | None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameRule(Rule):
     """A rule that checks each event of the types in ``checks``. Its finding is over when it has not recurred for a while, or sooner.
@@ -124,8 +135,8 @@ class FrameRule(Rule):
 
     checks: Mapping[type[Any], Callable[[Any, Any], Breach | None]]
     over: Callable[[Any, str], bool] | None = None  #: given group and subject: True if it is already over
-    explained: Callable[[Any, str, int], bool] | None = None
-    #: given group, subject and opening time: True if late frames explain it; called once, before publication
+    explained: Callable[[Any, HeldFinding], bool] | None = None
+    #: given group and finding: True if late frames explain it; called once, before publication
     quiet_times: int = 1  #: multiple of ``quiet_ms`` without recurrence after which it is over; more for slow recurrence
 
 

@@ -37,7 +37,7 @@ from coordinator_model.rules.base import (
     who,
     whom,
 )
-from coordinator_model.rules.unlawful import accepted, rules_of
+from coordinator_model.rules.unlawful import accepted, loads_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION
 
@@ -80,11 +80,6 @@ def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
         generation=refusals.generation,
         **about(member),
     )
-
-
-def loads_after_all(group: ClassicGroup, _subject: str, opened_us: int) -> bool:
-    """Return True if the coordinator was loading when it accepted the request, which it then does unchecked."""
-    return group.loading_near(group.broker, opened_us)
 
 
 def _stale_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:

@@ -25,10 +25,10 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, sender_text, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, a_or_an, about, begin, seconds, sender_text, who, whom
 from coordinator_model.rules.epoch_checks import heartbeat_for_another, ids_left_behind
-from coordinator_model.rules.generations import is_zombie, loads_after_all, still_refused
-from coordinator_model.rules.unlawful import accepted
+from coordinator_model.rules.generations import is_zombie, still_refused
+from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
 
@@ -62,11 +62,8 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
     )
 
 
-def _explained_late(group: ClassicGroup, member_id: str, opened_us: int) -> bool:
-    """Return True if the member's JoinGroup success was captured later, or the coordinator was loading."""
-    member, newest = group.members.get(member_id), group.newest_generation
-    joined = member is not None and newest is not None and member.joined == newest.generation
-    return joined or loads_after_all(group, member_id, opened_us)
+def _explained_late(group: ClassicGroup, held: HeldFinding) -> bool:
+    return joined_after_all(group, held) or loads_after_all(group, held)
 
 
 def _unknown_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:

@@ -26,10 +26,22 @@ from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.base import (
+    Breach,
+    Due,
+    FrameRule,
+    HeldFinding,
+    TimerRule,
+    a_or_an,
+    about,
+    admission,
+    seconds,
+    who,
+    whom,
+)
 from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused
 from coordinator_model.rules.epoch_members import commits_again
-from coordinator_model.rules.unlawful import rules_of
+from coordinator_model.rules.unlawful import joined_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 
@@ -234,9 +246,9 @@ def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
     )
 
 
-def _brought_forward(group: ClassicGroup, member_id: str, _opened_us: int) -> bool:
+def _brought_forward(group: ClassicGroup, held: HeldFinding) -> bool:
     """Return True if the member's positions are forward again. A client may repeat an old commit after a new one, and correct it soon."""
-    return member_id not in group.offsets.set_back
+    return held.subject not in group.offsets.set_back
 
 
 def _unfenced(group: ClassicGroup, unfenced: Unfenced) -> Breach:
@@ -305,6 +317,7 @@ O_02 = FrameRule(
     "wrote.",
     suppressed_by=("C-05",),
     checks={Verdict: _zombie_commit, epoch_events.CommittedAfterEnd: commit_after_end},
+    explained=joined_after_all,
 )
 
 O_03 = FrameRule(

@@ -44,9 +44,8 @@ from coordinator_model.rules.base import (
 )
 from coordinator_model.rules.epoch_checks import impossible_answer
 from coordinator_model.rules.epoch_members import P_12
-from coordinator_model.rules.generations import loads_after_all
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
-from coordinator_model.rules.unlawful import rules_of
+from coordinator_model.rules.unlawful import loads_after_all, rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED, TWO_STEP_JOIN_SINCE
 

@@ -8,7 +8,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.positions import GENERATION, MEMBER, PHASE, REPLACED
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, a_or_an, sender_fields, sender_text
+from coordinator_model.rules.base import Breach, HeldFinding, a_or_an, sender_fields, sender_text
 from coordinator_model.wire import API_NAMES, error_name
 
 _RULE_OF: Final = {GENERATION: "G-02", REPLACED: "S-03", MEMBER: "M-02", PHASE: "G-12"}
@@ -41,3 +41,18 @@ def accepted(group: ClassicGroup, verdict: Verdict, rule: str, *, so: str = "") 
         generation=exchange.generation if exchange.generation >= 0 else None,
         **sender_fields(exchange),
     )
+
+
+def loads_after_all(group: ClassicGroup, held: HeldFinding) -> bool:
+    """Return True if the coordinator was loading when it accepted the request, which it then does unchecked."""
+    return group.loading_near(group.broker, held.opened_us)
+
+
+def joined_after_all(group: object, held: HeldFinding) -> bool:
+    """Return True if the JoinGroup success that made the sender a member of that generation was captured later."""
+    if not isinstance(group, ClassicGroup):
+        return False
+    member = group.members.get(held.subject)
+    if member is None or member.joined is None or member.removed is not None:
+        return False
+    return member.joined == group.generation == held.generation

@@ -257,6 +257,9 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     if exchange.member_id and instance.held_us:
         events.extend(group.unlawful(exchange))  # only an empty member id replaces a holder: this response is old, or wrong
         return
+    if exchange.res_us + group.settings.clock_skew_ms * 1_000 < instance.held_us:
+        group.remove(member, "replaced", instance.held_us)  # captured late: the holder has replaced it since
+        return
     old_id, instance.member_id = instance.member_id, member.id
     instance.held_us, instance.settled_us = exchange.res_us, 0
     if exchange.member_id:

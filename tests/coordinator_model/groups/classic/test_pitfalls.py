@@ -235,3 +235,49 @@ def test_a_member_that_was_replaced_is_judged_by_what_was_settled_then() -> None
         talk.heartbeat(first, 82)
         talk.heartbeat(first)
     assert [sorted(verdict.about) for verdict in found] == [["replaced"]]
+
+
+def test_pitfall_2_a_static_member_that_was_replaced_may_be_heard_of_after_its_successor(talk: Conversation) -> None:
+    """The first process joined, and the second took its place 100 ms later. The first one's answer is captured last."""
+    first, second = talk.client("one"), talk.client("two")
+    first.instance_id = second.instance_id = "i"
+    asked = talk.ask_join(first)
+    talk.wait(3_000)
+    joined_us = talk.now_us
+    first.member_id = "i-1"
+    talk.wait(100)
+    talk.joined(talk.ask_join(second), generation=1, leader=first, roster=[], member_id="i-2")
+    talk.call(second, talk.sync_request(second, []), talk.synced())
+    talk.wait(200)
+    later_us, talk.now_us = talk.now_us, joined_us
+    talk.joined(asked, generation=1, leader=first, roster=[first])
+    talk.call(first, talk.sync_request(first, [first]), talk.synced())
+    talk.now_us = later_us
+    with verdicts() as found:
+        live(talk, [second], 3)
+        talk.commit(second)
+    talk.settle()
+    assert found == []
+    assert talk.rules() == []
+
+
+def test_pitfall_2_a_member_may_commit_before_its_joining_is_captured(talk: Conversation) -> None:
+    """It commits on another connection than it joined on."""
+    leader, first = static_group(talk)
+    talk.wait(1_000)
+    talk.close(first)
+    second = talk.client("two")
+    second.instance_id = "i"
+    asked = talk.ask_join(second)
+    joined_us = talk.now_us
+    committing = second.reconnected()
+    committing.member_id, committing.generation = "i-2", 3
+    talk.wait(300)
+    talk.commit(committing)
+    assert talk.rules() == []
+    later_us, talk.now_us = talk.now_us, joined_us
+    talk.joined(asked, generation=3, leader=leader, roster=[], member_id="i-2")
+    talk.call(second, talk.sync_request(second, []), talk.synced())
+    talk.now_us = later_us
+    talk.settle()
+    assert talk.rules() == []
