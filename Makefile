@@ -76,6 +76,10 @@ kills: setup ## Kill the running job twenty times, and compare what it knows wit
 cluster: setup ## Submit the job to a Spark standalone cluster of two workers, kill each part of it, and compare with a local run
 	@$(BIN)/python -m tests.real.cluster $(ARGS)
 
+.PHONY: s3
+s3: setup ## Keep the state in S3, on a server that runs here; kill the job, turn a second one away, and compare with a local run
+	@$(BIN)/python -m tests.real.s3 $(ARGS)
+
 .PHONY: sparks
 sparks: setup ## The job's story under other releases of Spark, each in an environment of its own (ARGS="3.5.9 4.0.5")
 	@$(BIN)/python -m tests.real.sparks $(ARGS)

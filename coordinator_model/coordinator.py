@@ -14,6 +14,7 @@ from collections import Counter
 from typing import Any, Final, NamedTuple, Self
 
 from coordinator_model.admissions import CONVERTING, Admissions
+from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us
 from coordinator_model.counters import NOT_MODELLED, TRUNCATED, UNDECODABLE, Counters
 from coordinator_model.finding import Finding
@@ -30,8 +31,8 @@ from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import API_NAMES, DecodeError, decode
-from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, DESCRIBE_GROUPS
-from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
+from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, DESCRIBE_GROUPS
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, unpack_topics
 
 _FOLLOWED: Final = MODELLED_API_KEYS | KIND_BY_API.keys()
 
@@ -66,6 +67,7 @@ class Coordinator:
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS
         self._continuity = Continuity(topic, partition, self.settings, self.counters, self.record_counts)
         self._scheduler = Scheduler()
+        self._facts = ClusterFacts()
         self.groups = GroupStore(
             self.settings,
             self._scheduler,
@@ -74,6 +76,7 @@ class Coordinator:
             coverage=self._continuity.coverage,
             disconnections=self._disconnections,
             group_events=self._group_events,
+            facts=self._facts,
         )
         self._rules = RuleEngine(self.settings, self.record_counts, self._continuity.postponed_us)
         self._admissions = Admissions(self.groups, self._rules)
@@ -113,7 +116,9 @@ class Coordinator:
             self._closed(record)
         elif kind is not Kind.GAP:
             self.record_counts[kind.value] += 1
-            if kind is Kind.TICK:
+            if kind is Kind.TOPICS:
+                self._facts.learn_topics(record.cluster, unpack_topics(record.frame))
+            elif kind is Kind.TICK:
                 self.counters.ticked(record.connection, record.cluster, record.at_us)
         self._current_offset = None
         return found
@@ -229,6 +234,7 @@ class Coordinator:
             "view": ["", self._own.due_us, list(self._own.open_findings.open.values())],
             "changed": [list(key) for key in self.groups.unshown],
             "admissions": self._admissions.pack(),
+            "facts": self._facts.pack(),
         }
         return pack_partition(content, *self.groups.pack())
 
@@ -262,6 +268,8 @@ class Coordinator:
         self._own.open_findings.open.update({(known.rule, known.subject): known for known in own})
         self.groups.unshown = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
         self._admissions.fill(content.get("admissions", []))
+        if "facts" in content:
+            self._facts.fill(content["facts"])
 
     # ------------------------------------------------------------------------------------------------ continuity
 
@@ -296,6 +304,8 @@ class Coordinator:
     def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
         api_key = record.api_key
         is_request = record.kind is _REQUEST
+        if api_key == API_VERSIONS and not is_request and not record.cut_bytes:
+            self._facts.saw_versions(record.cluster, record.broker, record.frame, record.api_version)
         if api_key not in _FOLLOWED or not record.group or _describes_unknown(record, self.groups):
             self._unmodelled(record)
             return

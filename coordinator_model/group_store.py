@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import CLASSIC
@@ -47,7 +48,7 @@ class GroupStore:
     """All groups of a partition, by (cluster, group).
 
     :param loading: (cluster, broker) → last time that it answered COORDINATOR_LOAD_IN_PROGRESS; shared with all groups, as are
-        ``counters``, ``coverage``, ``disconnections`` and ``group_events``.
+        ``counters``, ``coverage``, ``disconnections``, ``group_events`` and ``facts``.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class GroupStore:
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
         group_events: list[GroupEvent],
+        facts: ClusterFacts | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._shared: dict[str, Any] = {
@@ -69,6 +71,7 @@ class GroupStore:
             "coverage": coverage,
             "disconnections": disconnections,
             "group_events": group_events,
+            "facts": facts,
         }
         self._groups: dict[GroupKey, _StoredGroup] = {}
         self._blocks: list[_Block] = []  # their groups, block by block, have the order of _groups

@@ -1,1 +1,1 @@
-"""Everything that touches the outside: capturing frames, the Spark job, data quality, sinks, the demo and the command line."""
+"""Everything of rebalance-monitor that touches the outside: capture, the Spark job, data quality, sinks, demo and command line."""

@@ -15,6 +15,7 @@ PACKAGES: Final = {
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
     "dumpcap": "wireshark-common",
+    "openssl": "openssl",
     "javac": "default-jdk-headless",
     "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",

@@ -1,6 +1,8 @@
 """Rules of families A, E and R about who gets which partitions in a group with epochs, and who waits for whom.
 
-What keeps a partition where it is, and until when, ``groups/epochs/waits.py`` says.
+A partition moves only when its holder has given it up. Three things keep it: the holder was not told yet, was told and has not
+acknowledged, or has gone. Each has a deadline: its next heartbeat, its rebalance timeout since the newest smaller assignment, its
+session.
 """
 
 from __future__ import annotations

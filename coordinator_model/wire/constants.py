@@ -12,6 +12,7 @@ from typing import Final
 
 OFFSET_COMMIT: Final = 8
 FIND_COORDINATOR: Final = 10
+API_VERSIONS: Final = 18
 JOIN_GROUP: Final = 11
 HEARTBEAT: Final = 12
 LEAVE_GROUP: Final = 13

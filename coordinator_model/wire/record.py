@@ -9,6 +9,7 @@ response do.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -31,6 +32,8 @@ class Kind(StrEnum):
     OPEN = "open"
     CLOSE = "close"
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
+    TOPICS = "topics"  #: names of topics; the value is a map of topic id to name, see :func:`pack_topics`
+    OTHER = "other"  #: of a kind that a newer capturer writes; it is skipped
 
 
 class RecordError(ValueError):
@@ -127,10 +130,10 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
     version = fields.get("v")
     if version != FORMAT_VERSION:
         raise RecordError(f"mirror format version {version!r} is not {FORMAT_VERSION}")
-    try:
-        kind = Kind(fields.get("k", ""))
-    except ValueError:
-        raise RecordError(f"unknown kind {fields.get('k')!r}") from None
+    named = fields.get("k")
+    if not isinstance(named, str):
+        raise RecordError(f"envelope field 'k' is {type(named).__name__}, not str")
+    kind = _KINDS.get(named, Kind.OTHER)
     if kind in _FRAMED:
         for needed in _NEEDED_BY_FRAMES:
             if needed not in fields:
@@ -153,6 +156,24 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
     return MirrorRecord._make((partition, offset, group, kind, *values, value or b""))
 
 
+def pack_topics(names: Mapping[str, str]) -> bytes:
+    """Return the value of a ``topics`` record."""
+    return msgpack.packb(dict(names))  # type: ignore[no-any-return]
+
+
+def unpack_topics(value: bytes) -> dict[str, str]:
+    """Read the value of a ``topics`` record; what is no pair of texts is left out.
+
+    :raises RecordError: if it is no map.
+    """
+    return {id_: name for id_, name in _read_map(value).items() if isinstance(id_, str) and isinstance(name, str)}
+
+
+def topics(at_us: int, names: Mapping[str, str], *, cluster: str) -> MirrorRecord:
+    """Return the record of names of topics, to be written to every partition."""
+    return MirrorRecord(-1, -1, None, Kind.TOPICS, at_us, cluster, frame=pack_topics(names))
+
+
 def pack_loss(loss: Loss) -> bytes:
     """Return the value of a ``gap`` record."""
     return msgpack.packb(loss._asdict())  # type: ignore[no-any-return]
@@ -169,6 +190,7 @@ def unpack_loss(value: bytes) -> Loss:
         raise RecordError("value of a gap record is not a map of records, bytes, from_us, to_us") from None
 
 
+_KINDS: Final = {kind.value: kind for kind in Kind}
 _FRAMED: Final = frozenset({Kind.REQUEST, Kind.RESPONSE})
 
 

@@ -11,15 +11,17 @@ import typer
 
 from coordinator_model.wire.record import pack_envelope
 from coordinator_model.wire.recording import MAGIC
+from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.replay import STDIN, ReplayError, progress_of, source_of, told_of_capture
 from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, is_capture, packets
+from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import RecordFile, Unreadable, is_record_file, records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.pcap.files import Source
@@ -46,6 +48,7 @@ def anonymise(
             metavar="FILE", help="Write pseudonym and name of everything replaced to this file. Keep it.", show_default=False
         ),
     ] = None,
+    key_log: KeyLogFile = None,
 ) -> None:
     """Replace the names in a capture or recording, so that it can be given away.
 
@@ -63,20 +66,23 @@ def anonymise(
         if path.exists():
             fail(f"{path} exists already: choose another name, or delete it")
     try:
+        secrets = key_log_of(key_log, notes.append)
         with out.open("xb") as stream, ExitStack() as stack:
             advance = stack.enter_context(progress_of([file], console))
             source = stack.enter_context(source_of(file, advance))
             target = RecordFile(stream)
-            _copy(
-                source,
-                "standard input" if file == STDIN else file,
-                port or (),
-                notes,
-                lambda record: _write(target, written, record),
-            )
+            called = "standard input" if file == STDIN else file
+
+            def write(record: MirrorRecord) -> None:
+                _write(target, written, record)
+
+            if is_record_file(source.peek(len(MAGIC))):
+                _copy_records(source, called, notes, write)
+            else:
+                _copy_capture(source, called, CaptureReader(write, ports=port or (), key_log=secrets), secrets, notes)
         if names is not None:
             names.write_text(json.dumps(written.names(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    except (ReplayError, CaptureError) as error:
+    except (ReplayError, CaptureError, KeyLogError) as error:
         out.unlink(missing_ok=True)
         fail(error)
     except OSError as error:
@@ -87,34 +93,34 @@ def anonymise(
     console.print(f"{target.records:,} records written to {out}, {len(written.names()):,} names replaced", markup=False)
 
 
-def _copy(source: Source, called: str, ports: Sequence[int], notes: list[str], write: Callable[[MirrorRecord], None]) -> None:
-    def damaged(why: str) -> None:
-        notes.append(f"{called} {why}: everything before it was written")
+def _copy_records(source: Source, called: str, notes: list[str], write: Callable[[MirrorRecord], None]) -> None:
+    unreadable = 0
+    for record in records(source, lambda why: notes.append(_damaged(called, why))):
+        if isinstance(record, Unreadable):
+            unreadable += 1
+        else:
+            write(record)
+    if unreadable:
+        notes.append(f"{unreadable:,} records that cannot be read were left out")
 
-    beginning = source.peek(len(MAGIC))
-    if is_record_file(beginning):
-        unreadable = 0
-        for record in records(source, damaged):
-            if isinstance(record, Unreadable):
-                unreadable += 1
-            else:
-                write(record)
-        if unreadable:
-            notes.append(f"{unreadable:,} records that cannot be read were left out")
-        return
-    if not is_capture(beginning[:4]):
+
+def _copy_capture(source: Source, called: str, reader: CaptureReader, secrets: KeyLog, notes: list[str]) -> None:
+    if not is_capture(source.peek(4)):
         raise ReplayError(f"{called} is neither a packet capture (pcap or pcapng) nor a file of mirror records")
     try:
-        capture = packets(source, damaged)
+        capture = packets(source, lambda why: notes.append(_damaged(called, why)), secrets.add_all)
     except CaptureError as error:
         raise ReplayError(f"{called} {error}") from None
-    reader = CaptureReader(write, ports=ports)
     reader.read(in_order([capture]))
     reader.finish()
-    why = reader.stats.why_nothing(ports)
+    why = reader.why_nothing()
     if why is not None:
         raise ReplayError(f"{called} {why}")
     notes += told_of_capture(reader.stats, reader.echoes)
+
+
+def _damaged(called: str, why: str) -> str:
+    return f"{called} {why}: everything before it was written"
 
 
 def _write(target: RecordFile, anonymiser: Anonymiser, record: MirrorRecord) -> None:

@@ -51,7 +51,7 @@ def inspect(config: ConfigFile) -> None:
     rebalance-monitor checkpoint inspect --config rebalance-monitor.toml
     """
     with _errors_said():
-        folder = load(config).job.checkpoint.absolute()
+        folder = _folder(load(config))
         about = checkpoint.about(folder)
         if about is None:
             raise SetupError(f"there is no checkpoint in {folder}: the monitor has not run with this configuration yet")
@@ -70,7 +70,7 @@ def migrate(config: ConfigFile) -> None:
     """
     with _errors_said():
         settings = load(config)
-        folder = settings.job.checkpoint.absolute()
+        folder = _folder(settings)
         mirror = prepare(settings)
         with checkpoint.locked(folder) as lock:
             wanted = checkpoint.about_now(mirror, lanes=settings.job.lanes)
@@ -83,7 +83,7 @@ def migrate(config: ConfigFile) -> None:
                 return
             made = folder / _BEING_MADE
             migrated = _carry_over(settings, lock, made, wanted)
-            if checkpoint.same_spark(found, wanted) and (folder / checkpoint.QUALITY).exists():
+            if checkpoint.can_continue(found, wanted) and (folder / checkpoint.QUALITY).exists():
                 shutil.copytree(folder / checkpoint.QUALITY, made / checkpoint.QUALITY)
             put_away = _put_away(folder)
             for part in made.iterdir():
@@ -101,7 +101,7 @@ def reset(config: ConfigFile) -> None:
     rebalance-monitor checkpoint reset --config rebalance-monitor.toml
     """
     with _errors_said():
-        folder = load(config).job.checkpoint.absolute()
+        folder = _folder(load(config))
         with checkpoint.locked(folder):
             put_away = _put_away(folder)
         if put_away is None:
@@ -121,6 +121,14 @@ class _errors_said:  # noqa: N801 - used like a function
             fail(str(error))
         if isinstance(error, OSError):
             fail(f"cannot work on {error.filename or 'the checkpoint'}: {error.strerror or error}")
+
+
+def _folder(config: MonitorConfig) -> Path:
+    if config.job.state is not None:
+        raise SetupError(
+            f"the state is in {config.job.state}, where this command does not reach; it works on a folder of this machine"
+        )
+    return config.job.checkpoint.absolute()
 
 
 def _say(sentence: str) -> None:

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coordinator_model.wire.record import HEADER_NAME
+from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.replay import STDIN, ReplayError, progress_of, source_of, told_of_capture
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
@@ -33,6 +34,7 @@ from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, Source, opened, packets
+from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.record_file import RecordFile
 
@@ -82,6 +84,7 @@ def mirror(
         list[str] | None,
         typer.Option(metavar="FILE|KEY=VALUE", help="librdkafka properties for the producer, or a properties file of them."),
     ] = None,
+    key_log: KeyLogFile = None,
 ) -> None:
     """Write the group coordination frames of a packet capture to the mirror topic, where the monitor reads them.
 
@@ -92,7 +95,9 @@ def mirror(
         rebalance-monitor mirror --pcap incident.pcapng --bootstrap-server monitor:9092 --topic incident --create-topic
     """
     console = stderr()
+    notes: list[str] = []
     try:
+        secrets = key_log_of(key_log, notes.append)
         config = {**read_producer_config(producer_config or []), "bootstrap.servers": bootstrap_server}
         sink = KafkaSink(
             {"client.id": "rebalance-monitor-mirror", **config},
@@ -101,19 +106,20 @@ def mirror(
             wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create else None,
             tell=lambda sentence: console.print(sentence, soft_wrap=True, markup=False),
         )
-    except MirrorError as error:
+    except (MirrorError, KeyLogError) as error:
         fail(error)
-    notes: list[str] = []
-    reader = CaptureReader(lambda record: _write(sink, record), ports=port or (), cluster=cluster, name=f"pcap-{os.getpid()}")
+    reader = CaptureReader(
+        lambda record: _write(sink, record), ports=port or (), cluster=cluster, name=f"pcap-{os.getpid()}", key_log=secrets
+    )
     try:
         with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):
-            _read(pcap, reader, notes, console)
+            _read(pcap, reader, secrets, notes, console)
     except ReplayError as error:
         sink.close(_FLUSH_TIMEOUT_S)
         fail(error)
     reader.finish()
     unsent = sink.close(_FLUSH_TIMEOUT_S)
-    why = reader.stats.why_nothing(port or ())
+    why = reader.why_nothing()
     for note in [*notes, *([] if why else told_of_capture(reader.stats, reader.echoes))]:
         console.print(note, style="dim", soft_wrap=True, markup=False)
     if why is not None:
@@ -123,7 +129,7 @@ def mirror(
         fail(MirrorError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
 
 
-def _read(names: list[str], reader: CaptureReader, notes: list[str], console: Console) -> None:
+def _read(names: list[str], reader: CaptureReader, secrets: KeyLog, notes: list[str], console: Console) -> None:
     with ExitStack() as stack:
         progress = stack.enter_context(progress_of(names, console))
         captures = []
@@ -132,14 +138,14 @@ def _read(names: list[str], reader: CaptureReader, notes: list[str], console: Co
                 source = opened(_Pipe(sys.stdin.buffer, lambda: _tick_if_live(reader)))  # type: ignore[arg-type]
             else:
                 source = stack.enter_context(source_of(name, progress))
-            captures.append(_packets(name, source, notes))
+            captures.append(_packets(name, source, secrets, notes))
         reader.read(in_order(captures))
 
 
-def _packets(name: str, source: Source, notes: list[str]) -> Iterator[Any]:
+def _packets(name: str, source: Source, secrets: KeyLog, notes: list[str]) -> Iterator[Any]:
     called = "standard input" if name == STDIN else name
     try:
-        return packets(source, lambda why: notes.append(f"{called} {why}: everything before it was written"))
+        return packets(source, lambda why: notes.append(f"{called} {why}: everything before it was written"), secrets.add_all)
     except CaptureError as error:
         raise ReplayError(f"{called} {error}") from None
 

@@ -22,11 +22,13 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
+from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.pcap.capture_reader import CaptureReader, CaptureStats, in_order
 from streaming.mirror.pcap.files import CaptureError, Source, is_capture, opened, packets
+from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.replay.engine import ReplayEngine
 from streaming.replay.report import GroupHistory, ReplayReport, print_finding, print_line
@@ -86,6 +88,7 @@ def replay(
         typer.Option(metavar="FILE", help="Take the [model] settings from this configuration of the monitor.", show_default=False),
     ] = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster in the output. Mirror records carry their own.")] = "",
+    key_log: KeyLogFile = None,
 ) -> None:
     """Replay captured traffic through the model, without Kafka or Spark, and print what it finds.
 
@@ -99,6 +102,8 @@ def replay(
 
         tcpdump -i any -U -w - port 9092 | rebalance-monitor replay -
 
+        rebalance-monitor replay --key-log keys.log encrypted.pcapng
+
         rebalance-monitor replay --format json traffic.records | jq .summary
 
         rebalance-monitor replay --format json --events traffic.records | jq 'select(.kind == "rebalance_finished")'
@@ -110,7 +115,7 @@ def replay(
     try:
         session = _Session(shown, settings_of(config), complain)
         try:
-            session.read(files, port or (), cluster)
+            session.read(files, port or (), cluster, key_log)
         except KeyboardInterrupt:
             if not session.has_begun:
                 raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -119,7 +124,7 @@ def replay(
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is still buffered
         raise typer.Exit(EXIT_OK) from None
-    except ReplayError as error:
+    except (ReplayError, KeyLogError) as error:
         fail(error)
     if session.is_damaged:
         raise typer.Exit(EXIT_UNUSABLE)
@@ -154,9 +159,11 @@ class _Session:
         self._reader: CaptureReader | None = None
         self._names: Sequence[str] = ()
         self._ports: Sequence[int] = ()
+        self._key_log = KeyLog()
 
-    def read(self, files: Sequence[str], ports: Sequence[int], cluster: str) -> None:
+    def read(self, files: Sequence[str], ports: Sequence[int], cluster: str, key_log: Path | None) -> None:
         self._names, self._ports = files, ports
+        self._key_log = key_log_of(key_log, self.notes.append)
         with ExitStack() as stack:
             stack.enter_context(collected_seldom())
             progress = stack.enter_context(progress_of(files, self._complain))
@@ -178,7 +185,7 @@ class _Session:
         if self._reader is not None:
             self._reader.finish()
             stats = self._reader.stats
-            why = stats.why_nothing(self._ports)
+            why = self._reader.why_nothing()
             if why is not None:
                 raise ReplayError("; ".join([f"{_listed(self._names)} {why}", *self.notes]))
             summary = list(told_of_capture(stats, self._reader.echoes))
@@ -192,7 +199,7 @@ class _Session:
 
     def _read_captures(self, captures: Sequence[Iterator[list[Packet]]], cluster: str) -> None:
         offline = self._offline = self._model("capture")
-        reader = self._reader = CaptureReader(offline.recorded, ports=self._ports, cluster=cluster)
+        reader = self._reader = CaptureReader(offline.recorded, ports=self._ports, cluster=cluster, key_log=self._key_log)
         try:
             reader.read(in_order(captures))
         except KeyboardInterrupt:
@@ -225,7 +232,7 @@ class _Session:
             )
             raise ReplayError(f"{_called(name)} {what}")
         try:
-            return packets(source, self._damage(name))
+            return packets(source, self._damage(name), self._key_log.add_all)
         except CaptureError as error:
             raise ReplayError(f"{_called(name)} {error}") from None
 
@@ -326,6 +333,10 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     if stats.foreign:
         tls = f", {stats.encrypted} of them TLS" if stats.encrypted else ""
         yield f"{stats.foreign:,} other connections do not carry Kafka{tls}"
+    if stats.decrypted:
+        yield f"{stats.decrypted:,} TLS connections were decrypted"
+    for reason, count in stats.refused_tls.most_common():
+        yield f"{count:,} connections could not be decrypted: {reason}"
     for reason, count in stats.opaque.most_common():
         yield f"{count:,} connections to a broker could not be decoded: {reason}"
     if echoes:

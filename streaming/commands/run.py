@@ -67,7 +67,8 @@ def run(file: Path) -> int:
             _check_jvm_options(configuration.job)
             folder = configuration.job.checkpoint.absolute()  # absolute, because messages contain it
             with checkpoint.locked(folder) as lock:
-                notes = checkpoint.check(folder, mirror, lanes=configuration.job.lanes)
+                is_local = configuration.job.state is None  # else Spark has to run before anything of it can be seen
+                notes = checkpoint.check(folder, mirror, lanes=configuration.job.lanes) if is_local else []
                 _watch(configuration, mirror, lock, stop, notes)
     except (ConfigError, SetupError, JvmError) as error:
         print_error(error)
@@ -134,7 +135,8 @@ def _check_jvm_options(job: Job) -> None:
 
     :raises SetupError: when Java does not start with the options.
     """
-    refused = None if is_submitted() else refused_options(job.jvm_options)
+    is_default = job.jvm_options == Job.model_fields["jvm_options"].default  # Java takes those, and half a second to say so
+    refused = None if is_submitted() or is_default else refused_options(job.jvm_options)
     if refused is not None:
         raise SetupError(f"job.jvm_options: Java does not start with them: {refused}")
 

@@ -236,6 +236,7 @@ class Job(Section):
     """Settings of the Spark application."""
 
     checkpoint: LocalPath = Path("checkpoints/monitor")
+    state: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9+.-]*://.*[^/]$")
     log_file: LocalPath = Path("checkpoints/monitor.log")
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     trigger_ms: int = Field(default=250, ge=0, le=60_000)
@@ -249,6 +250,11 @@ class Job(Section):
     restart_wait_s: float = Field(default=1.0, gt=0)
     restart_wait_max_s: float = Field(default=60.0, gt=0)
     stop_wait_s: float = Field(default=20.0, gt=0)
+
+    @property
+    def place(self) -> str:
+        """Address of the folder in which the queries keep what they know."""
+        return self.state or self.checkpoint.resolve().as_uri()
 
     @property
     def jvm_log(self) -> Path:

@@ -29,7 +29,7 @@ from coordinator_model.wire.embedded import (
 from coordinator_model.wire.encoder import encode_embedded, encode_request, encode_response
 from coordinator_model.wire.layouts import LAYOUTS
 from coordinator_model.wire.message import Struct
-from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wire.record import Kind, MirrorRecord, pack_topics, unpack_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +122,8 @@ class Anonymiser:
         frame, cut_bytes = record.frame, record.cut_bytes
         if record.kind in {Kind.REQUEST, Kind.RESPONSE}:
             frame, cut_bytes = self._frame(record)
+        elif record.kind is Kind.TOPICS:
+            frame = pack_topics({id_: self._name("topic", name) for id_, name in unpack_topics(frame).items()})
         return record._replace(
             group=self._name("group", record.group),
             cluster=self._name("cluster", record.cluster),

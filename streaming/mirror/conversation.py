@@ -16,11 +16,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.wire import DecodeError, decode, groups_named
-from coordinator_model.wire.record import MIRRORED_API_KEYS, DecodedRecord, Kind, Loss, MirrorRecord, pack_loss
+from coordinator_model.wire.record import MIRRORED_API_KEYS, DecodedRecord, Kind, Loss, MirrorRecord, pack_loss, topics
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, FrameReader, UnreadableError, bytes_up_to_acks, client_id
+from streaming.mirror.topic_names import IDS_SINCE, METADATA, READ_AT_MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from streaming.mirror.topic_names import TopicNames
 
 FRAME_CAP: Final = 1_000_000
 """Bytes kept of one frame: with key and envelope it still fits into a topic of Kafka's default ``max.message.bytes``, 1,048,588."""
@@ -74,6 +77,7 @@ class Conversation:
     :param connection: a name for the connection that is never used again.
     :param at_us: when it was opened, microseconds since the epoch, as all times here.
     :param on_opaque: called once with the reason when the connection cannot be followed any further.
+    :param topics: the names of the cluster's topics, of which new ones are written; None to look for none.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Conversation:
         at_us: int,
         frame_cap: int = FRAME_CAP,
         on_opaque: Callable[[str], None] = lambda _: None,
+        topics: TopicNames | None = None,
     ) -> None:
         self._write = write
         self._cluster = cluster
@@ -95,6 +100,7 @@ class Conversation:
         self._client_address = client_address
         self._frame_cap = frame_cap
         self._on_opaque = on_opaque
+        self._topics = topics
         self._at_us = at_us
         self._software = ""
         self._groups: dict[str, None] = {}  # seen on this connection, in order
@@ -297,7 +303,17 @@ class Conversation:
             return self._frame_cap
         if answered.api_key == _SASL_HANDSHAKE and answered.api_version == 0:
             return _HANDSHAKE_RESPONSE
-        return RESPONSE_PREFIX
+        return size if self._names_topics(answered, size) else RESPONSE_PREFIX
+
+    def _names_topics(self, answered: _Exchange, size: int) -> bool:
+        return (
+            answered.api_key == METADATA and answered.api_version >= IDS_SINCE and self._topics is not None and size <= READ_AT_MOST
+        )
+
+    def _note_topics(self, answered: _Exchange, frame: bytes) -> None:
+        assert self._topics is not None
+        if new := self._topics.read(frame, answered.api_version):
+            self._write(topics(self._at_us, new, cluster=self._cluster))
 
     def _match(self, correlation_id: int) -> _Exchange:
         """The request that is answered: the oldest one, but for Produce requests that turn out to have had no answer."""
@@ -324,6 +340,8 @@ class Conversation:
             self._write_to(self._groups if answered.held else answered.groups, record)
             if answered.held:
                 self._held.append(record)
+        elif len(head) == size and self._names_topics(answered, size):
+            self._note_topics(answered, head)
         elif answered.api_key == _SASL_HANDSHAKE and answered.api_version == 0 and len(head) == _HANDSHAKE_RESPONSE:
             _, error_code = _handshake_response(head)
             self._among_tokens = error_code == 0

@@ -170,7 +170,7 @@ class KafkaSink:
                 room = self._has_room(copies, copies * len(record.frame), 1.0)
             if room:
                 self._queue(record, _loss_of(record))
-            elif record.kind is not Kind.TICK:  # the next one says the same
+            elif record.kind not in _NO_LOSS:
                 self._lose(_loss_of(record), "its buffer is full")
 
     def close(self, timeout_s: float = 10.0) -> int:
@@ -340,5 +340,9 @@ class KafkaSink:
         return f"mirroring to topic {self._topic}{again}, {self.partitions} partitions"
 
 
+_NO_LOSS: Final = frozenset({Kind.TICK, Kind.TOPICS})
+"""Without them no frame is missing: the next tick says the same, and a topic is named by its id."""
+
+
 def _loss_of(record: MirrorRecord) -> Loss | None:
-    return None if record.kind is Kind.TICK else Loss(1, len(record.frame), record.at_us, record.at_us)
+    return None if record.kind in _NO_LOSS else Loss(1, len(record.frame), record.at_us, record.at_us)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 from coordinator_model.wire.record import Kind, MirrorRecord, tick
 from streaming.mirror.conversation import FRAME_CAP, Conversation
+from streaming.mirror.topic_names import TopicNames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +113,7 @@ class Tap:
         self.stats = TapStats()
         self._listeners = tuple(listeners)
         self._sink = sink
+        self._topics = TopicNames()
         self._cluster = cluster
         self._frame_cap = frame_cap
         self._tick_s = tick_s
@@ -218,6 +220,7 @@ class Tap:
             at_us=self.now_us(),
             frame_cap=self._frame_cap,
             on_opaque=opaque,
+            topics=self._topics,
         )
 
     def not_reached(self, listener: Listener, why: str) -> None:

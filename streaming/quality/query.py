@@ -42,7 +42,7 @@ def start(spark: SparkSession, config: MonitorConfig, checks: QualityProcess) ->
             rows.writeStream.queryName(checkpoint.QUALITY)
             .foreachBatch(check)
             .trigger(processingTime=f"{int(config.quality.trigger_s * 1000)} milliseconds")
-            .option("checkpointLocation", (config.job.checkpoint / checkpoint.QUALITY).resolve().as_uri())
+            .option("checkpointLocation", f"{config.job.place}/{checkpoint.QUALITY}")
             .start()
         )
     finally:

@@ -22,6 +22,8 @@ from multiprocessing.connection import Connection
 from queue import Queue
 from typing import TYPE_CHECKING, Any, Final
 
+from streaming.quality.late_imports import import_when_used
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 NICENESS: Final = 10
 """A tenth of a contended core's time: findings hardly feel it, and a machine that is always busy leaves something for the checks."""
 
-PIECE: Final = 10_000
+PIECE: Final = 5_000
 """Rows that are judged at once: as Python objects and as a frame they take ten times what they take in the batch."""
 
 _log: Final = logging.getLogger(__name__)
@@ -42,7 +44,7 @@ _log: Final = logging.getLogger(__name__)
 def main() -> None:
     """Check batches until the driver is gone."""
     os.nice(NICENESS)
-    sys.modules["pyspark"] = None  # type: ignore[assignment] # Great Expectations imports it where it is: 16 MiB for nothing
+    import_when_used()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     driver = Connection(int(sys.argv[1]))

@@ -16,7 +16,8 @@ import shutil
 import time
 import zipfile
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from coordinator_model.snapshots import FORMAT_VERSION
 from streaming.kafka.mirror_topic import repartitioned
@@ -24,9 +25,10 @@ from streaming.kafka.topics import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from streaming.kafka.topics import Mirror
+
+    AFolder = TypeVar("AFolder", bound="Folder")
 
 FORMAT: Final = 5
 """Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
@@ -34,6 +36,8 @@ FORMAT: Final = 5
 RESET: Final = "rebalance-monitor checkpoint reset"
 MIGRATE: Final = "rebalance-monitor checkpoint migrate"
 """Both take the ``--config`` of ``rebalance-monitor run``."""
+
+_ELSEWHERE: Final = "set job.state to another folder"
 
 FINDINGS: Final = "findings"
 QUALITY: Final = "quality"
@@ -43,6 +47,25 @@ _LOCK: Final = "lock"
 _LOCK_WAIT_S: Final = 20.0
 _LOG_VERSIONS: Final = ("v1", "v2")
 _FIRST_SPARK: Final = "4.2.0"  # of the releases that did not write it down
+
+
+class Folder(Protocol):
+    """A :class:`pathlib.Path`, or one of :class:`streaming.spark.hadoop.HadoopPath`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __truediv__(self, name: str, /) -> Self: ...
+
+    def exists(self) -> bool: ...
+
+    def is_dir(self) -> bool: ...
+
+    def glob(self, pattern: str, /) -> Iterator[Self]: ...
+
+    def read_text(self) -> str: ...
+
+    def write_text(self, text: str, /) -> object: ...
 
 
 @contextlib.contextmanager
@@ -76,13 +99,13 @@ def _lock(descriptor: int, folder: Path) -> None:
             return
 
 
-def check(folder: Path, mirror: Mirror, *, lanes: int) -> list[str]:
+def check(folder: Folder, mirror: Mirror, *, lanes: int) -> list[str]:
     """Compare the checkpoint with what the job is about to do, and write down in it what that is.
 
     :return: sentences about what has changed since and does no harm.
     :raises SetupError: when it belongs to something else, is damaged, or cannot be written.
     """
-    if (trouble := disk_trouble(folder) or too_small(folder)) is not None:
+    if isinstance(folder, Path) and (trouble := disk_trouble(folder) or too_small(folder)) is not None:
         raise SetupError(trouble)
     wanted = about_now(mirror, lanes=lanes)
     found = about(folder)
@@ -90,7 +113,10 @@ def check(folder: Path, mirror: Mirror, *, lanes: int) -> list[str]:
     if found is not None:
         if _begins_anew(folder, found, wanted):
             notes.append(f"the checkpoint {folder} holds nothing that was committed: it is begun anew")
-        _compare(folder, about(folder) or wanted, wanted)
+            found = wanted
+        _compare(folder, found, wanted)
+        if _line(spark := found.get("spark", _FIRST_SPARK)) != _line(wanted["spark"]):
+            notes.append(f"the checkpoint {folder} was written by Spark {spark}; Spark {wanted['spark']} continues it")
         before = found.get("partitions", mirror.partitions)
         if before != mirror.partitions:
             notes.append(f"the mirror topic {mirror.topic} {repartitioned(before, mirror.partitions)}")
@@ -116,7 +142,7 @@ def about_now(mirror: Mirror, *, lanes: int) -> dict[str, Any]:
     }
 
 
-def about(folder: Path) -> dict[str, Any] | None:
+def about(folder: Folder) -> dict[str, Any] | None:
     """What ``monitor.json`` says; None if nothing was ever written there.
 
     :raises SetupError: when it is missing from a checkpoint, or damaged.
@@ -132,7 +158,7 @@ def about(folder: Path) -> dict[str, Any] | None:
     return found
 
 
-def note(folder: Path, **changes: Any) -> None:
+def note(folder: Folder, **changes: Any) -> None:
     """Change what ``monitor.json`` says.
 
     :raises SetupError: when it cannot be written.
@@ -140,9 +166,13 @@ def note(folder: Path, **changes: Any) -> None:
     file = folder / _ABOUT
     said = _read_json(folder, file) if file.exists() else {}
     with _writing(folder):
-        fresh = file.with_suffix(".new")
-        fresh.write_text(json.dumps(said | changes, indent=1) + "\n")
-        fresh.rename(file)
+        text = json.dumps(said | changes, indent=1) + "\n"
+        if isinstance(file, Path):
+            fresh = file.with_suffix(".new")
+            fresh.write_text(text)
+            fresh.rename(file)
+        else:
+            file.write_text(text)
 
 
 _BELONGS_TO: Final = {
@@ -152,7 +182,7 @@ _BELONGS_TO: Final = {
 }
 
 
-def belongs_to(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+def belongs_to(folder: Folder, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Compare whose a checkpoint is, and whether this release is new enough for it.
 
     :raises SetupError: when it is not a checkpoint of this job, or of a newer release.
@@ -170,19 +200,19 @@ def belongs_to(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> N
             )
 
 
-def _compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _compare(folder: Folder, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     belongs_to(folder, found, wanted)
     if reason := must_migrate(found, wanted):
-        raise SetupError(f"the checkpoint {folder} {reason}, or run {MIGRATE}")
+        raise SetupError(f"the checkpoint {folder} {reason}, or {f'run {MIGRATE}' if isinstance(folder, Path) else _ELSEWHERE}")
 
 
-def _begins_anew(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def _begins_anew(folder: Folder, found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Where Spark could not go on, and no batch was committed, there is nothing to carry over: what was begun goes."""
     belongs_to(folder, found, wanted)
-    if must_migrate(found, wanted) is None or read_to(folder):
+    if not isinstance(folder, Path) or must_migrate(found, wanted) is None or read_to(folder):
         return False
     with _writing(folder):
-        for part in (FINDINGS, *(() if same_spark(found, wanted) else (QUALITY,))):
+        for part in (FINDINGS, *(() if can_continue(found, wanted) else (QUALITY,))):
             shutil.rmtree(folder / part, ignore_errors=True)
     note(folder, **wanted)
     return True
@@ -194,32 +224,37 @@ def must_migrate(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
         before = found.get("release")
         which = f"release {before}" if before != wanted["release"] else f"the earlier build of release {before}"
         return f"was written in format {found.get('format')}, not {wanted['format']}: install {which} again"
-    if not same_spark(found, wanted):
+    if not can_continue(found, wanted):
         spark = found.get("spark", _FIRST_SPARK)
-        return f"was written by Spark {spark}, not {wanted['spark']}: install pyspark {spark} again"
+        return f"was written by Spark {spark}, and Spark {wanted['spark']} is older: install pyspark {spark} again"
     if found.get("lanes") != wanted["lanes"]:
         return f"was written with job.lanes = {found.get('lanes')}, not {wanted['lanes']}: set it back"
     return None
 
 
-def same_spark(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether the two minor releases are the same: within one, checkpoints stay what they are."""
-    return bool(found.get("spark", _FIRST_SPARK).split(".")[:2] == wanted["spark"].split(".")[:2])
+def can_continue(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether the Spark of today reads what the Spark of then wrote: a newer line does, and each patch release of one line."""
+    return _line(wanted["spark"]) >= _line(found.get("spark", _FIRST_SPARK))
 
 
-def of_lane(folder: Path, lane: int) -> Path:
+def _line(spark: str) -> tuple[int, int]:
+    major, minor = spark.split(".")[:2]
+    return int(major), int(minor)
+
+
+def of_lane(folder: AFolder, lane: int) -> AFolder:
     """Where the query of a lane has its checkpoint."""
     return folder / FINDINGS / str(lane)
 
 
-def lanes_in(folder: Path) -> list[Path]:
+def lanes_in(folder: AFolder) -> list[AFolder]:
     """Where the queries that ran have their checkpoints. Before format 4 there was one, without a folder of its own."""
     findings = folder / FINDINGS
     lanes = sorted((lane for lane in findings.glob("*") if lane.name.isdigit()), key=lambda lane: int(lane.name))
     return lanes or ([findings] if findings.exists() else [])
 
 
-def read_to(folder: Path) -> dict[int, int]:
+def read_to(folder: Folder) -> dict[int, int]:
     """The next offset of each partition, as of the newest batch of its lane that is committed; empty before the first.
 
     :raises SetupError: when a file of it is damaged.
@@ -227,7 +262,7 @@ def read_to(folder: Path) -> dict[int, int]:
     return {partition: offset for lane in lanes_in(folder) for partition, offset in _read_to(folder, lane).items()}
 
 
-def _read_to(folder: Path, lane: Path) -> dict[int, int]:
+def _read_to(folder: Folder, lane: Folder) -> dict[int, int]:
     commit = newest(lane / "commits")
     if commit is None:
         return {}
@@ -237,7 +272,7 @@ def _read_to(folder: Path, lane: Path) -> dict[int, int]:
     return {int(partition): offset for offsets in topics.values() for partition, offset in offsets.items()}
 
 
-def _check_query(folder: Path, query: Path) -> None:
+def _check_query(folder: Folder, query: Folder) -> None:
     """What can be seen without Spark: the files that the newest batch needs are there and read as what they are."""
     if not query.exists():
         return
@@ -253,20 +288,20 @@ def _check_query(folder: Path, query: Path) -> None:
             _check_log(folder, log)
     if commits and not offsets:
         raise _corrupt(folder, query / "offsets", "is empty, but commits is not")
-    for archive in sorted(query.glob("state/*/*/*.zip")):
+    for archive in sorted(query.glob("state/*/*/*.zip")) if isinstance(query, Path) else ():
         if not zipfile.is_zipfile(archive):
             raise _corrupt(folder, archive, "is not a whole RocksDB snapshot")
     if commits and query.name != QUALITY and not (state := query / "state" / "0").is_dir():
         raise _corrupt(folder, state, "is missing")
 
 
-def newest(log: Path) -> Path | None:
+def newest(log: AFolder) -> AFolder | None:
     """The file of the newest batch in one of Spark's logs, whose files are named by batch number."""
     batches = [file for file in log.glob("*") if file.name.isdigit()] if log.is_dir() else []
     return max(batches, key=lambda file: int(file.name), default=None)
 
 
-def _check_log(folder: Path, file: Path) -> None:
+def _check_log(folder: Folder, file: Folder) -> None:
     """A version line, then JSON lines."""
     lines = _read(folder, file).splitlines()
     if not lines or lines[0] not in _LOG_VERSIONS:
@@ -276,30 +311,32 @@ def _check_log(folder: Path, file: Path) -> None:
             _parse(folder, file, line)
 
 
-def _read_json(folder: Path, file: Path) -> Any:
+def _read_json(folder: Folder, file: Folder) -> Any:
     return _parse(folder, file, _read(folder, file))
 
 
-def _read(folder: Path, file: Path) -> str:
+def _read(folder: Folder, file: Folder) -> str:
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise _corrupt(folder, file, f"cannot be read ({error})") from None
 
 
-def _parse(folder: Path, file: Path, text: str) -> Any:
+def _parse(folder: Folder, file: Folder, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         raise _corrupt(folder, file, "is not JSON") from None
 
 
-def _corrupt(folder: Path, file: Path, why: str) -> SetupError:
+def _corrupt(folder: Folder, file: Folder, why: str) -> SetupError:
     return SetupError(f"the checkpoint is damaged: {file} {why}; {remedy(folder)}")
 
 
-def remedy(folder: Path) -> str:
+def remedy(folder: Folder) -> str:
     """What to do about a damaged checkpoint."""
+    if not isinstance(folder, Path):
+        return f"{_ELSEWHERE}: the monitor then reads the mirror topic from its beginning, with the same findings"
     return f"run {RESET}, which moves {folder} away: the monitor then reads the mirror topic from its beginning, with the same findings"
 
 
@@ -344,7 +381,7 @@ def too_small(folder: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _writing(folder: Folder) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -92,7 +92,20 @@ def start(
     :param settings: handed to the model as it is.
     :param partitions: of the mirror topic.
     """
-    replay = Replay(
+    replay = stateful(config, model=model, settings=settings, partitions=partitions)
+    spark.sparkContext.environment[_LANE] = str(lane)
+    results = (
+        records_of(spark, config, lane, partitions)
+        .coalesce(1)  # already where the state is: no shuffle at all
+        .groupBy("partition")
+        .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
+    )
+    return write(results, config, lane)
+
+
+def stateful(config: MonitorConfig, *, model: type[Model], settings: Settings, partitions: int) -> Replay:
+    """What is done with the rows of a partition; parameters as for :func:`start`."""
+    return Replay(
         topic=config.topics.mirror,
         outputs=Outputs(
             findings=config.topics.findings,
@@ -106,14 +119,6 @@ def start(
         run_id=uuid.uuid4().hex,
         partitions=partitions,
     )
-    spark.sparkContext.environment[_LANE] = str(lane)
-    results = (
-        records_of(spark, config, lane, partitions)
-        .coalesce(1)  # already where the state is: no shuffle at all
-        .groupBy("partition")
-        .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
-    )
-    return write(results, config, lane)
 
 
 def write(results: DataFrame, config: MonitorConfig, lane: int) -> StreamingQuery:
@@ -124,7 +129,7 @@ def write(results: DataFrame, config: MonitorConfig, lane: int) -> StreamingQuer
         .options(**config.kafka.for_spark())
         .outputMode("update")
         .trigger(processingTime=f"{config.job.trigger_ms} milliseconds")
-        .option("checkpointLocation", checkpoint.of_lane(config.job.checkpoint.resolve(), lane).as_uri())
+        .option("checkpointLocation", f"{config.job.place}/{checkpoint.FINDINGS}/{lane}")
         .start()
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from py4j.protocol import Py4JError
@@ -17,6 +18,8 @@ from streaming.quality.query import start as start_quality
 from streaming.sinks.findings import FindingsWriter
 from streaming.spark import checkpoint, job
 from streaming.spark.driver_findings import Standing
+from streaming.spark.hadoop import HadoopPath
+from streaming.spark.lease import Lease
 from streaming.spark.mirror_silence import SilenceWatch, subjects
 from streaming.spark.supervisor import JVM_ENDS_WITHIN_S, Supervisor
 
@@ -81,7 +84,10 @@ class Monitor:
         )
         self._checks = QualityProcess(config) if config.quality.enabled else None
         others = {} if self._checks is None else {checkpoint.QUALITY: partial(start_quality, config=config, checks=self._checks)}
-        self._supervisor = Supervisor(config, others=others, lock=lock, tell=tell)
+        self._mirror = mirror
+        self._folder = config.job.checkpoint if config.job.state is None else HadoopPath(config.job.state)
+        lease = None if isinstance(self._folder, Path) else Lease(self._folder)
+        self._supervisor = Supervisor(config, others=others, lock=lock, lease=lease, admit=self._check_state, tell=tell)
         self._add_lanes()
 
     def __enter__(self) -> Self:
@@ -145,9 +151,15 @@ class Monitor:
         partitions = self._mirror_watch.partitions()
         if partitions != self._partitions:
             self._partitions = partitions
-            checkpoint.note(self._config.job.checkpoint, partitions=partitions)
+            checkpoint.note(self._folder, partitions=partitions)
             self._supervisor.restart_lanes()
             self._add_lanes()
+
+    def _check_state(self) -> None:
+        """What is kept elsewhere can be looked at only now that Spark runs; a local folder has been looked at before."""
+        if not isinstance(self._folder, Path):
+            for sentence in checkpoint.check(self._folder, self._mirror, lanes=self._config.job.lanes):
+                self._tell(sentence)
 
     def _say_starting(self) -> None:
         """Write to the status topic that the monitor starts: a slow start would look like a dead monitor."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from streaming.config.settings import MonitorConfig
+    from streaming.spark.lease import Lease
 
     Start = Callable[[SparkSession], StreamingQuery]
 
@@ -48,6 +49,7 @@ _CHECKPOINT_IS_DAMAGED: Final = re.compile(
     r"SnapshotError|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(?:CHECKSUM|INVALID|CORRUPT)|INVALID_LOG_VERSION|MALFORMED_LOG_FILE"
     r"|FAILED_TO_READ_\w*|CANNOT_READ_CHECKPOINT|BATCH_METADATA_NOT_FOUND|ChecksumException|MISSING_METADATA_FILE"
 )
+_NOT_ON_EXECUTORS: Final = re.compile(r"No module named '(?:streaming|coordinator_model)\b|cannot import name .* from 'streaming")
 
 
 class QueryProgress(NamedTuple):
@@ -84,6 +86,8 @@ class Supervisor:
 
     :param others: how to start the queries beside the lanes, by name; they come after those.
     :param lock: file descriptor that the JVM inherits.
+    :param lease: of a state that lies elsewhere.
+    :param admit: called when Spark runs, before the first query; what it raises ends the monitor.
     :param tell: called with one sentence at each restart.
     """
 
@@ -93,8 +97,12 @@ class Supervisor:
         *,
         others: Mapping[str, Start] = MappingProxyType({}),
         lock: int,
+        lease: Lease | None = None,
+        admit: Callable[[], None] = lambda: None,
         tell: Callable[[str], None],
     ) -> None:
+        self._lease = lease
+        self._admit = admit
         self._config = config
         self._lock = lock
         self._tell = tell
@@ -129,6 +137,9 @@ class Supervisor:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
             raise SetupError(f"Spark does not start: {reason(said_by(error))}; see {self._config.job.jvm_log}") from None
+        if self._lease is not None:
+            self._lease.take()
+        self._admit()
         for lane in self._lanes:
             try:
                 self._begin(lane)
@@ -146,6 +157,8 @@ class Supervisor:
             self._jvm_ended()
         if self._spark is None:
             return
+        if self._lease is not None:
+            self._lease.keep()
         for task in self._tasks:
             if task.query is None:
                 if time.monotonic() >= task.start_at and (task in self._lanes or self._lanes_have_begun()):
@@ -209,6 +222,8 @@ class Supervisor:
                 if task.query is not None:
                     with contextlib.suppress(Py4JError, PySparkException, OSError):  # a JVM that got the signal too is going
                         _stop_between_batches(task.query, deadline)
+            if self._lease is not None:
+                self._lease.release()
         jvm_spark.close_session(self._spark)
         self._spark = None
 
@@ -261,6 +276,10 @@ class Supervisor:
         why = refused_topics(kafka.for_librdkafka(), text, read=[mirror]) or reason(text)
         if (trouble := disk_trouble(folder, text)) is not None:
             return trouble
+        if _NOT_ON_EXECUTORS.search(text):
+            raise SetupError(
+                f"the Python of the executors has no rebalance-monitor, or another package named streaming before it: {why}"
+            )
         if _CHECKPOINT_IS_DAMAGED.search(text):
             raise SetupError(f"the checkpoint cannot be read: {why}; {remedy(folder)}")
         return why

@@ -69,8 +69,8 @@ def causes(error: StreamingQueryException) -> list[Any]:
 def offsets(reported: Any) -> dict[str, dict[str, int]]:
     """Offsets by topic and partition in a progress report: an object in 3.5, JSON in 4.2, Python's text of an object in 4.0 and 4.1.
 
-    A query that has just been started again says ``null`` of some.
+    A query that has just been started again says ``null`` of some, which is ``None`` there.
     """
     if isinstance(reported, str):
-        reported = (ast.literal_eval if reported.startswith("{'") else json.loads)(reported) if reported else None
+        reported = (ast.literal_eval if reported.startswith(("{'", "None")) else json.loads)(reported) if reported else None
     return reported if isinstance(reported, dict) else {}

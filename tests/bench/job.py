@@ -1,9 +1,10 @@
 """The job under load: latency from capture to readable finding, highest rate, catching up, memory and checkpoint. ``make bench``.
 
-    python -m tests.bench.job [--rates 1000,5000,20000] [--groups 10000] [--modes real,empty,rows] [--seconds 20] [--quality]
+    python -m tests.bench.job [--rates 0,1000,5000,20000] [--groups 10000] [--modes real,empty,rows] [--seconds 20] [--quality]
 
 Broker, load, job and reader run on this machine. Each mode is the same pipeline: the real model; an empty one that only reports marked
-frames, which is the engine's own limit; and one state row per group, the natural alternative to one per partition. The load is steady
+frames, which is the engine's own limit; one state row per group, the natural alternative to one per partition; and, if asked for, the
+same model in a ``StatefulProcessor``. The load is steady
 heartbeats with breaches among them that are certain from two frames alone (rule M-08), so that nothing waits for other frames. Latency
 is the reader's clock when it has the finding, minus the capture time of the frame.
 
@@ -18,7 +19,6 @@ import argparse
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -38,10 +38,13 @@ from streaming.sinks.findings import microseconds
 from streaming.spark import checkpoint
 from streaming.spark.monitor import Monitor
 from tests.bench.empty_model import EmptyModel
+from tests.bench.generator import Generator
+from tests.bench.light import light, shown
 from tests.bench.row_per_group import RowPerGroup
+from tests.bench.stateful_processor import WithProcessor
 from tests.bench.usage import ROLES, Usage, loop_ns
+from tests.real.harness import raw_topic
 
-PARTITIONS = 4
 SETTLE_S = 10.0  # at each rate, before anything is measured
 FAR_BEHIND_S = 10.0  # a mode with more than that unread at the end of a step is asked for no more
 STUCK_S = 300.0
@@ -50,39 +53,8 @@ MODES: dict[str, tuple[type[Monitor], type[Any]]] = {
     "real": (Monitor, Coordinator),
     "empty": (Monitor, EmptyModel),
     "rows": (RowPerGroup, Coordinator),
+    "processor": (WithProcessor, Coordinator),
 }
-
-
-class Generator:
-    """The load's process, see ``tests.bench.load``."""
-
-    def __init__(self, bootstrap: str, topic: str, options: argparse.Namespace) -> None:
-        command = [sys.executable, "-m", "tests.bench.load", bootstrap, topic, "--partitions", str(PARTITIONS)]
-        command += ["--groups", str(options.groups), "--members", str(options.members)]
-        command += ["--speed", str(options.speed), "--behind", str(options.behind_s)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        os.set_blocking(self.process.stdout.fileno(), False)
-
-    def tell(self, **command: object) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> dict[str, float] | None:
-        """What it says of the command that it was given, once that is done."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if line:
-            return dict(json.loads(line))
-        if self.process.poll() is not None:
-            raise SystemExit("the load ended by itself")
-        return None
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(30)
 
 
 class Seen(NamedTuple):
@@ -107,6 +79,15 @@ class Bench:
     def read(self) -> int:
         progress = self.monitor.progress
         return sum(progress.read.values()) if progress else 0
+
+    def state_bytes(self) -> int:
+        """All snapshots together, as the status topic has them."""
+        newest = {
+            message.key(): json.loads(message.value()).get("snapshot_bytes", 0)
+            for message in raw_topic(self.config.kafka.bootstrap_servers, self.config.topics.status)
+            if message.value()
+        }
+        return sum(newest.values())
 
     def turn(self) -> None:
         """Look after the monitor, and take what findings there are."""
@@ -169,6 +150,9 @@ class Bench:
             "load_cpu_s": round(answer["cpu_s"], 2),
             "memory_mib": {role: round(after.by_role[role].rss_mib) for role in MEASURED},
             "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
+            "state_mib": round(self.state_bytes() / 2**20, 2),
+            "batches": len(self.batches),
+            "written_mib_s": round((after.by_role["JVM"].written_mib - before.by_role["JVM"].written_mib) / passed, 2),
             "loop_ns": round(turn_ns),
         }
 
@@ -200,7 +184,7 @@ def running(mode: str, broker: Broker, folder: Path, options: argparse.Namespace
         job={"checkpoint": folder / mode, "log_file": folder / f"{mode}.log", **dict(each.split("=", 1) for each in options.job)},
         quality={"enabled": options.quality, "docs": folder / f"{mode}-docs"},
     )
-    broker.create_topic(prefix, PARTITIONS)
+    broker.create_topic(prefix, options.partitions)
     mirror = prepare(config)
     reader = Consumer(
         {"bootstrap.servers": broker.internal, "group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
@@ -228,10 +212,11 @@ def say(what: str) -> None:
 def measure(bench: Bench, options: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) -> None:
     """All steps of one mode, as far as it keeps up."""
     if options.rates and options.warm_up:
-        bench.command(do="steady", rate=options.rates[0], seconds=options.warm_up)
+        bench.command(do="steady", rate=options.rates[-1], seconds=options.warm_up)
     for rate in options.rates:
-        bench.command(do="steady", rate=rate, seconds=SETTLE_S)
-        result = bench.step(f"{rate:,}/s", do="steady", rate=rate, seconds=options.seconds)
+        command = {"do": "steady", "rate": rate} if rate else {"do": "rest"}
+        bench.command(**command, seconds=SETTLE_S)
+        result = bench.step(f"{rate:,}/s", **command, seconds=options.seconds)
         tell(result)
         bench.drain()
         if result["behind"] > rate * FAR_BEHIND_S:
@@ -257,6 +242,8 @@ def table(results: list[dict[str, Any]]) -> Table:
         "batch ms",
         "behind",
         "µs/frame",
+        "batches",
+        "JVM writes MiB/s",
         *ROLES,
         "others",
         "loop ns",
@@ -265,7 +252,8 @@ def table(results: list[dict[str, Any]]) -> Table:
     for result in results:
         cells = [result["mode"], result["step"], f"{result['frames_per_s']:,}", str(result["findings"])]
         cells += [
-            str(result[key] if result[key] is not None else "") for key in ("p50_s", "p99_s", "batch_ms", "behind", "us_per_frame")
+            str(result[key] if result[key] is not None else "")
+            for key in ("p50_s", "p99_s", "batch_ms", "behind", "us_per_frame", "batches", "written_mib_s")
         ]
         cells += [f"{result['cores'][role]:.2f}" for role in (*ROLES, "others")]
         shown.add_row(*cells, str(result["loop_ns"]))
@@ -274,17 +262,20 @@ def table(results: list[dict[str, Any]]) -> Table:
 
 def sizes(results: list[dict[str, Any]]) -> Table:
     shown = Table(title="at the end", box=None, title_justify="left")
-    for heading in ("model", "checkpoint MiB", *(f"{role} MiB" for role in MEASURED)):
+    for heading in ("model", "state MiB", "checkpoint MiB", *(f"{role} MiB" for role in MEASURED)):
         shown.add_column(heading, justify="right")
     for result in {result["mode"]: result for result in results}.values():
         memory = result["memory_mib"]
-        shown.add_row(result["mode"], *map(str, (result["checkpoint_mib"], *(memory[role] for role in MEASURED))))
+        shown.add_row(
+            result["mode"], *map(str, (result["state_mib"], result["checkpoint_mib"], *(memory[role] for role in MEASURED)))
+        )
     return shown
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """What bench and soak both take."""
     parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--partitions", type=int, default=4, help="of the mirror topic")
     parser.add_argument("--members", type=int, default=2, help="of each group")
     parser.add_argument("--quality", action="store_true", help="with the Great Expectations query beside it")
     parser.add_argument(
@@ -295,15 +286,28 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rates", type=lambda text: [int(rate) for rate in text.split(",") if rate], default=[1000, 5000, 20_000])
-    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES), help=f"of {', '.join(MODES)}")
+    parser.add_argument(
+        "--rates",
+        type=lambda text: [int(rate) for rate in text.split(",") if rate],
+        default=[0, 1000, 5000, 20_000],
+        help="frames a second; 0: ticks alone",
+    )
+    parser.add_argument(
+        "--modes",
+        type=lambda text: [mode for mode in text.split(",") if mode],
+        default=list(MODES),
+        help=f"none, or of {', '.join(MODES)}",
+    )
     parser.add_argument("--seconds", type=float, default=20, help="measured time of each step")
     parser.add_argument(
         "--ahead", type=int, default=150_000, help="frames unread while the highest rate is sought; 0: leave that out"
     )
     parser.add_argument("--backlog", type=int, default=1_000_000, help="frames to catch up with; 0: leave that out")
     parser.add_argument(
-        "--warm-up", type=float, default=90, metavar="S", help="of each mode, at the first rate: the JVM compiles for so long"
+        "--warm-up", type=float, default=90, metavar="S", help="of each mode, at the last rate: the JVM compiles for so long"
+    )
+    parser.add_argument(
+        "--light", type=int, default=500, metavar="GROUPS", help="of a small Kafka, measured first; 0: leave that out"
     )
     parser.set_defaults(speed=1.0, behind_s=0.0)
     add_common(parser)
@@ -322,12 +326,19 @@ def main() -> None:
                 file.write(json.dumps(result) + "\n")
 
     with Broker() as broker, tempfile.TemporaryDirectory(prefix="rebalance-monitor-bench-") as folder:
+        small = light(broker, Path(folder), options) if options.light else []
+        if options.results and small:
+            with options.results.open("a") as file:
+                file.writelines(json.dumps({"step": "light", **each}) + "\n" for each in small)
         for mode in options.modes:
             with running(mode, broker, Path(folder), options) as bench:
                 measure(bench, options, tell)
     console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(table(results))
-    console.print(sizes(results))
+    if small:
+        console.print(shown(small, options.light))
+    if results:
+        console.print(table(results))
+        console.print(sizes(results))
 
 
 if __name__ == "__main__":

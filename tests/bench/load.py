@@ -303,7 +303,7 @@ class Broker:
 class Load:
     """What is sent, and how far it is. Commands, each a JSON object with ``do``:
 
-    ``form`` lets every group join; ``steady`` sends ``rate`` frames a second for ``seconds``; ``follow`` keeps ``ahead`` frames before
+    ``form`` lets every group join; ``rest`` sends nothing but ticks for ``seconds``; ``steady`` sends ``rate`` frames a second for ``seconds``; ``follow`` keeps ``ahead`` frames before
     what the reader says with ``{"read": n}``, for ``seconds``; ``backlog`` sends ``frames`` at once; ``end``.
     Between commands only the ticks go on. The answer has ``sent`` (frames so far), ``took_s`` and ``cpu_s``.
     """
@@ -353,6 +353,12 @@ class Load:
             while self._send(rate * elapsed - (self.sent - before)):
                 pass
             self._accompany(elapsed)
+            time.sleep(LINGER_S)
+
+    def rest(self, seconds: float) -> None:
+        began = time.time()
+        while time.time() - began < seconds:
+            self.idle()
             time.sleep(LINGER_S)
 
     def follow(self, ahead: int, seconds: float) -> None:
@@ -462,7 +468,7 @@ def main() -> None:
         commands.put(None)
 
     threading.Thread(target=listen, daemon=True).start()
-    actions = {"form": load.form, "steady": load.steady, "follow": load.follow, "backlog": load.backlog}
+    actions = {"form": load.form, "rest": load.rest, "steady": load.steady, "follow": load.follow, "backlog": load.backlog}
     while True:
         try:
             command = commands.get(timeout=0.2)

@@ -5,7 +5,6 @@ On a machine that others share, CPU-seconds travel and seconds do not. So each s
 
 from __future__ import annotations
 
-import os
 import time
 from typing import NamedTuple, Self
 
@@ -21,6 +20,7 @@ class Process(NamedTuple):
     rss_mib: float = 0.0
     threads: int = 0
     files: int = 0
+    written_mib: float = 0.0  #: to disks since it started
 
     def __add__(self, other: object) -> Process:
         assert isinstance(other, Process)
@@ -35,12 +35,16 @@ class Usage(NamedTuple):
     by_role: dict[str, Process]
 
     @classmethod
-    def now(cls) -> Self:
+    def now(cls, driver: int | None = None) -> Self:
+        """As it is now.
+
+        :param driver: process id of the job's driver, if that is not this process.
+        """
         found = dict.fromkeys(ROLES, Process())
         mine = psutil.Process()
         for process in [mine, *mine.children(recursive=True)]:
             try:
-                found[_role(process)] += _used_by(process)
+                found[_role(process, driver or mine.pid)] += _used_by(process)
             except (psutil.Error, KeyError):  # it has ended meanwhile, or is a guard of the broker
                 continue
         return cls(time.monotonic(), _busy_s(), found)
@@ -52,12 +56,12 @@ class Usage(NamedTuple):
         return taken | {"others": max(0.0, (self.busy_s - earlier.busy_s) / passed - sum(taken.values()))}
 
 
-def _role(process: psutil.Process) -> str:
+def _role(process: psutil.Process, driver: int) -> str:
     """By its command line.
 
     :raises KeyError: when it is none of the roles.
     """
-    if process.pid == os.getpid():
+    if process.pid == driver:
         return "driver"
     command = " ".join(process.cmdline())
     for mark, role in (
@@ -76,7 +80,10 @@ def _role(process: psutil.Process) -> str:
 def _used_by(process: psutil.Process) -> Process:
     with process.oneshot():
         times = process.cpu_times()
-        return Process(times.user + times.system, process.memory_info().rss / 2**20, process.num_threads(), process.num_fds())
+        written = process.io_counters().write_bytes if hasattr(process, "io_counters") else 0  # macOS has none
+        return Process(
+            times.user + times.system, process.memory_info().rss / 2**20, process.num_threads(), process.num_fds(), written / 2**20
+        )
 
 
 def _busy_s() -> float:

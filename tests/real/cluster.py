@@ -175,22 +175,30 @@ def run(folder: Path, broker: Broker, *, kills: list[str], tell: Callable[[str],
                 kinds_of_kills(cluster, monitor)[name]()
                 wait_until_read_further(monitor)
                 tell(f"killed the {name}: every partition is read again after {time.monotonic() - began:.0f} s")
-            feeder.stop()
-            ends = ends_of(broker.internal, topic)
-            monitor.wait_until_read(ends)
-            if (status := monitor.stop()) != 0:
-                return [f"it ended with {status}: {''.join(monitor.said)}"]
+            return differences(folder, monitor, feeder, tell, **sections)
         finally:
             feeder.stop()
             monitor.kill()
-    local = MonitorProcess(folder, broker.internal, "local", mirror=topic, **sections).start()
+
+
+def differences(
+    folder: Path, monitor: MonitorProcess, feeder: Feeder, tell: Callable[[str], None], **sections: dict[str, object]
+) -> list[str]:
+    """Let the monitor read all that there is, and another one on this machine do the same; gives what is not as it should be."""
+    feeder.stop()
+    broker, topic = feeder.bootstrap, feeder.topic
+    ends = ends_of(broker, topic)
+    monitor.wait_until_read(ends)
+    if (status := monitor.stop()) != 0:
+        return [f"it ended with {status}: {''.join(monitor.said)}"]
+    local = MonitorProcess(folder, broker, "local", mirror=topic, **sections).start()
     try:
         local.wait_until_read(ends)
         assert local.stop() == 0
     finally:
         local.kill()
     found, wanted = Outcome.of(monitor), Outcome.of(local)
-    _, alone = models_of(raw_topic(broker.internal, topic), topic, PARTITIONS)
+    _, alone = models_of(raw_topic(broker, topic), topic, PARTITIONS)
     tell(f"{sum(ends.values()):,} records, {len(found['findings'])} findings, {len(found['groups'])} groups")
     wrong = [f"{what}: {found[what]!r:.500} instead of {wanted[what]!r:.500}" for what in wanted if found[what] != wanted[what]]
     if wanted["findings"] != alone or len(alone) < 10:

@@ -27,7 +27,8 @@ class Feeder:
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, *, groups: int = GROUPS, breach_every: int = 10) -> None:
-        self._topic = topic
+        self.bootstrap = bootstrap
+        self.topic = topic
         self._partitions = partitions
         self._breach_every = breach_every
         settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True, "message.timeout.ms": 0}
@@ -58,12 +59,12 @@ class Feeder:
                 self._write(*breach(self._rounds, now_us))
             if self._rounds % 20 == 0:
                 for partition in range(self._partitions):
-                    produce(self._producer, self._topic, partition, tick(now_us))
+                    produce(self._producer, self.topic, partition, tick(now_us))
             self._rounds += 1
 
     def _write(self, *records: Any) -> None:
         for record in records:
-            produce(self._producer, self._topic, partition_of(record.group, self._partitions), record)
+            produce(self._producer, self.topic, partition_of(record.group, self._partitions), record)
 
 
 def models_of(

@@ -1,6 +1,6 @@
 """The kill test: the monitor is killed again and again under load, and must know in the end what one that nobody disturbed knows.
 
-    python -m tests.real.kills [--kills 20] [--seed 1] [--lanes 2]
+    python -m tests.real.kills [--kills 20] [--seed 1] [--lanes 2] [--spark 3.5.9]
 
 A real broker, live traffic with breaches in it, and in turn the driver, the JVM and the Python worker that holds the models, each killed
 by SIGKILL at a random moment of its work. Then a second monitor reads the same topic undisturbed. Compared are the ids of the findings
@@ -38,6 +38,7 @@ from streaming.demo.broker import Broker
 from streaming.spark import checkpoint, migration
 from streaming.spark import session as spark
 from streaming.spark.settings import Spark
+from tests.real.environments import with_spark
 from tests.real.feeder import Feeder, ends_of, events_of, models_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
@@ -112,10 +113,14 @@ def run(
     kills: int,
     seed: int,
     lanes: int,
+    python: str | Path = sys.executable,
     minutes: float = math.inf,
     tell: Callable[[Kill], None] = lambda _: None,
 ) -> Run:
-    """Do all of it on a broker that runs; ``tell`` is called with each kill, of which there are fewer if they take too many minutes."""
+    """Do all of it on a broker that runs; ``tell`` is called with each kill, of which there are fewer if they take too many minutes.
+
+    :param python: the interpreter that runs the monitor that is killed.
+    """
     name, began = "kills", time.monotonic()
     chance = random.Random(seed)
     broker.create_topic(name, PARTITIONS)
@@ -124,7 +129,7 @@ def run(
         "quality": {"enabled": False},
     }
     done = Run()
-    monitor = MonitorProcess(folder, broker.internal, f"{name}-disturbed", mirror=name, **sections)
+    monitor = MonitorProcess(folder, broker.internal, f"{name}-disturbed", mirror=name, python=python, **sections)
     feeder = Feeder(broker.internal, name, PARTITIONS, breach_every=5).start()
     try:
         monitor.start()
@@ -139,25 +144,31 @@ def run(
             kill.repeated = _repeated(monitor) - sum(each.repeated for each in done.kills)
             done.kills.append(kill)
             tell(kill)
-        feeder.stop()
-        ends = ends_of(broker.internal, name)
-        monitor.wait_until_read(ends)
-        assert monitor.stop() == 0
-        done.said = list(monitor.said)
-        calm = MonitorProcess(folder, broker.internal, f"{name}-undisturbed", mirror=name, **sections).start()
-        try:
-            calm.wait_until_read(ends)
-            assert calm.stop() == 0
-        finally:
-            calm.kill()
+        compare(done, folder, monitor, feeder, **sections)
     finally:
         feeder.stop()
         monitor.kill()
+    return done
+
+
+def compare(done: Run, folder: Path, monitor: MonitorProcess, feeder: Feeder, **sections: dict[str, object]) -> None:
+    """Let the monitor read all that there is, and an undisturbed one and the model alone do the same."""
+    feeder.stop()
+    broker, topic = feeder.bootstrap, feeder.topic
+    ends = ends_of(broker, topic)
+    monitor.wait_until_read(ends)
+    assert monitor.stop() == 0
+    done.said = list(monitor.said)
+    calm = MonitorProcess(folder, broker, f"{topic}-undisturbed", mirror=topic, **sections).start()
+    try:
+        calm.wait_until_read(ends)
+        assert calm.stop() == 0
+    finally:
+        calm.kill()
     done.records = sum(ends.values())
-    models, found = models_of(raw_topic(broker.internal, name), name, PARTITIONS)
+    models, found = models_of(raw_topic(broker, topic), topic, PARTITIONS)
     done.model_alone = Outcome(found, {}, events_of(models), {model.partition: alone(model) for model in models})
     done.disturbed, done.undisturbed = (_outcome(each) for each in (monitor, calm))
-    return done
 
 
 def _kill(monitor: MonitorProcess, victim: str, after_s: float) -> Kill:
@@ -279,8 +290,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=math.inf, help="no kill after so long; what was killed is compared")
     parser.add_argument("--lanes", type=int, default=2)
+    parser.add_argument(
+        "--spark", metavar="RELEASE", help="of the monitor that is killed; the default is the one that is installed"
+    )
     options = parser.parse_args()
-    console = Console()
+    console = Console(soft_wrap=True)
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
         done = run(
             Path(folder),
@@ -288,6 +302,7 @@ def main() -> int:
             kills=options.kills,
             seed=options.seed,
             lanes=options.lanes,
+            python=with_spark(Path(folder), options.spark) if options.spark else sys.executable,
             minutes=options.minutes,
             tell=lambda kill: console.print(f"killed the {kill.victim} behind batch {kill.batch}: back after {kill.back_s:.1f} s"),
         )

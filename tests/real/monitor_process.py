@@ -27,10 +27,21 @@ class MonitorProcess:
     """A monitor on result topics and a checkpoint of its own.
 
     :param mirror: the mirror topic.
+    :param python: the interpreter that runs it.
     :param sections: keys of the configuration, by section, that differ from a test's usual ones.
     """
 
-    def __init__(self, folder: Path, bootstrap: str, name: str, *, mirror: str, **sections: dict[str, object]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        name: str,
+        *,
+        mirror: str,
+        python: str | Path = sys.executable,
+        **sections: dict[str, object],
+    ) -> None:
+        self.python = python
         self.folder = folder / name
         self.folder.mkdir()
         self.name = name
@@ -74,7 +85,7 @@ class MonitorProcess:
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "streaming.cli", "run", "--config", str(self.config)]
+        return [str(self.python), "-m", "streaming.cli", "run", "--config", str(self.config)]
 
     def start(self) -> MonitorProcess:
         self.said.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from coordinator_model.cluster_facts import OLDEST, ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
@@ -62,6 +63,7 @@ class EpochGroupData:
         "epoch",
         "epoch_us",
         "errors",
+        "facts",
         "group_events",
         "incarnation",
         "instance_uses",
@@ -119,7 +121,8 @@ class EpochGroupData:
         self.settled = False  #: True once a request was accepted in this incarnation
         self.learning_because = "first seen in mid-life"
         self.born_us = 0  #: when its first member joined; 0 if that was not seen
-        self.release: tuple[int, int] = (4, 0)  #: the oldest that the coordinator can be
+        self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
+        self.release: tuple[int, int] = OLDEST  #: the oldest that the coordinator can be, by the versions that it answered
         self.epoch: int | None = None  #: the newest seen in any success
         self.epoch_us = 0
         self.members: dict[str, EpochMember] = {}
@@ -185,7 +188,11 @@ class EpochGroupData:
 
     def topic_text(self, topic: str) -> str:
         """Return the topic's name, its id if the name is not known."""
-        return self.topic_names.get(topic, topic)
+        return self.topic_names.get(topic) or self.facts.topic_name(self.cluster, topic) or topic
+
+    def release_of(self, broker: str) -> tuple[int, int]:
+        """Return the oldest release that a broker can be which answers as coordinator."""
+        return max(self.release, self.facts.release(self.cluster, broker))
 
     def may_have_raised(self, cause: str, member_id: str) -> None:
         """Note what can raise the group's epoch."""

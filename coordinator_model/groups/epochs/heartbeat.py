@@ -245,7 +245,7 @@ def _check_assignment(
     if not group.traits.answers_full_requests or member.pattern != "" or member.topics is None:
         return NOTHING
     assigned = len({topic for topic, _ in assignment})
-    if assigned > len(set(member.topics)) and group.release >= _TOPICS_TAKEN_AT_ONCE_SINCE:
+    if assigned > len(set(member.topics)) and group.release_of(exchange.broker) >= _TOPICS_TAKEN_AT_ONCE_SINCE:
         return (TooManyTopics(exchange, member, assigned),)
     return NOTHING
 

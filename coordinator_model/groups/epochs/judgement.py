@@ -80,7 +80,7 @@ def _is_unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember 
         _epochs(exchange, member, overlapped=overlapped),
         _conditions(facts, member, overlapped=overlapped),
         exchange.api_version,
-        group.release,
+        group.release_of(exchange.broker),
     )
     return not is_lawful(exchange.error, exchange.api_key, possible)
 

@@ -22,11 +22,13 @@ from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
+from streaming.mirror.topic_names import TopicNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from streaming.mirror.pcap.files import Packet
+    from streaming.mirror.pcap.tls.key_log import KeyLog
 
 TICK_US: Final = 1_000_000
 
@@ -48,6 +50,8 @@ class CaptureStats:
     brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to speak Kafka
     foreign: int = 0  #: connections that do not speak Kafka
     encrypted: int = 0  #: … of which begin as TLS does
+    decrypted: int = 0  #: TLS connections whose secrets are in the key log
+    refused_tls: Counter[str] = field(default_factory=Counter)  #: why other TLS connections could not be read, with a key log
     opaque: Counter[str] = field(default_factory=Counter)  #: why connections with a broker could not be followed any further
     lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections that speak for groups
     losses: int = 0  #: holes that they make
@@ -62,8 +66,11 @@ class CaptureStats:
         """Connections that speak Kafka."""
         return self.brokers.total()
 
-    def why_nothing(self, ports: Collection[int]) -> str | None:
-        """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
+    def why_nothing(self, ports: Collection[int] = ()) -> str | None:
+        """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something.
+
+        :param ports: those asked for.
+        """
         if self.kafka_connections:
             return None
         if not self.packets:
@@ -80,8 +87,9 @@ class CaptureStats:
                 if ports
                 else (f"holds {self.segments:,} TCP packets, and none that begins a connection or carries data")
             )
-        encrypted = f"; {self.encrypted} of them use TLS, which cannot be read" if self.encrypted else ""
-        return f"holds {self.connections:,} TCP connections, and none of them speaks Kafka{encrypted}"
+        encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
+        refused = "".join(f"; of {count:,}: {reason}" for reason, count in self.refused_tls.most_common())
+        return f"holds {self.connections:,} TCP connections, and none of them speaks Kafka{encrypted}{refused}"
 
 
 class CaptureReader:
@@ -90,6 +98,7 @@ class CaptureReader:
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
+    :param key_log: secrets of TLS connections.
     """
 
     def __init__(
@@ -99,6 +108,7 @@ class CaptureReader:
         ports: Collection[int] = (),
         cluster: str = "",
         name: str = "pcap",
+        key_log: KeyLog | None = None,
     ) -> None:
         self.stats = CaptureStats()
         self.now_us = 0  #: newest capture time, microseconds since the epoch
@@ -108,8 +118,10 @@ class CaptureReader:
         self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
         self._cluster = cluster
         self._name = name
+        self._key_log = key_log
         self._brokers: set[Endpoint] = set()
         self._legs = Legs(self._mirrored)
+        self._topics = TopicNames()
         self._tcp = Reassembler(self._accept)
         self._next_tick_us = 0
 
@@ -117,6 +129,10 @@ class CaptureReader:
     def echoes(self) -> int:
         """Connections that repeat what another one says, and were left out."""
         return self._legs.echoes
+
+    def why_nothing(self) -> str | None:
+        """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
+        return self.stats.why_nothing(self._ports)
 
     def read(self, packets: Iterable[Sequence[Packet]]) -> None:
         """Take packets, in lists of any size."""
@@ -189,6 +205,19 @@ class CaptureReader:
         key, flags = segment[0], segment[3]
         if self._wire_ports and key[-4:-2] not in self._wire_ports and key[-2:] not in self._wire_ports:
             return None
+        if not self._key_log:
+            return self._plain(stream, key, flags, at_us)
+        from streaming.mirror.pcap.tls.connection import FirstBytes  # noqa: PLC0415 - needs cryptography, which not everybody has
+
+        return FirstBytes(
+            stream,
+            plain=lambda: self._plain(stream, key, flags, at_us),
+            talk=lambda client, found_us: self._talk(stream, key, client, found_us, midway=False),
+            key_log=self._key_log,
+            tls=self,
+        )
+
+    def _plain(self, stream: Stream, key: bytes, flags: int, at_us: int) -> StreamListener:
         opened_by = {SYN: 0, SYN | ACK: 1}.get(flags & (SYN | ACK))
         client = self._client_by_port(ends(key))
         if client is None:
@@ -222,6 +251,7 @@ class CaptureReader:
             client_address=client_host,
             at_us=at_us,
             midway=midway,
+            topics=self._topics,
         )
 
     # --- what connections report --------------------------------------------------------------------------------------
@@ -239,6 +269,14 @@ class CaptureReader:
         """A connection is not Kafka's, as far as it can be read; with its first bytes."""
         self.stats.foreign += 1
         self.stats.encrypted += first.startswith(_TLS_HANDSHAKE)
+
+    def decrypted(self) -> None:
+        """The secrets of a TLS connection were found."""
+        self.stats.decrypted += 1
+
+    def refused(self, reason: str) -> None:
+        """A TLS connection cannot be read."""
+        self.stats.refused_tls[reason] += 1
 
     def opaque(self, reason: str) -> None:
         """A connection with a broker cannot be followed any further."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from streaming.mirror.pcap.dedup import Leg
     from streaming.mirror.pcap.reassembly import Stream
+    from streaming.mirror.topic_names import TopicNames
 
 Endpoint = tuple[str, int]
 
@@ -122,9 +123,18 @@ class CapturedConnection(Conversation):
         client_address: str,
         at_us: int,
         midway: bool,
+        topics: TopicNames,
     ) -> None:
         broker = _written(endpoint)
-        super().__init__(leg, cluster=cluster, broker=broker, connection=connection, client_address=client_address, at_us=at_us)
+        super().__init__(
+            leg,
+            cluster=cluster,
+            broker=broker,
+            connection=connection,
+            client_address=client_address,
+            at_us=at_us,
+            topics=topics,
+        )
         self._capture = capture
         self._stream = stream
         self._client_side = client_side
@@ -171,6 +181,29 @@ class CapturedConnection(Conversation):
             self._miss_requests(count)
         else:
             self._miss_responses(count)
+
+    def lost(self, side: int, count: int, at_us: int) -> None:
+        """Bytes from a side are missing, and it is not known how many: where the next frame begins has to be searched for.
+
+        :param count: so many at least.
+        """
+        self._at_us = at_us
+        if side == self._client_side:
+            self._is_opening = False
+            self._lose_requests()
+        else:
+            self._lose_responses()
+        self._tell_loss(count)
+
+    def unreadable(self, reason: str, at_us: int) -> None:
+        """What the connection carries cannot be read; if a broker is known to be there, that is a gap."""
+        self._at_us = at_us
+        if self._capture.is_broker(self.endpoint):
+            super()._become_opaque(reason)
+            self._capture.opaque(reason)
+            self._tell_gap()
+        else:
+            self._stream.ignore()
 
     # --- the beginning -------------------------------------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ _DECOMPRESSION_ERRORS: Final = (EOFError, OSError, ValueError, lzma.LZMAError, z
 
 _PCAPNG: Final = struct.pack("<I", dpkt.pcapng.PCAPNG_BT_SHB)  # reads the same in both byte orders
 _SIMPLE_PACKET: Final = 3
+_SECRETS: Final = 10
+_TLS_KEY_LOG: Final = 0x544C534B
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -108,17 +110,20 @@ def is_capture(magic: bytes) -> bool:
     return magic == _PCAPNG or _pcap_magic(magic) is not None
 
 
-def packets(source: Source, damage: Callable[[str], None]) -> Iterator[list[Packet]]:
+def packets(
+    source: Source, damage: Callable[[str], None], secrets: Callable[[bytes], None] = lambda _: None
+) -> Iterator[list[Packet]]:
     """The packets of a capture, in the file's order, in lists as they come.
 
     :param damage: called with half a sentence that says why reading ended before the file did.
+    :param secrets: called with the lines of a TLS key log that a pcapng file holds.
     :raises CaptureError: when it is no capture at all.
     """
     magic = source.peek(4)
     if not magic:
         raise CaptureError("is empty")
     if magic == _PCAPNG:
-        return _pcapng(source, damage)
+        return _pcapng(source, damage, secrets)
     if _pcap_magic(magic) is None:
         raise CaptureError("is no packet capture: it begins like neither pcap nor pcapng")
     return _pcap(source, _pcap_header(source), damage)
@@ -233,6 +238,11 @@ class _Section:
                 offset_us = struct.unpack(self.order + "q", option.data)[0] * _MICROSECONDS
         self.interfaces.append(_Interface(described.linktype, described.snaplen, units, offset_us))
 
+    def key_log(self, block: bytes) -> bytes:
+        """The TLS key log in a decryption secrets block, empty if its secrets are of another kind."""
+        kind, size = struct.unpack_from(self.order + "II", block, 8)
+        return block[16 : 16 + size] if kind == _TLS_KEY_LOG else b""
+
     def packet(self, kind: int, block: bytes) -> Packet | None:
         """A packet block of any kind; None for other blocks. Simple packets carry no time and get that of the one before."""
         if kind == dpkt.pcapng.PCAPNG_BT_EPB:
@@ -252,7 +262,7 @@ class _Section:
         return at_us, interface.link, block[28 : 28 + captured], original
 
 
-def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[list[Packet]]:
+def _pcapng(source: Source, damage: Callable[[str], None], secrets: Callable[[bytes], None]) -> Iterator[list[Packet]]:
     section: _Section | None = None
     for blocks in _blocks(source, damage):
         found: list[Packet] = []
@@ -264,6 +274,9 @@ def _pcapng(source: Source, damage: Callable[[str], None]) -> Iterator[list[Pack
             try:
                 if block.kind == dpkt.pcapng.PCAPNG_BT_IDB:
                     section.describe(block.bytes)
+                    continue
+                if block.kind == _SECRETS:
+                    secrets(section.key_log(block.bytes))
                     continue
                 packet = section.packet(block.kind, block.bytes)
             except (dpkt.UnpackError, struct.error, ValueError, IndexError):

@@ -124,6 +124,7 @@ def test_every_problem_is_told_at_once(file):
 
 VALUES = {
     "master": "yarn",
+    "state": "hdfs://name/folder",
     "security_protocol": "SSL",
     "starting_offsets": "latest",
     "compression": "lz4",
@@ -430,7 +431,7 @@ def test_the_reference_file_is_valid_and_shows_every_key_with_its_default(file):
     shown = tomllib.loads(full)
     secrets = {"sasl_password", "ssl_key_password"}  # never stand in a file
     optional = {"sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_file", "ssl_certificate_file", "ssl_key_file"}
-    optional |= {"ssl_key_password_file", "suite", "cores", "master"}
+    optional |= {"ssl_key_password_file", "suite", "cores", "master", "state"}
     defaults = MonitorConfig(kafka=Kafka(bootstrap_servers=shown["kafka"]["bootstrap_servers"]))
     assert shown.pop("cluster") == defaults.cluster
     assert shown.pop("notify")["wait_s"]  # this and [traces]: tests/streaming/notify/test_settings.py

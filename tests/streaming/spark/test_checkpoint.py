@@ -66,8 +66,8 @@ def test_a_checkpoint_of_something_else_is_refused(folder, mirror, lanes, words)
         ),
         ({"snapshot_format": 99, "release": "9.9"}, r"by release 9\.9 \(snapshot_format 99; .* run .*checkpoint reset"),
         (
-            {"spark": "4.1.3", "release": "0.0"},
-            r"by Spark 4\.1\.3, not .*: install pyspark 4\.1\.3 again, or run .*checkpoint migrate",
+            {"spark": "99.1.3", "release": "0.0"},
+            r"by Spark 99\.1\.3, and Spark .* is older: install pyspark 99\.1\.3 again, or run .*checkpoint migrate",
         ),
         (
             {"format": 0, "release": "0.0"},
@@ -80,7 +80,7 @@ def test_a_checkpoint_that_this_release_cannot_go_on_from_is_refused_with_the_co
     assert re.search(words, refusal(folder))
 
 
-@pytest.mark.parametrize("written", [{"lanes": 4}, {"spark": "4.1.3"}, {"format": 3}])
+@pytest.mark.parametrize("written", [{"lanes": 4}, {"spark": "99.1.3"}, {"format": 3}])
 def test_a_checkpoint_in_which_nothing_was_committed_is_begun_anew_under_other_lanes_or_another_spark(folder, written):
     """It said: run checkpoint migrate; and that said: start the monitor."""
     shutil.rmtree(folder / "findings" / "0" / "commits")
@@ -126,6 +126,16 @@ def test_a_checkpoint_of_the_first_release_which_wrote_less_down_is_taken_up(fol
 def test_a_patch_release_of_spark_is_no_matter(folder):
     about = json.loads((folder / "monitor.json").read_text())
     checkpoint.note(folder, spark=about["spark"] + ".9")
+    assert checkpoint.check(folder, MIRROR, lanes=1) == []
+
+
+def test_a_newer_spark_goes_on_and_says_so_once(folder):
+    about = json.loads((folder / "monitor.json").read_text())
+    checkpoint.note(folder, spark="3.5.9")
+    assert checkpoint.check(folder, MIRROR, lanes=1) == [
+        f"the checkpoint {folder} was written by Spark 3.5.9; Spark {about['spark']} continues it"
+    ]
+    assert json.loads((folder / "monitor.json").read_text()) == about
     assert checkpoint.check(folder, MIRROR, lanes=1) == []
 
 

@@ -19,7 +19,7 @@ def test_offsets_are_read_however_a_release_reports_them(reported):
     assert versions.offsets(reported) == {"mirror": {"0": 17, "1": 4}}
 
 
-@pytest.mark.parametrize("nothing", [None, "", {}, "null", "{}"])
+@pytest.mark.parametrize("nothing", [None, "", {}, "null", "None", "{}"])
 def test_no_offsets_are_none(nothing):
     assert versions.offsets(nothing) == {}
 

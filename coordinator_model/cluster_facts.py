@@ -1,0 +1,98 @@
+"""What is known of clusters beside their groups: the releases of their brokers, and the names of their topics.
+
+Neither is needed: the model says less without them, and names a topic by its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from coordinator_model.wire import DecodeError, decode
+from coordinator_model.wire.constants import API_VERSIONS
+
+Release = tuple[int, int]
+
+OLDEST: Final[Release] = (4, 0)
+"""The first release with groups whose members have epochs."""
+
+TOPICS_KEPT: Final = 10_000
+
+_SIGNS: Final[tuple[tuple[Release, dict[int, int]], ...]] = (
+    ((4, 0), {68: 1}),
+    ((4, 1), {0: 13, 1: 18, 66: 2}),
+    ((4, 2), {8: 10, 9: 10}),
+    ((4, 3), {35: 5}),
+    ((4, 4), {18: 5, 28: 6, 42: 3}),
+)
+"""Release → the highest versions by API that the one before does not advertise (message schemas of kafka-clients 4.0.2 to 4.4.0)."""
+
+
+def release_shown(highest: Mapping[int, int]) -> Release | None:
+    """Return the oldest release that a broker with these highest versions can be, None if it may be no broker of Apache Kafka 4.
+
+    A proxy lowers versions and never raises them. A broker of another make has some of a release: the signs of all before must be there.
+    """
+    shown = None
+    for release, signs in _SIGNS:
+        if any(highest.get(api_key, -1) < version for api_key, version in signs.items()):
+            break
+        shown = release
+    return shown
+
+
+@lru_cache(maxsize=256)
+def _release_in(body: bytes, api_version: int) -> Release | None:
+    try:
+        answer: Any = decode(bytes(4) + body, request=False, api_key=API_VERSIONS, api_version=api_version).body
+    except DecodeError:
+        return None
+    return None if answer.error_code else release_shown({known.api_key: known.max_version for known in answer.api_keys})
+
+
+class ClusterFacts:
+    """Facts about clusters that the groups of a partition share."""
+
+    __slots__ = ("_releases", "_topic_names")
+
+    def __init__(self) -> None:
+        self._releases: dict[tuple[str, str], Release] = {}
+        self._topic_names: dict[tuple[str, str], str] = {}
+
+    def saw_versions(self, cluster: str, broker: str, frame: bytes, api_version: int) -> None:
+        """Take over what an ApiVersions response shows. The newest counts: the broker may have been replaced by an older one."""
+        release = _release_in(frame[4:], api_version)
+        if release is None:
+            self._releases.pop((cluster, broker), None)
+        else:
+            self._releases[cluster, broker] = release
+
+    def release(self, cluster: str, broker: str) -> Release:
+        """Return the oldest release that a broker can be."""
+        return self._releases.get((cluster, broker), OLDEST)
+
+    def learn_topics(self, cluster: str, names: Mapping[str, str]) -> None:
+        """Take over names of topics; beyond a number of them the oldest are dropped."""
+        for topic_id, name in names.items():
+            self._topic_names[cluster, topic_id] = name
+        while len(self._topic_names) > TOPICS_KEPT:
+            del self._topic_names[next(iter(self._topic_names))]
+
+    def topic_name(self, cluster: str, topic_id: str) -> str | None:
+        """Return the name of a topic, None if it is not known."""
+        return self._topic_names.get((cluster, topic_id))
+
+    def pack(self) -> list[Any]:
+        """Return the facts as plain values for a snapshot."""
+        return [
+            [[*key, *release] for key, release in self._releases.items()],
+            [[*key, name] for key, name in self._topic_names.items()],
+        ]
+
+    def fill(self, packed: list[Any]) -> None:
+        """Take over what :meth:`pack` returned."""
+        for cluster, broker, major, minor in packed[0]:
+            self._releases[cluster, broker] = (major, minor)
+        for cluster, topic_id, name in packed[1]:
+            self._topic_names[cluster, topic_id] = name

@@ -1,0 +1,331 @@
+"""A captured TLS connection, read with the secrets of a key log: its records are opened and their content passed on.
+
+Of the handshake only both hellos are read. Which of the encrypted records carry application data is known by trying: what the key does not
+open belongs to the handshake still. So a key log needs no secrets of the handshake.
+
+The traps: a program may log a secret after its connection has sent data, so bytes wait for it. Missing bytes hide where records begin; the
+next record is found where the key opens one. And a record of TLS 1.3 may hold padding, so it is never known how much content is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from streaming.mirror.pcap.tls.protection import (
+    SUITES_1_2,
+    SUITES_1_3,
+    TAG,
+    TLS_1_2,
+    Opened,
+    Protection,
+    Protection13,
+    protections_1_2,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streaming.mirror.pcap.connection import CapturedConnection
+    from streaming.mirror.pcap.reassembly import Stream, StreamListener
+    from streaming.mirror.pcap.tls.key_log import KeyLog
+
+HELD_AT_MOST: Final = 2**20
+"""Bytes of a connection that wait for its secrets."""
+
+NO_SECRETS: Final = "it uses TLS, and the key log has no secrets of it"
+OTHER_SECRETS: Final = "it uses TLS, and the secrets in the key log do not open it"
+BEGAN_BEFORE: Final = "it uses TLS and began before the capture, so its secrets cannot be told"
+NOT_CAPTURED: Final = "it uses TLS, and its handshake was not captured whole"
+OLD_CIPHER: Final = "it uses TLS without authenticated encryption, or a version before 1.2"
+
+_CHANGE_CIPHER_SPEC, _HANDSHAKE, _APPLICATION_DATA = 20, 22, 23
+_CLIENT_HELLO, _SERVER_HELLO, _KEY_UPDATE = 1, 2, 24
+_HEADER: Final = 5
+_LARGEST: Final = 2**14 + 256
+_SMALLEST: Final = _HEADER + TAG + 1
+_HANDSHAKE_RECORDS: Final = 64  # at most, of one direction
+_SUPPORTED_VERSIONS: Final = 43
+_TLS_1_3: Final = b"\x03\x04"
+_RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")  # RFC 8446, 4.1.3
+
+
+class Tls(Protocol):
+    """Who counts what became of TLS connections."""
+
+    def decrypted(self) -> None:
+        """The secrets of a connection were found."""
+
+    def refused(self, reason: str) -> None:
+        """A connection cannot be read."""
+
+
+class _Hello(NamedTuple):
+    suite: int
+    random: bytes
+    is_1_3: bool
+
+
+class _Direction:
+    """What one side sends."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.protection: Protection | None = None
+        self.is_protected = False  #: TLS 1.2: its ChangeCipherSpec has been seen; TLS 1.3: the hello was
+        self.has_opened = False  #: a record was opened, so the handshake's are over
+        self.unopened = 0
+        self.missing = 0  #: bytes, while the next record is searched for; 0 while its place is known
+
+
+class TlsConnection:
+    """A listener to a TCP stream that passes on what the TLS records hold.
+
+    :param client_side: the side that sent the ClientHello.
+    :param talk: takes the content.
+    """
+
+    def __init__(self, stream: Stream, client_side: int, talk: CapturedConnection, key_log: KeyLog, tls: Tls) -> None:
+        self._stream = stream
+        self._client_side = client_side
+        self._talk = talk
+        self._key_log = key_log
+        self._tls = tls
+        self._sides = (_Direction(), _Direction())
+        self._client_random = b""
+        self._hello: _Hello | None = None
+        self._waits_for_secrets = False
+        self._held: list[tuple[int, bytes | int, int]] = []  # side, bytes or how many are missing, time
+        self._held_bytes = 0
+
+    # --- what the TCP stream reports -----------------------------------------------------------------------------------
+
+    def received(self, side: int, data: bytes, at_us: int) -> None:
+        """The next bytes from a side of the stream."""
+        if self._waits_for_secrets:
+            self._hold(side, data, at_us)
+        else:
+            self._take(side, data, at_us)
+
+    def missed(self, side: int, count: int, at_us: int) -> None:
+        """The next bytes from a side were not captured."""
+        if self._waits_for_secrets:
+            self._hold(side, count, at_us)
+        else:
+            self._lose(side, count, at_us)
+
+    def closed(self, at_us: int) -> None:
+        """It has ended."""
+        if self._waits_for_secrets and not self._go_on():
+            self._refuse(NO_SECRETS, at_us)
+        self._talk.closed(at_us)
+
+    # --- waiting for secrets -------------------------------------------------------------------------------------------
+
+    def _hold(self, side: int, data: bytes | int, at_us: int) -> None:
+        self._held.append((side, data, at_us))
+        self._held_bytes += len(data) if isinstance(data, bytes) else 0
+        if not self._go_on() and self._held_bytes > HELD_AT_MOST:
+            self._refuse(NO_SECRETS, at_us)
+
+    def _go_on(self) -> bool:
+        """Take what waited if the secrets are there now."""
+        if not self._find_secrets():
+            return False
+        self._waits_for_secrets = False
+        held, self._held = self._held, []
+        for side, data, at_us in held:
+            if isinstance(data, bytes):
+                self._take(side, data, at_us)
+            else:
+                self._lose(side, data, at_us)
+        return True
+
+    def _find_secrets(self) -> bool:
+        hello = self._hello
+        assert hello is not None
+        client, server = self._sides[self._client_side], self._sides[1 - self._client_side]
+        if hello.is_1_3:
+            secrets = [
+                self._key_log.secret(label, self._client_random)
+                for label in (b"CLIENT_TRAFFIC_SECRET_0", b"SERVER_TRAFFIC_SECRET_0")
+            ]
+            if None in secrets:
+                return False
+            for direction, secret in zip((client, server), secrets, strict=True):
+                direction.protection = Protection13(SUITES_1_3[hello.suite], secret or b"")
+                direction.is_protected = True
+        else:
+            master = self._key_log.secret(b"CLIENT_RANDOM", self._client_random)
+            if master is None:
+                return False
+            suite = SUITES_1_2[hello.suite]
+            client.protection, server.protection = protections_1_2(suite, master, self._client_random, hello.random)
+        self._tls.decrypted()
+        return True
+
+    # --- records -------------------------------------------------------------------------------------------------------
+
+    def _take(self, side: int, data: bytes, at_us: int) -> None:
+        direction = self._sides[side]
+        direction.data += data
+        while self._stream.listener is self and not self._stream.over and not self._waits_for_secrets:
+            if direction.missing and not self._find_record(direction):
+                return
+            size = _HEADER + int.from_bytes(direction.data[3:_HEADER], "big")
+            if len(direction.data) < max(size, _HEADER):
+                return
+            record, direction.data = direction.data[:size], direction.data[size:]
+            self._record(side, direction, record, at_us)
+
+    def _record(self, side: int, direction: _Direction, record: bytes, at_us: int) -> None:
+        kind, header, body = record[0], record[:_HEADER], record[_HEADER:]
+        if header[1] != TLS_1_2[0] or len(body) > _LARGEST:
+            self._refuse(OTHER_SECRETS, at_us)
+        elif direction.protection is not None and direction.is_protected and kind != _CHANGE_CIPHER_SPEC:
+            self._open(side, direction, header, body, at_us)
+        elif kind == _CHANGE_CIPHER_SPEC:
+            direction.is_protected = True
+        elif kind == _HANDSHAKE:
+            self._read_hello(side, body, at_us)
+        elif kind == _APPLICATION_DATA:
+            self._refuse(NOT_CAPTURED, at_us)
+
+    def _open(self, side: int, direction: _Direction, header: bytes, body: bytes, at_us: int) -> None:
+        assert direction.protection is not None
+        opened = direction.protection.open(header, body)
+        if opened is not None:
+            direction.has_opened = True
+            self._pass_on(side, direction, opened, at_us)
+            return
+        direction.unopened += 1
+        assert self._hello is not None
+        if direction.has_opened or not self._hello.is_1_3 or direction.unopened > _HANDSHAKE_RECORDS:
+            self._refuse(OTHER_SECRETS, at_us)
+
+    def _pass_on(self, side: int, direction: _Direction, opened: Opened, at_us: int) -> None:
+        if opened.kind == _APPLICATION_DATA:
+            self._talk.received(side, opened.content, at_us)
+        elif opened.kind == _HANDSHAKE and opened.content[0] == _KEY_UPDATE and isinstance(direction.protection, Protection13):
+            direction.protection = direction.protection.updated()
+
+    def _refuse(self, reason: str, at_us: int) -> None:
+        self._waits_for_secrets = False
+        self._held.clear()
+        self._tls.refused(reason)
+        self._stream.listener = self._talk
+        self._talk.unreadable(reason, at_us)
+
+    # --- the handshake -------------------------------------------------------------------------------------------------
+
+    def _read_hello(self, side: int, body: bytes, at_us: int) -> None:
+        """Take what is needed of a ClientHello or ServerHello; other messages of the handshake are passed over."""
+        if side == self._client_side:
+            if body[0] == _CLIENT_HELLO:
+                self._client_random = body[6:38]
+        elif body[0] == _SERVER_HELLO and self._hello is None and body[6:38] != _RETRY:
+            hello = _read_server_hello(body)
+            if hello is None or hello.suite not in (SUITES_1_3 if hello.is_1_3 else SUITES_1_2):
+                self._refuse(OLD_CIPHER, at_us)
+                return
+            self._hello = hello
+            self._waits_for_secrets = not self._find_secrets()
+
+    # --- missing bytes -------------------------------------------------------------------------------------------------
+
+    def _lose(self, side: int, count: int, at_us: int) -> None:
+        direction = self._sides[side]
+        if direction.protection is None:
+            self._refuse(NOT_CAPTURED, at_us)
+            return
+        direction.missing += count + len(direction.data)
+        direction.data = b""
+        direction.is_protected = True
+        self._talk.lost(side, count, at_us)
+
+    def _find_record(self, direction: _Direction) -> bool:
+        """Search for the next record that the key opens; drop what stands before it."""
+        protection, data, at = direction.protection, direction.data, -1
+        assert protection is not None
+        while (at := data.find(_BEGIN, at + 1)) >= 0 and len(data) >= at + _HEADER:
+            end = at + _HEADER + int.from_bytes(data[at + 3 : at + _HEADER], "big")
+            if end > at + _HEADER + _LARGEST:
+                continue
+            if end > len(data):
+                break
+            first = protection.number
+            for number in range(first, first + (direction.missing + at) // _SMALLEST + 2):
+                if protection.open(data[at : at + _HEADER], data[at + _HEADER : end], number) is not None:
+                    protection.number = number
+                    direction.data, direction.missing, direction.has_opened = data[at:], 0, True
+                    return True
+        return False
+
+
+_BEGIN: Final = bytes([_APPLICATION_DATA]) + TLS_1_2
+
+
+def _read_server_hello(body: bytes) -> _Hello | None:
+    """Return what a ServerHello has chosen, None if it cannot be read (RFC 8446, 4.1.3)."""
+    try:
+        at = 39 + body[38]
+        suite, random = int.from_bytes(body[at : at + 2], "big"), body[6:38]
+        at += 5  # the suite, compression, length of the extensions
+        end = at + int.from_bytes(body[at - 2 : at], "big")
+        is_1_3 = False
+        while at + 4 <= end:
+            kind, size = int.from_bytes(body[at : at + 2], "big"), int.from_bytes(body[at + 2 : at + 4], "big")
+            is_1_3 |= kind == _SUPPORTED_VERSIONS and body[at + 4 : at + 4 + size] == _TLS_1_3
+            at += 4 + size
+    except IndexError:
+        return None
+    return _Hello(suite, random, is_1_3) if body[4:6] == TLS_1_2 else None
+
+
+class FirstBytes:
+    """A connection of which no byte is known yet: TLS, or what it would be taken for otherwise.
+
+    :param plain: makes the listener to a connection without TLS.
+    :param talk: makes the conversation inside TLS, given the client's side and the time.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        plain: Callable[[], StreamListener],
+        talk: Callable[[int, int], CapturedConnection],
+        key_log: KeyLog,
+        tls: Tls,
+    ) -> None:
+        self._stream = stream
+        self._plain = plain
+        self._talk = talk
+        self._key_log = key_log
+        self._tls = tls
+
+    def received(self, side: int, data: bytes, at_us: int) -> None:
+        """The first bytes from a side of the stream."""
+        if data.startswith(_BEGIN) or (
+            data.startswith(_HANDSHAKE_BEGINS) and data[_HEADER : _HEADER + 1] != bytes([_CLIENT_HELLO])
+        ):
+            client = side if data.startswith(_BEGIN) else 1 - side
+            self._tls.refused(BEGAN_BEFORE)
+            self._stream.listener = talk = self._talk(client, at_us)
+            talk.unreadable(BEGAN_BEFORE, at_us)
+            return
+        if data.startswith(_HANDSHAKE_BEGINS):
+            listener: StreamListener = TlsConnection(self._stream, side, self._talk(side, at_us), self._key_log, self._tls)
+        else:
+            listener = self._plain()
+        self._stream.listener = listener
+        listener.received(side, data, at_us)
+
+    def missed(self, side: int, count: int, at_us: int) -> None:
+        """The first bytes from a side were not captured."""
+        self._stream.listener = listener = self._plain()
+        listener.missed(side, count, at_us)
+
+    def closed(self, at_us: int) -> None:
+        """It has ended."""
+
+
+_HANDSHAKE_BEGINS: Final = bytes([_HANDSHAKE, TLS_1_2[0]])
