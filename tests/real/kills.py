@@ -168,7 +168,8 @@ def compare(done: Run, folder: Path, monitor: MonitorProcess, feeder: Feeder, **
     done.records = sum(ends.values())
     models, found = models_of(raw_topic(broker, topic), topic, PARTITIONS)
     done.model_alone = Outcome(found, {}, events_of(models), {model.partition: alone(model) for model in models})
-    done.disturbed, done.undisturbed = (_outcome(each) for each in (monitor, calm))
+    both = snapshots_in(monitor.checkpoint, calm.checkpoint)
+    done.disturbed, done.undisturbed = (_outcome(each, found) for each, found in zip((monitor, calm), both, strict=True))
 
 
 def _kill(monitor: MonitorProcess, victim: str, after_s: float) -> Kill:
@@ -210,10 +211,8 @@ def _repeated(monitor: MonitorProcess) -> int:
     return sum(written.values()) - len(written)
 
 
-def _outcome(monitor: MonitorProcess) -> Outcome:
-    restored = {
-        partition: Coordinator.restore(blob, settings=SETTINGS) for partition, blob in snapshots_in(monitor.checkpoint).items()
-    }
+def _outcome(monitor: MonitorProcess, snapshots: dict[int, bytes]) -> Outcome:
+    restored = {partition: Coordinator.restore(blob, settings=SETTINGS) for partition, blob in snapshots.items()}
     return Outcome(
         findings=monitor.model_findings(),
         groups={key: without_moments(value) for key, value in monitor.topic("groups").items()},
@@ -230,12 +229,12 @@ def without_moments(value: Any) -> Any:
     return value
 
 
-def snapshots_in(folder: Path) -> dict[int, bytes]:
-    """The snapshots in the checkpoint of a monitor that has ended, by mirror partition."""
+def snapshots_in(*folders: Path) -> list[dict[int, bytes]]:
+    """The snapshots in the checkpoint of each monitor that has ended, by mirror partition."""
     with tempfile.TemporaryDirectory() as reading:
         session = spark.open_session(Job(checkpoint=Path(reading), log_file=Path(reading) / "log"), Spark())
         try:
-            return migration.snapshots(session, folder)
+            return [migration.snapshots(session, folder) for folder in folders]
         finally:
             spark.close_session(session)
 

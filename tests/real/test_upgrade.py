@@ -120,7 +120,7 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
     assert monitor.process.wait(START_UP_S) == 2
     assert monitor.has_said("was written with job.lanes = 1, not 2")
     migrate(monitor)
-    carried = snapshots_in(monitor.checkpoint)
+    (carried,) = snapshots_in(monitor.checkpoint)
     for model in story.models:
         restored = Coordinator.restore(carried[model.partition], settings=SETTINGS)
         assert as_known_then(restored) == as_known_then(model)
