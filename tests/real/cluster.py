@@ -2,7 +2,7 @@
 
     python -m tests.real.cluster
 
-A master and two workers with work folders of their own. Under live traffic an executor is killed by SIGKILL, then a worker, then the driver,
+A master and two workers with work folders of their own. A second monitor is turned away. Under live traffic an executor is killed by SIGKILL, then a worker, then the driver,
 and the monitor is submitted again. In the end a monitor on one machine reads the same mirror topic. Compared are the ids of the findings
 and their final status, the groups, the events, and the positions in the checkpoint; the findings also with those of the model alone.
 """
@@ -167,8 +167,12 @@ def run(folder: Path, broker: Broker, *, kills: list[str], tell: Callable[[str],
         monitor.master = cluster.url
         try:
             began = time.monotonic()
-            monitor.start()
-            wait_until_read_further(monitor)
+            monitor.start().wait_until_said("starting Spark")  # it holds the checkpoint by now
+            with subprocess.Popen(monitor.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as second:
+                wait_until_read_further(monitor)
+                said = second.communicate()[0]
+            if second.returncode == 0 or "another monitor is running on the checkpoint" not in said:
+                return [f"a second one was not turned away: {said}"]
             tell(f"submitted to {cluster.url}; first batches after {time.monotonic() - began:.0f} s")
             for name in kills:
                 began = time.monotonic()
