@@ -456,7 +456,7 @@ def _response(exchange: Exchange) -> FramePlace:
 
 def stopped_us_of(member: EpochMember, why: str, at_us: int) -> int:
     """Return when a member stopped consuming, as far as frames and its connection show. Call this before it is removed."""
-    if why == "left":
+    if why in {"left", "aside"}:
         return member.heartbeat_us or member.last_frame_us or at_us  # the request of its leave
     if why == "did not come back":
         return member.removed_us

@@ -151,6 +151,70 @@ def test_a_dead_member_is_gone_since_its_connection_ended_though_its_session_end
     before = len(talk.events)
     talk.steady((a,), 70_000, 200_000)
     assert talk.kinds(before) == ["session_over"]  # told once it is certain, and counted once
+    talk.beat(a, 201_000, 5)
+    record = talk.the("rebalance_finished")
+    assert (record["to_generation"], record["partitions_stayed"], record["unheld"]) == (5, 4, {})
+    assert record["never_came_back"] == []
+
+
+def test_nobody_waits_for_a_member_without_partitions_that_went_silent(talk: Timed) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.join(a, 1_000, 2, foo(0))
+    talk.join(b, 2_000, 3)
+    talk.beat(a, 3_000, 3)
+    talk.steady((a,), 8_000, 50_000)
+    talk.beat(a, 53_000, 4)
+    record = talk.the("rebalance_finished")
+    assert (record["cause"], record["to_generation"], record["took_ms"]) == ("went silent", 4, 0)
+    assert [one["member_id"] for one in record["never_came_back"]] == ["b-id"]
+
+
+def test_what_nobody_holds_is_counted_up_to_the_end_of_each_record_and_on_in_the_next(
+    talk: Timed, pair: tuple[Client, Client]
+) -> None:
+    a, b = pair
+    talk.at(20_000)
+    talk.answer(talk.ask(b, talk.beat_request(b, -1)), talk.given(b, -1), after_ms=10)
+    talk.beat(a, 24_000, 4)
+    assert talk.the("rebalance_finished")["unheld"] == {"foo": {"2": 4.01, "3": 4.01}}
+    talk.beat(a, 30_000, 5, foo(0, 1, 2, 3))
+    assert talk.the("rebalance_finished")["unheld"] == {"foo": {"2": 6.0, "3": 6.0}}
+
+
+def test_what_a_static_member_that_is_away_held_is_counted_once_when_it_does_not_come_back(talk: Timed) -> None:
+    a, b, c = talk.member("a", "a-0"), talk.member("b"), talk.member("c")
+    talk.join(a, 1_000, 2, foo(0))
+    talk.join(b, 1_100, 3, foo(1))
+    talk.beat(a, 2_000, 3)
+    talk.at(20_000)
+    talk.answer(talk.ask(a, talk.beat_request(a, -2)), talk.given(a, -2), after_ms=10)
+    talk.join(c, 30_000, 4)
+    talk.beat(b, 31_000, 4)
+    talk.beat(c, 32_000)
+    assert talk.the("rebalance_finished")["unheld"] == {"foo": {"0": 11.01}}  # until b, the last, came to epoch 4 at 31,010
+    talk.steady((b, c), 35_000, 110_000)
+    over = talk.the("session_over")
+    assert (over["member_id"], over["silent_since"]) == ("a-id", at_s("40.010000"))
+    talk.beat(b, 111_010, 5, foo(0, 1))
+    talk.beat(c, 112_000, 5)
+    record = talk.the("rebalance_finished")
+    assert record["unheld"] == {"foo": {"0": 80.01}}  # since 31,010
+    assert [one["instance_id"] for one in record["never_came_back"]] == ["a-0"]
+
+
+def test_a_refusal_is_told_once_and_a_connection_that_closes_behind_an_unanswered_leave_not_at_all(
+    talk: Timed, pair: tuple[Client, Client]
+) -> None:
+    a, b = pair
+    before = len(talk.events)
+    talk.at(20_000)
+    for _ in range(3):
+        talk.refused(b, 110)
+    talk.ask(a, talk.beat_request(a, -1))
+    talk.close(a)
+    assert talk.kinds(before) == ["member_fenced"]
+    talk.close(b)
+    assert talk.kinds(before) == ["member_fenced", "connection_closed"]
 
 
 def test_what_a_member_that_leaves_held_is_unheld_from_its_leave_on(talk: Timed, pair: tuple[Client, Client]) -> None:
@@ -237,6 +301,16 @@ def test_a_join_that_is_answered_with_the_epoch_before_costs_from_its_request_on
     record = talk.the("rebalance_finished")
     assert (record["cause"], record["member_id"], record["began_at"]) == ("joined", "b-id", at_s("24.010000"))
     assert record["cost_member_seconds"] == 3.01  # b from 2,000 to 5,010
+
+
+def test_a_member_that_was_served_before_the_epoch_rose_costs_nothing_in_the_next_rebalance(talk: Timed) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.join(a, 1_000, 2, foo(0))
+    talk.join(b, 2_000, 2)
+    talk.beat(b, 3_000, 2, foo(1))
+    talk.beat(a, 20_000, 3)
+    talk.beat(b, 21_000, 3)
+    assert talk.the("rebalance_finished")["cost_member_seconds"] == 0
 
 
 def test_a_gap_ends_the_rebalance_and_what_is_held_is_unknown_after_it(talk: Timed, pair: tuple[Client, Client]) -> None:
