@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
 from streaming.sinks.published import STALE_S, Json, began_s, is_open, member_name, moment, seconds
 from streaming.web import drawing
@@ -13,7 +14,7 @@ from streaming.web.views import NotShownError, View
 from streaming.web.wire_text import readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from streaming.web.page_state import PageState
     from streaming.web.views import Renderer
@@ -90,6 +91,7 @@ class Details:
                 "event": FINISHED_FIELDS | event,
                 "began_s": begun_s,
                 "who": _first_name(event),
+                "has_epochs": _has_epochs(event),
                 "members": shown,
                 "lost": [member for member in members if member["is_lost"]][:_LOST_NAMED],
                 "lost_more": max(0, sum(member["is_lost"] for member in members) - _LOST_NAMED),
@@ -193,10 +195,13 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
         return round(max(0.0, min(100.0, float((at_s - began_s) / span_s * 100))), 3)
 
     rows: list[dict[str, Any]] = []
+    has_epochs = _has_epochs(event)
     came, lost = event.get("members") or (), event.get("never_came_back") or ()
     for is_lost, member in [*((False, one) for one in came), *((True, one) for one in lost)]:
         times = {name: moment(member.get(f"{name}_at")) for name in ("told", "joined", "served", "stopped", "acknowledged")}
-        times["joined"] = times["joined"] or times["acknowledged"] or (times["served"] if "acknowledged_at" in member else None)
+        if has_epochs and not is_lost:
+            rows.append(_handed_over(member, times, began_s, x) | {"is_last": _is_last(member, event)})
+            continue
         joined, served = times["joined"], times["served"]
         start = times["told"] or (began_s if joined is None else min(joined, began_s))
         rows.append(
@@ -209,7 +214,7 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
                 "served": None if served is None else x(served),
                 "stopped": None if times["stopped"] is None else x(times["stopped"]),
                 "is_lost": is_lost,
-                "is_last": member.get("member_id") is not None and member.get("member_id") == event.get("last_member"),
+                "is_last": _is_last(member, event),
             }
         )
     names = Counter(row["name"] for row in rows)
@@ -217,6 +222,32 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
         row["end"] = row["member_id"][-4:] if names[row["name"]] > 1 and isinstance(row["member_id"], str) else ""
     rows.sort(key=lambda row: (row["is_lost"], row["times"]["joined"] is None, row["times"]["joined"] or 0.0, row["name"]))
     return rows
+
+
+def _handed_over(member: Json, times: dict[str, float | None], began_s: float, x: Callable[[float], float]) -> dict[str, Any]:
+    """Return the row of a member with an epoch: it consumes unless it holds nothing."""
+    told, gave_up, served, stopped = (times[name] for name in ("told", "acknowledged", "served", "stopped"))
+    since = x(began_s if stopped is None else stopped)
+    resumed = 100.0 if served is None else x(served)
+    until = 100.0 if gave_up is None else x(gave_up)
+    return {
+        "name": _first_name(member) or "",
+        "member_id": member.get("member_id"),
+        "times": times | {"joined": gave_up},
+        "told": None if told is None else (x(told), round(max(0.3, until - x(told)), 3)),
+        "joining": None if stopped is None else (since, round(max(0.3, resumed - since), 3)),
+        "served": 0.0 if stopped is None else resumed,
+        "stopped": None if stopped is None else since,
+        "is_lost": False,
+    }
+
+
+def _has_epochs(event: Json) -> bool:
+    return bool(event.get("group_type", CLASSIC) != CLASSIC)
+
+
+def _is_last(member: Json, event: Json) -> bool:
+    return member.get("member_id") is not None and member.get("member_id") == event.get("last_member")
 
 
 def _part(some: object, whole: object) -> float | None:

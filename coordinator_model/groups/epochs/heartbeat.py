@@ -165,10 +165,11 @@ def _joined(
     again = member.present and not overlapped and member.refusals is None
     if exchange.instance_id is not None:
         events += identity.take(group, exchange, member, exchange.instance_id)
+    replaces = bool(events) and epoch == group.epoch  # the same subscription under a new id raises no epoch
     events += identity.returned(exchange, member)
     if new:
         events += identity.new_id(group, exchange)
-    if new or member.removed not in {None, "aside"}:
+    if (new or member.removed not in {None, "aside"}) and not replaces:
         group.may_have_raised("joined", member.id)
     if again:
         window_us = exchange.res_us - JOIN_WINDOW_US

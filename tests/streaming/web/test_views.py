@@ -10,9 +10,11 @@ import pytest
 import requests
 
 from streaming.web.happened import lines
+from streaming.web.page_state import PageState
 from streaming.web.server import Page, differences
 from streaming.web.source import take_line
 from streaming.web.views import Overview, Renderer
+from tests.golden import transcript
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
 
@@ -177,6 +179,22 @@ def test_a_rebalance_names_who_never_came_back_and_since_when():
         parsed = get(address, f"/groups/{past.id}/rebalances/{lines(past.rebalances)[0][0].row}")
     assert "orders-2 never came back." in parsed.words
     assert re.search(r"orders-2 ← never came back, gone since 14:11:35 ?never ?never", parsed.words), parsed.words
+
+
+def test_the_rebalance_of_a_group_with_epochs_says_who_gave_up_and_who_waited_with_nothing():
+    state = PageState(clock=None)
+    for event in transcript.events_of(transcript.read("lawful-consumer-falls-silent-4.3.1")):
+        assert take_line(state, json.dumps(event.as_json()))
+    (past,) = state.groups.values()
+    rows = [lines([event])[0][0].row for event in past.rebalances]
+    with served(state) as (address, _):
+        died, handed_over = (get(address, f"/groups/{past.id}/rebalances/{row}").words for row in (rows[1], rows[2]))
+    assert "It took 3.8 s: every member was served. Cause: joined, begun by consumer-falls-silent-3." in handed_over
+    assert "epoch3 → 4" in handed_over
+    assert "consumer-falls-silent-1 +0 ms+0 ms" in handed_over  # it gave up just before
+    assert "consumer-falls-silent-2 ← last served nothing+3.8 s" in handed_over
+    assert "consumer-falls-silent-1 and consumer-falls-silent-2 never came back." in died
+    assert "join phase" not in handed_over + died
 
 
 def test_members_of_one_name_are_told_apart_and_many_are_counted_once(recorded):
