@@ -219,7 +219,8 @@ class ConsumerClient(Client):
                 self._later(RETRY_US, self._beat)
             case _:
                 self._die()
-                self.world.at(SUPERVISED_US, lambda: self.start() if self.fatal else None)
+                life = self._life
+                self.world.at(SUPERVISED_US, lambda: self.start() if self._life == life else None)  # unless another took its place
 
     def _accepted(self, body: wire.ConsumerGroupHeartbeatRequest, reply: wire.ConsumerGroupHeartbeatResponse) -> None:
         if self.epoch < 0:
