@@ -6,9 +6,12 @@ are lawful most of the time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember, SuspectedRefusal
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.classic.judge import Verdict
 
 
 class Refused(NamedTuple):
@@ -25,6 +28,7 @@ class Regressed(NamedTuple):
     generation: int
     before: Generation
     explanation: str | None
+    verdict: Verdict | None = None  #: if nothing explains it
 
 
 class Answered(NamedTuple):

@@ -95,7 +95,7 @@ def _went_back(group: ClassicGroup, regressed: Regressed) -> Breach | None:
         f"The coordinator {exchange.broker} put group {group.name} back from generation {before.generation} to "
         f"{regressed.generation}, and nothing that was seen explains it.",
         f"a JoinGroup asked {seconds(exchange.effective_us - before.proven_us)} after generation {before.generation} was issued "
-        f"succeeded at generation {regressed.generation}",
+        f"succeeded at generation {regressed.generation}" + ("" if regressed.verdict is None else f"; {regressed.verdict.text}"),
         (before.proof, request_evidence(exchange), response_evidence(exchange, 0, regressed.generation)),
         actor=exchange.actor,
         member_id=exchange.member_id or None,

@@ -205,13 +205,6 @@ class GroupData:
         proven_us = before_us if connection == known.proof.connection else surely_us
         return known.proven_us < proven_us and self.unconnected_us < known.proven_us
 
-    def lasting_beyond(self, generation: int, before_us: int) -> Generation | None:
-        """Return the oldest generation above ``generation`` that :meth:`lasts`, None if there is none."""
-        for candidate in self.generations:
-            if candidate.generation > generation and self.lasts(candidate, before_us):
-                return candidate
-        return None
-
     def line(self, connection: str) -> ConnectionState:
         """Return the state of a connection; create it if needed."""
         line = self.connections.get(connection)

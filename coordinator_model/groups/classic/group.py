@@ -306,12 +306,15 @@ class ClassicGroup(GroupData):
             member.leaving = False
             self.slow_changed = True
 
-    def judge(self, exchange: Exchange, error: int, *, named: tuple[str, str | None] | None = None) -> Verdict | None:
+    def judge(
+        self, exchange: Exchange, error: int, *, named: tuple[str, str | None] | None = None, issued: int | None = None
+    ) -> Verdict | None:
         """Return the verdict of the protocol's table on an answer, None if it may be lawful.
 
         :param named: member id and instance id that the answer is about, if not the request's own.
+        :param issued: the generation that the answer names.
         """
-        return judge(self, exchange, error, self.member_identity.broker_version, named=named)
+        return judge(self, exchange, error, self.member_identity.broker_version, named=named, issued=issued)
 
     def unlawful(self, exchange: Exchange) -> tuple[Event, ...]:
         """Return the verdict on an accepted request as an event, if it is unlawful."""

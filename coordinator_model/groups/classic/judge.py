@@ -88,7 +88,8 @@ def _needed(row: Row, phase: str, about: str, error: int) -> str:
     if about in fixed:
         return fixed[about]
     if about == GENERATION:
-        return "the group's generation" if Generation.SAME in row.generations else "another generation than the group's"
+        groups_own = Generation.SAME in row.generations or not (row.generations or error)
+        return "the group's generation" if groups_own else "another generation than the group's"
     if about == MEMBER:
         return "a member" if row.senders & {Sender.MEMBER, Sender.RENAMED} else "an id that is no member's"
     if about in {REPLACED, HOLDER}:
@@ -104,14 +105,16 @@ def judge(
     *,
     later: Later = NOTHING_YET,
     named: tuple[str, str | None] | None = None,
+    issued: int | None = None,
 ) -> Verdict | None:
     """Return the verdict on an answer, None if it may be lawful.
 
     :param later: what a later answer is supposed to show.
     :param named: member id and instance id that the answer is about, if not the request's own.
+    :param issued: the generation that the answer names. A JoinGroup names none; its success names the group's.
     """
     api_key, version = exchange.api_key, exchange.api_version
-    positions = Positions(group, exchange, *(named or (exchange.member_id, exchange.instance_id)), later)
+    positions = Positions(group, exchange, named or (exchange.member_id, exchange.instance_id), later, issued)
     excluded: list[tuple[Row, str, tuple[Reason, ...]]] = []
     for row in unseen(api_key, version, error):
         reasons = _not_unseen(positions, row)
@@ -121,7 +124,9 @@ def judge(
     oldest = max(tuple(broker_version.release), first_release(api_key, version))
     others: dict[Row, None] = {}
     for way in ways(api_key, version, error, oldest):
-        if (way.generation is Generation.NONE) != (exchange.generation < 0):
+        if (way.generation is Generation.NONE) != (positions.generation < 0):
+            continue
+        if issued is not None and way.generation is not Generation.SAME:
             continue
         if not positions.comes_from(way.sender, held=way.row.ends_hold):
             others[way.row] = None

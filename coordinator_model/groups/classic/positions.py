@@ -61,19 +61,24 @@ NOT_LOADING: Final = Reason(LOADING, "it did not say so")
 class Positions:
     """What was possible between the capture of a request and that of its answer."""
 
-    __slots__ = ("chain", "exchange", "first_us", "group", "instance", "instance_id", "later", "member", "member_id")
+    __slots__ = ("chain", "exchange", "first_us", "generation", "group", "instance", "instance_id", "later", "member", "member_id")
 
     def __init__(
-        self, group: GroupData, exchange: Exchange, member_id: str, instance_id: str | None, later: Later = NOTHING_YET
+        self,
+        group: GroupData,
+        exchange: Exchange,
+        named: tuple[str, str | None],
+        later: Later = NOTHING_YET,
+        issued: int | None = None,
     ) -> None:
         self.group = group
         self.exchange = exchange
-        self.member_id = member_id
-        self.instance_id = instance_id
+        self.member_id, self.instance_id = named
         self.later = later
+        self.generation = exchange.generation if issued is None else issued
         self.first_us = exchange.effective_us
-        self.member = group.members.get(member_id)
-        self.instance = group.instances.get(instance_id) if instance_id is not None else None
+        self.member = group.members.get(self.member_id)
+        self.instance = group.instances.get(self.instance_id) if self.instance_id is not None else None
         self.chain = self._chain()
 
     # ------------------------------------------------------------------------------------------------ the group
@@ -123,8 +128,8 @@ class Positions:
             return None if self.later.generation is None else Reason(GENERATION, "the group was there afterwards")
         step = _ORDER.index(phase)
         if relation is Relation.SAME:
-            return self._not_at(self.exchange.generation, step)
-        return self._not_at_another(step, but=self.exchange.generation if relation is Relation.OTHER else None)
+            return self._not_at(self.generation, step)
+        return self._not_at_another(step, but=self.generation if relation is Relation.OTHER else None)
 
     def _not_at(self, generation: int, step: int) -> Reason | None:
         """Return why the group was not at this generation in a phase."""
@@ -192,7 +197,7 @@ class Positions:
     def _was_no_member(self, phase: str) -> Reason | None:
         """Return why the sender was no member at the generation of its request."""
         known, member = self.group.newest_generation, self.member
-        if known is None or known.generation != self.exchange.generation or known.roster is None or self.member_id in known.roster:
+        if known is None or known.generation != self.generation or known.roster is None or self.member_id in known.roster:
             return None
         if member is not None:
             if member.joined == known.generation:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import JOIN
 from coordinator_model.groups.classic.handlers import comebacks
+from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.classic.positions import GENERATION
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import host_of, response_evidence
@@ -139,9 +141,9 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
             # It overlaps the newest generation, so it may be an old response that was captured late. Its request shows how old.
             passed = group.proof_beyond(generation, exchange.effective_us)
             if passed is not None:
-                events.append(Regressed(exchange, generation, passed, _why_reset(group, exchange, passed, generation)))
+                events.append(_regressed(group, exchange, passed, generation))
             return tuple(events)
-        events.append(Regressed(exchange, generation, newest, _why_reset(group, exchange, newest, generation)))
+        events.append(_regressed(group, exchange, newest, generation))
         group.new_incarnation(exchange.res_us, f"the generation fell from {newest.generation} to {generation}")
         group.accepted(exchange)
         newest = None
@@ -158,6 +160,12 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
     return tuple(events)
 
 
+def _regressed(group: ClassicGroup, exchange: Exchange, before: Generation, generation: int) -> Regressed:
+    verdict = group.judge(exchange, NONE, issued=generation)
+    why = _why_reset(group, exchange, before, verdict)
+    return Regressed(exchange, generation, before, why, verdict if why is None else None)
+
+
 def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> str | None:
     """Return a lawful reason for a newcomer to get the newest generation's number again (the group started over), None if there is none."""
     if body.generation_id != newest.generation or newest.roster is None or body.member_id in newest.roster:
@@ -166,14 +174,17 @@ def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
         return None  # replaces a static member within the generation
     if newest.proven_us >= exchange.effective_us - group.settings.clock_skew_ms * 1_000:
         return None  # parked with the others
-    return _why_reset(group, exchange, newest, newest.generation - 1)
+    return _why_reset(group, exchange, newest, group.judge(exchange, NONE, issued=newest.generation - 1))
 
 
-def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, generation: int) -> str | None:
-    """Return a lawful reason for the generation to have started over since ``before``, None if there can be none."""
+def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, verdict: Verdict | None) -> str | None:
+    """Return a lawful reason for the generation to have started over since ``before``, None if there can be none.
+
+    :param verdict: on a success at a generation below ``before``, in the coordinator's present life.
+    """
     if group.deleted_us is not None and group.deleted_us >= before.proven_us:
         return "the group was deleted in between"
-    if group.lasting_beyond(generation, exchange.effective_us) is None:
+    if verdict is None or GENERATION not in verdict.about:
         return "all connections ended before the later generation was written, so the coordinator may have restarted without it"
     if before.roster is None:
         return "not all members of the earlier generation are known"
