@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 
 from coordinator_model.counters import BUCKETS_S, EVICTIONS
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
+from coordinator_model.groups.epochs.delivery import CAUSES as EPOCH_CAUSES
 from coordinator_model.groups.epochs.view import RECONCILING
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.metrics_state import Histogram
@@ -194,12 +196,14 @@ class _Scrape:
             self._add_histogram("rebalance_phase_duration_seconds", histogram, *where)
         states = Counter((group.cluster, group.state) for group in view.living_groups())
         clusters = {cluster for cluster, _ in [*states, *phases, *evictions, *costs]}
+        with_epochs = {group.cluster for group in view.living_groups() if group.kind != CLASSIC}
         for cluster in sorted(clusters):
             for state in (*(state.value for state in State), RECONCILING):
                 self._add("rebalance_groups", states[cluster, state], cluster, state)
             for cause in EVICTIONS:
                 self._add("rebalance_member_evictions_total", evictions[cluster, cause], cluster, cause)
-            for cause in sorted({*CAUSES, *(cause for where, cause in costs if where == cluster)}):
+            usual = {*CAUSES, *(EPOCH_CAUSES if cluster in with_epochs else ())}
+            for cause in sorted(usual | {cause for where, cause in costs if where == cluster}):
                 for name, value in zip(_COSTS, costs.get((cluster, cause), (0, 0, 0)), strict=True):
                     self._add(name, value, cluster, _label(cause))
         self._findings(clusters)

@@ -247,7 +247,7 @@ def _has_epochs(event: Json) -> bool:
 
 
 def _is_last(member: Json, event: Json) -> bool:
-    return member.get("member_id") is not None and member.get("member_id") == event.get("last_member")
+    return len(event["members"]) > 1 and member.get("member_id") is not None and member.get("member_id") == event.get("last_member")
 
 
 def _part(some: object, whole: object) -> float | None:

@@ -15,6 +15,12 @@ UNSEEN_CAUSE: Final = "topics, a pattern or the configuration changed"
 DID_NOT_GIVE_UP: Final = "removed, did not give partitions up"
 DID_NOT_COME_BACK: Final = "did not come back"
 WENT_SILENT: Final = "went silent"
+CAUSES: Final = (
+    *("joined", "left", "removed", "fenced", "silent", "changed its subscription"),
+    *(WENT_SILENT, DID_NOT_GIVE_UP, DID_NOT_COME_BACK, UNSEEN_CAUSE),
+)
+"""Why the epoch of a group rises."""
+
 _USUAL_INTERVAL_MS: Final = 5_000
 _STORM_PAUSES: Final = 1.5  #: heartbeat intervals without a new epoch that end a storm
 

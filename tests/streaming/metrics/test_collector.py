@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from coordinator_model.counters import EVICTIONS
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
+from coordinator_model.groups.epochs.delivery import CAUSES as EPOCH_CAUSES
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.metrics_state import GROUPS, STATUS, MetricsState
 from streaming.metrics.table import METRICS
@@ -93,6 +94,20 @@ def costs_of(records):
             unheld = event.details["unheld"] or {}
             known[2] += sum(seconds for by_partition in unheld.values() for seconds in by_partition.values())
     return found
+
+
+def test_the_costs_of_groups_with_epochs_are_shown_by_their_own_causes():
+    watched = Watched("lawful-consumer-falls-silent-4.3.1").read().told()
+    expected = costs_of(watched.records)
+    found = select(samples(watched.board), "rebalance_finished_total")
+    shown = {dict(labels)["cause"]: count for labels, count in found.items()}
+    none_yet = {cause.replace(" ", "_"): 0 for cause in (*CAUSES, *EPOCH_CAUSES)}
+    assert shown == none_yet | {cause: one[0] for cause, one in expected.items()}
+    assert shown["went_silent"] == 1
+    unheld = select(samples(watched.board), "rebalance_unheld_partition_seconds_total")
+    total = {dict(labels)["cause"]: seconds for labels, seconds in unheld.items()}
+    assert total["went_silent"] == pytest.approx(expected["went_silent"][2], abs=0.01)
+    assert total["went_silent"] > 100
 
 
 @pytest.mark.parametrize("name", [EAGER, VIOLATION, "lawful-cooperative-4.3.1", "violation-never-rejoins-4.3.1"])
