@@ -20,6 +20,7 @@ from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorErro
 from streaming.mirror.losses import LossFile
 from streaming.mirror.reconnecting_sink import ReconnectingSink
 from streaming.mirror.tap import Listener, Tap, TapError
+from streaming.mirror.tap_tls import CertificateFiles, TapTls, TlsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +101,36 @@ def tap(
     status_every: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Interval of the status line; 0 turns it off.")
     ] = 30.0,
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Clients speak TLS, which ends at the tap: its certificate with the chain, PEM.",
+            show_default=False,
+        ),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Key of --tls-certificate, PEM, unencrypted.", show_default=False)
+    ] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Refuse clients without a certificate that one of these has signed.", show_default=False),
+    ] = None,
+    broker_tls: Annotated[
+        bool, typer.Option("--broker-tls", help="Speak TLS to the brokers, trusting what the system trusts.")
+    ] = False,
+    broker_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Speak TLS to the brokers, trusting only what one of these has signed.", show_default=False
+        ),
+    ] = None,
+    broker_certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Certificate to show to the brokers, PEM.", show_default=False)
+    ] = None,
+    broker_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Key of --broker-certificate, PEM, unencrypted.", show_default=False)
+    ] = None,
 ) -> None:
     """Proxy clients to their brokers, byte for byte, and mirror the group coordination frames to a topic.
 
@@ -112,13 +143,24 @@ def tap(
         rebalance-monitor tap --listen 0.0.0.0:9092=broker1:9093 --bootstrap-server broker1:9094 --create-topic
 
         rebalance-monitor tap --listen 0.0.0.0:9092=broker1:9093 --listen 0.0.0.0:9192=broker2:9093 --bootstrap-server monitor:9092
+
+    Where clients use TLS, the tap needs a certificate of its own to see what is inside:
+
+        rebalance-monitor tap --listen 0.0.0.0:9093=broker1:9093 --tls-certificate tap.pem --tls-key tap.key --broker-ca ca.pem
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     given = producer_config or []
     try:
         listeners = [Listener.parse(text) for text in listen]
         refuse_secrets(given)
-    except (TapError, MirrorError) as error:
+        tls = TapTls(
+            own=_files("--tls-certificate", tls_certificate, "--tls-key", tls_key),
+            client_authority=tls_client_ca,
+            is_broker_tls=broker_tls or broker_ca is not None or broker_certificate is not None,
+            broker_authority=broker_ca,
+            client=_files("--broker-certificate", broker_certificate, "--broker-key", broker_key),
+        )
+    except (TapError, MirrorError, TlsError) as error:
         fail(error)
     sink = ReconnectingSink(
         lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
@@ -131,7 +173,7 @@ def tap(
         tell=_say,
     )
     try:
-        asyncio.run(_run(listeners, sink, cluster, metrics, status_every))
+        asyncio.run(_run(Tap(listeners, sink, cluster=cluster, tls=tls), listeners, sink, metrics, status_every))
     except TapError as error:
         sink.close(0)
         fail(error)
@@ -146,12 +188,12 @@ def tap(
         )
 
 
-async def _run(listeners: list[Listener], sink: KafkaSink, cluster: str, metrics: str | None, status_every: float) -> None:
+async def _run(tap: Tap, listeners: list[Listener], sink: KafkaSink, metrics: str | None, status_every: float) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with Tap(listeners, sink, cluster=cluster) as running:
+    async with tap as running:
         for address, listener in zip(running.addresses, listeners, strict=True):
             _say(f"listening on {address} for broker {listener.broker}")
         with contextlib.nullcontext() if metrics is None else _served(metrics, running, sink):
@@ -180,6 +222,18 @@ def _served(where: str, tap: Tap, sink: KafkaSink) -> Iterator[None]:
         yield
 
 
+def _files(named: str, certificate: Path | None, key_named: str, key: Path | None) -> CertificateFiles | None:
+    """Return the files of a certificate.
+
+    :raises TlsError: when one of the two is missing.
+    """
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise TlsError(f"{named} and {key_named} belong together: give both")
+    return CertificateFiles(certificate, key)
+
+
 def _status(tap: Tap, sink: KafkaSink) -> str:
     stats = tap.stats
     parts = [
@@ -190,6 +244,7 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
     ]
     for count, what in (
         (sink.buffered, "buffered"),
+        (stats.refused, "failed in TLS"),
         (stats.opaque, "unreadable connections"),
         (stats.unreachable.total(), "rejected because the broker is unreachable"),
     ):

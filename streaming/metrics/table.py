@@ -252,6 +252,7 @@ TAP_METRICS: Final[tuple[Metric, ...]] = (
         ("broker",),
         "Connections rejected because their broker could not be reached.",
     ),
+    Metric("rebalance_tap_refused_connections_total", "counter", (), "Connections of clients whose TLS handshake failed."),
     Metric(
         "rebalance_tap_unreadable_connections_total", "counter", (), "Connections passed on unread: TLS, or not Kafka's protocol."
     ),

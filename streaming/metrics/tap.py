@@ -38,6 +38,7 @@ class TapCollector:
         values = {
             "rebalance_tap_open_connections": stats.open_connections,
             "rebalance_tap_connections_total": stats.connections,
+            "rebalance_tap_refused_connections_total": stats.refused,
             "rebalance_tap_unreadable_connections_total": stats.opaque,
             "rebalance_tap_frames_total": stats.frames,
             "rebalance_tap_mirror_up": sink.trouble is None and sink.written > 0,

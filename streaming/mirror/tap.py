@@ -1,10 +1,11 @@
-"""The tap: a TCP proxy before each broker that passes every byte on as it came and mirrors the frames of group coordination.
+"""The tap: a TCP proxy before each broker that passes every byte on as it came and mirrors the frames of group coordination. If it is
+given certificates, it ends the clients' TLS and speaks TLS to the brokers.
 
 The broker advertises the tap's address, so no response has to be rewritten. Bytes are sent on first and looked at afterwards;
 nothing that happens while looking at them, nor a mirror topic that is away, holds the clients up.
 
-The traps: a slow reader on one side must slow the other side down, or the tap's memory fills; and either side may close one
-direction only, with its last frames still to be answered.
+The traps: a slow reader on one side must slow the other side down, or the tap's memory fills; either side may close one direction only,
+with its last frames still to be answered; and TLS cannot do that, so what ends there ends both directions.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 from coordinator_model.wire.record import Kind, MirrorRecord, tick
 from streaming.mirror.conversation import FRAME_CAP, Conversation
+from streaming.mirror.tap_tls import TapTls
 from streaming.mirror.topic_names import TopicNames
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ class TapStats:
     open_connections: int = 0
     connections: int = 0
     unreachable: Counter[str] = field(default_factory=Counter)  #: connections turned away since their broker was away, by broker
-    opaque: int = 0  #: connections that could not be followed (TLS, not Kafka)
+    refused: int = 0  #: connections whose TLS failed
+    opaque: int = 0  #: connections that could not be followed (TLS that passes through, not Kafka)
     frames: int = 0  #: requests and responses mirrored
 
 
@@ -99,6 +102,7 @@ class Tap:
 
     :param sink: takes the mirror records.
     :param cluster: the cluster's name in the records.
+    :param tls: certificates, if it speaks TLS.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class Tap:
         cluster: str = "",
         frame_cap: int = FRAME_CAP,
         tick_s: float = TICK_S,
+        tls: TapTls | None = None,
     ) -> None:
         self.stats = TapStats()
         self._listeners = tuple(listeners)
@@ -117,6 +122,7 @@ class Tap:
         self._cluster = cluster
         self._frame_cap = frame_cap
         self._tick_s = tick_s
+        self.tls = tls or TapTls()
         self._name = f"{int(time.time()):x}{os.urandom(3).hex()}"
         self._last_us = 0
         self._servers: list[asyncio.Server] = []
@@ -190,6 +196,7 @@ class Tap:
 
     def _tick(self) -> None:
         self._ticker = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
+        self.tls.renew()
         self._write(tick(self.now_us(), cluster=self._cluster, connection=self._name))
 
     def now_us(self) -> int:
@@ -239,6 +246,11 @@ class Tap:
                 "broker %s has not been reached for %.0f s: %s; %d connections were turned away",
                 *(broker, now - outage.since, why, outage.turned_away),
             )
+
+    def refused(self, listener: Listener, client_address: str, why: str) -> None:
+        """The TLS of a client's connection has failed: it does not reach Kafka."""
+        self.stats.refused += 1
+        log.warning("the TLS connection of %s to broker %s failed: %s", client_address, listener.broker, why)
 
     def reached(self, listener: Listener) -> None:
         """A connection to the broker is there."""
@@ -290,12 +302,19 @@ class _Bridge:
     async def _dial(self) -> None:
         try:
             async with asyncio.timeout(DIAL_TIMEOUT_S):
+                behind = self._tap.tls.behind
                 await asyncio.get_running_loop().create_connection(
-                    lambda: _BrokerSide(self), self._listener.broker_host, self._listener.broker_port
+                    lambda: _BrokerSide(self),
+                    self._listener.broker_host,
+                    self._listener.broker_port,
+                    ssl=behind,
+                    server_hostname=self._listener.broker_host if behind else None,
                 )
         except (OSError, TimeoutError) as error:
             self._tap.not_reached(self._listener, str(error) or "timed out")
             self.end()
+        else:
+            await self._begin_tls()
 
     def broker_connected(self, transport: asyncio.Transport) -> None:
         self.broker = transport
@@ -303,8 +322,22 @@ class _Bridge:
         self._tap.reached(self._listener)
         if self.client is None:
             transport.abort()
-        else:
+        elif self._tap.tls.front is None:
             self.client.resume_reading()
+
+    async def _begin_tls(self) -> None:
+        """Shake hands with the client. The broker is there by now: what the client sends with its last word of it can be passed on."""
+        client, front = self.client, self._tap.tls.front
+        if client is None or front is None:
+            return
+        address = client.get_extra_info("peername")[0]
+        try:
+            self.client = await asyncio.get_running_loop().start_tls(
+                client, client.get_protocol(), front, server_side=True, ssl_handshake_timeout=DIAL_TIMEOUT_S
+            )
+        except (OSError, TimeoutError) as error:
+            self._tap.refused(self._listener, address, str(error) or "the handshake was not finished")
+            self.client_gone()
 
     def client_sent(self, data: bytes) -> None:
         at_us = self._tap.now_us()
@@ -364,6 +397,10 @@ class _Side(asyncio.Protocol):
         self.bridge = bridge
 
     @property
+    def own(self) -> asyncio.Transport | None:
+        raise NotImplementedError
+
+    @property
     def other(self) -> asyncio.Transport | None:
         raise NotImplementedError
 
@@ -376,11 +413,17 @@ class _Side(asyncio.Protocol):
             self.other.resume_reading()
 
     def eof_received(self) -> bool:
+        if any(transport is not None and not transport.can_write_eof() for transport in (self.own, self.other)):
+            return False  # TLS on either side: the transport closes, and then the other one
         self.bridge.half_closed(self.other)
         return True
 
 
 class _ClientSide(_Side):
+    @property
+    def own(self) -> asyncio.Transport | None:
+        return self.bridge.client
+
     @property
     def other(self) -> asyncio.Transport | None:
         return self.bridge.broker
@@ -396,6 +439,10 @@ class _ClientSide(_Side):
 
 
 class _BrokerSide(_Side):
+    @property
+    def own(self) -> asyncio.Transport | None:
+        return self.bridge.broker
+
     @property
     def other(self) -> asyncio.Transport | None:
         return self.bridge.client
