@@ -9,8 +9,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from coordinator_model import wire
 from coordinator_model.finding import Status
-from coordinator_model.wire.record import Kind, MirrorRecord, pack_envelope
+from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, MirrorRecord, pack_envelope, topics
 from streaming.config.settings import ConfigError, Kafka, MonitorConfig, Quality
 from streaming.quality.checker import Checker
 from streaming.quality.frame_rows import COLUMNS, Describer, to_frame
@@ -380,3 +381,41 @@ def test_a_connection_seen_from_its_opening_must_begin_at_zero():
     frame = to_frame(Describer().describe(first + rows))
     assert frame["missing_exchanges"].dropna().sum() == 1
     assert GRACE_US < 20 * SECOND
+
+
+NEWER = (
+    (wire.ConsumerGroupHeartbeatRequest(group_id="orders", member_id="m"), wire.ConsumerGroupHeartbeatResponse(), 1),
+    (wire.ConsumerGroupDescribeRequest(group_ids=("orders",)), wire.ConsumerGroupDescribeResponse(), 1),
+    (wire.ShareGroupHeartbeatRequest(group_id="orders", member_id="m"), wire.ShareGroupHeartbeatResponse(), 1),
+    (wire.ShareGroupDescribeRequest(group_ids=("orders",)), wire.ShareGroupDescribeResponse(), 1),
+    (wire.StreamsGroupHeartbeatRequest(group_id="orders", member_id="m"), wire.StreamsGroupHeartbeatResponse(), 0),
+    (wire.StreamsGroupDescribeRequest(group_ids=("orders",)), wire.StreamsGroupDescribeResponse(), 0),
+)
+
+
+@pytest.mark.parametrize(("request_", "response", "version"), NEWER, ids=lambda one: type(one).__name__)
+def test_frames_of_groups_with_epochs_are_found_sound_and_those_of_another_group_are_not(request_, response, version):
+    about = {"cluster": "c", "broker": "b", "connection": "1", "exchange": 0, "api_version": version, "correlation_id": 7}
+    asked = wire.encode_request(request_, api_version=version, correlation_id=7, client_id="app")
+    answered = wire.encode_response(response, api_version=version, correlation_id=7)
+    topic = Topic()
+    records = [
+        MirrorRecord(-1, -1, group, kind, START_US + number, api_key=request_.API_KEY, frame=frame, **about)
+        for group in ("orders", "payments")
+        for number, (kind, frame) in enumerate(((Kind.REQUEST, asked), (Kind.RESPONSE, answered)))
+    ]
+    rows = Describer().describe([topic.append(number // 2, record) for number, record in enumerate(records)])
+    assert {row.api_key for row in rows} <= set(MIRRORED_API_KEYS)
+    assert {(row.version_known, row.decode_error, row.header_agrees, row.cut_bytes) for row in rows} == {(True, None, True, 0)}
+    named = {(row.key, row.kind): row.key_in_frame for row in rows}
+    assert (named["orders", "req"], named["payments", "req"]) == (True, False)
+
+
+def test_names_of_topics_and_records_of_a_newer_kind_are_no_frames():
+    topic = Topic()
+    facts = topics(START_US, {"AAAAAAAAAAAAAAAAAAAAAA": "orders"}, cluster="c")
+    rows = Describer().describe([topic.append(0, facts), topic.append(0, facts._replace(kind=Kind.OTHER))])
+    assert [(row.kind, row.envelope_error, row.api_key, row.missing_offsets) for row in rows] == [
+        ("topics", None, None, 0),
+        ("other", None, None, 0),
+    ]
