@@ -232,6 +232,7 @@ def _prepare_environment(settings: Spark) -> None:
     for name in (*_OF_ANOTHER_SPARK, *(_OF_A_CLUSTER if settings.is_one_machine else ())):
         os.environ.pop(name, None)
     os.environ["JAVA_HOME"] = str(jvm.java_home())
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # else glibc keeps memory for each of 300 threads
     if settings.is_one_machine:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = _ONE_MACHINE

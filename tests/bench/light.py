@@ -1,6 +1,7 @@
 """What the monitor costs where little happens: a process of its own with the default settings, quality checks included. Part of ``make bench``.
 
-How long it takes from the start to the first batch, then cores, memory and latency with ticks alone and with 1,000 frames a second.
+How long it takes from the start to the first batch, then cores, memory and latency with ticks alone and with 1,000 frames a second. Of memory
+that processes share each is counted its part (PSS), so that the sum is what all of it takes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def light(broker: Broker, folder: Path, options: argparse.Namespace) -> list[dic
         start_s = time.monotonic() - began
         monitor.wait_until_said("watching")
         _command(generator, do="steady", rate=RATES[-1], seconds=SETTLES_S)
-        return [_measured(monitor, generator, rate, options.seconds) | {"start_s": round(start_s, 1)} for rate in RATES]
+        results = [_measured(monitor, generator, rate, options.seconds) | {"start_s": round(start_s, 1)} for rate in RATES]
+        assert monitor.stop() == 0, "".join(monitor.said)
+        return results
     finally:
         monitor.kill()
         generator.close()
@@ -84,8 +87,8 @@ def _measured(monitor: MonitorProcess, generator: Generator, rate: int, seconds:
         "p99_s": round(told[int(len(told) * 0.99)], 2) if told else None,
         "cores": {role: round(cores[role], 3) for role in (*OURS, "others")},
         "together": round(sum(cores[role] for role in OURS), 3),
-        "memory_mib": {role: round(after.by_role[role].rss_mib) for role in OURS},
-        "memory_together_mib": round(sum(after.by_role[role].rss_mib for role in OURS)),
+        "memory_mib": {role: round(after.by_role[role].pss_mib) for role in OURS},
+        "memory_together_mib": round(sum(after.by_role[role].pss_mib for role in OURS)),
         "state_mib": round(sum(state.values()) / 2**20, 2),
     }
 

@@ -21,6 +21,7 @@ class Process(NamedTuple):
     threads: int = 0
     files: int = 0
     written_mib: float = 0.0  #: to disks since it started
+    pss_mib: float = 0.0  #: memory, what processes share being divided among them
 
     def __add__(self, other: object) -> Process:
         assert isinstance(other, Process)
@@ -80,10 +81,11 @@ def _role(process: psutil.Process, driver: int) -> str:
 def _used_by(process: psutil.Process) -> Process:
     with process.oneshot():
         times = process.cpu_times()
-        written = process.io_counters().write_bytes if hasattr(process, "io_counters") else 0  # macOS has none
-        return Process(
-            times.user + times.system, process.memory_info().rss / 2**20, process.num_threads(), process.num_fds(), written / 2**20
-        )
+        rss = process.memory_info().rss
+        written = process.io_counters().write_bytes if hasattr(process, "io_counters") else 0  # macOS has neither this
+        shared = getattr(process.memory_full_info(), "pss", rss)  # nor that
+        figures = (rss / 2**20, process.num_threads(), process.num_fds(), written / 2**20, shared / 2**20)
+        return Process(times.user + times.system, *figures)
 
 
 def _busy_s() -> float:
