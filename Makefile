@@ -114,6 +114,10 @@ fixtures: setup ## Let Kafka's own classes write new frames for the decoder's te
 fuzz: setup ## Throw bytes at the decoder (needs atheris)
 	@$(BIN)/python -m tests.coordinator_model.wire.fuzz_decode -runs=1000000 $(ARGS)
 
+.PHONY: release-check
+release-check: setup ## Build wheel and sdist from a clean clone, install and use them, and write the bill of materials to dist/
+	@$(BIN)/python -m tests.release
+
 .PHONY: lock
 lock: ## Write requirements.lock anew (needs uv)
 	@uv pip compile pyproject.toml --extra job --extra traces --group dev --universal --python-version 3.11 --generate-hashes \
