@@ -152,6 +152,7 @@ def judged(records: list[MirrorRecord], own: Settings | None = None) -> Shadow:
 
 Spoil = Callable[[list[MirrorRecord], Random], list[MirrorRecord]]
 SKEW_MS = 100
+LATEST_MS = 2_000
 
 
 def renumbered(records: list[MirrorRecord]) -> list[MirrorRecord]:
@@ -171,9 +172,9 @@ def skewed(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
 
 
 def late(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
-    """Each connection's records arrive up to two seconds late, in their own order."""
+    """Each connection's records arrive up to two seconds late, in their own order. The monitor is told to wait for so long."""
     delay: dict[str, int] = {}
-    arrives = [one.at_us + delay.setdefault(one.connection, random.randrange(2_000_000)) for one in records]
+    arrives = [one.at_us + delay.setdefault(one.connection, random.randrange(LATEST_MS * 1_000)) for one in records]
     return renumbered([records[index] for index in sorted(range(len(records)), key=arrives.__getitem__)])
 
 
@@ -197,7 +198,7 @@ FAILOVERS = ("fail over", "unload", "reload", "broker crash", "restart", "cut", 
 KINDS = {
     "plain": Kind(plain, plans()),
     "clocks 100 ms apart": Kind(skewed, plans(), Settings(clock_skew_ms=SKEW_MS)),
-    "up to 2 s late": Kind(late, plans()),
+    "up to 2 s late": Kind(late, plans(), Settings(reorder_window_ms=LATEST_MS)),
     "loss": Kind(lossy, plans()),
     "from the middle": Kind(from_the_middle, plans()),
     "failovers": Kind(plain, plans(acts=st.lists(acts(FAILOVERS), min_size=3, max_size=8).map(tuple))),
