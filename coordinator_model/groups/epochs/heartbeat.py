@@ -95,7 +95,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             group.new_incarnation(exchange.res_us)
         return NOTHING
     events: tuple[Event, ...] = NOTHING
-    if error in _JUDGED:
+    if error in _JUDGED and (error != FENCED_INSTANCE_ID or exchange.generation != JOIN_EPOCH):  # to a join no release gives it
         events = unlawful(group, exchange, member, overlapped=overlapped)
     elif error not in lawful_errors(exchange.api_key) and (error in ERROR_CODES or not may_be_an_error(error)):
         events = (ImpossibleAnswer(exchange),)

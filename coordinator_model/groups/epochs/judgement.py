@@ -11,6 +11,7 @@ from typing import Final
 from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData
 from coordinator_model.groups.epochs.delivery import removal_due_us
 from coordinator_model.groups.epochs.events import Unlawful
+from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.protocol import Condition, Epoch, Possible, Sender, is_lawful
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
@@ -46,6 +47,8 @@ def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember 
 
 def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> tuple[Unlawful, ...]:
     """Return an event if no possible moment explains the answer. Call this before the answer changes what is known."""
+    if exchange.error == NONE and exchange.facts is UNCHANGED and _goes_on(exchange, member):
+        return ()  # rows U23, W13 and Z18, whatever else is possible: nearly all heartbeats are such
     if not _is_unlawful(group, exchange, member, overlapped=overlapped):
         return ()
     kind = _kind_of(group, exchange, member)
@@ -53,6 +56,11 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return (Unlawful(exchange, kind, None, None, False, None),)
     proof = member.removed_frame if kind == GONE else member.epoch_frame
     return (Unlawful(exchange, kind, member.epoch, member.removed, member.reloaded, proof),)
+
+
+def _goes_on(exchange: Exchange, member: EpochMember | None) -> bool:
+    """Return True if a member that is known as one asks at the epoch that it has."""
+    return member is not None and member.present and exchange.generation == member.epoch and exchange.instance_id is None
 
 
 def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> str:

@@ -42,12 +42,15 @@ def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:
 
 
 def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
-    malformed = _malformed(body, version, blank_id_allowed=True)
     timeout_ms, topics, pattern = body.rebalance_timeout_ms, body.subscribed_topic_names, body.subscribed_topic_regex
     entries = body.topic_partitions
+    says_nothing = timeout_ms == -1 and topics is None and pattern is None and entries is None
+    if says_nothing and body.member_epoch > JOIN_EPOCH and body.instance_id is None and body.member_id.strip():
+        return UNCHANGED  # nearly all are so
+    malformed = _malformed(body, version, blank_id_allowed=True)
     if body.member_epoch == JOIN_EPOCH and not malformed:
         malformed = _dirty_join(timeout_ms, entries, subscribed=topics is not None or bool(pattern))
-    if timeout_ms == -1 and topics is None and pattern is None and entries is None and not malformed:
+    if says_nothing and not malformed:
         return UNCHANGED
     return HeartbeatFacts(timeout_ms, topics, pattern, partitions_of(entries), malformed)
 
