@@ -18,6 +18,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     SAME_TOPICS,
     WORKER_REJOINED,
     Rebalance,
+    Starter,
 )
 from coordinator_model.groups.classic.trackers.rebalance_history import (
     LONG_US,
@@ -52,9 +53,15 @@ def _window_us(group: ClassicGroup) -> int:
 
 
 def _size(group: ClassicGroup) -> int:
-    """Return the number of members of the largest known generation, at least that of present members."""
+    """Return the number of members of the largest known generation, at least that of present members, and of clients that started
+    rebalances, since a group that shrinks was larger than its known generations.
+    """
     rosters = [len(known.roster) for known in group.generations if known.roster is not None]
-    return max([*rosters, sum(1 for _ in group.present_members())])
+    starters: list[Starter] = []
+    for rebalance in group.rebalance_history.rebalances:
+        if not any(rebalance.starter.is_same(known) for known in starters):
+            starters.append(rebalance.starter)
+    return max([*rosters, sum(1 for _ in group.present_members()), len(starters)])
 
 
 def _told(rebalances: tuple[Rebalance, ...]) -> str:

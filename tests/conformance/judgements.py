@@ -222,18 +222,6 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     Judgement(
         key="N1",
         verdict=Verdict.NOISE,
-        libraries=("kafka-python",),
-        rules=("R-06",),
-        title="a rebalance storm, where a group only shrank",
-        protocol="R-06 allows three rebalances for each member and two. It knows the rosters of the newest generations alone, so a group of "
-        "three that started one by one and was closed one by one ends as one of a single member.",
-        source="`_size` in `coordinator_model/rules/loops.py`; kafka-python joins once more when it first knows its partitions.",
-        costs="A warning when a group is scaled down.",
-        avoid="Not yet.",
-    ),
-    Judgement(
-        key="N2",
-        verdict=Verdict.NOISE,
         libraries=("kafka-go",),
         rules=("C-14",),
         scenarios=("kills",),

@@ -139,6 +139,28 @@ def test_R_06_and_R_07_allow_a_single_consumer_that_starts_and_stops(talk: Conve
     assert talk.rules() == []
 
 
+def test_R_06_allows_a_group_that_grew_one_by_one_and_shrinks_one_by_one(talk: Conversation) -> None:
+    """Each member joins once more when it first knows its partitions, as kafka-python's do."""
+    (a,) = settled(talk, ("a",))
+    clients, generation = [a], 3
+    for name in "bcd":
+        new = talk.client(name)
+        arrives(talk, new, clients, generation + 1)
+        clients.append(new)
+        generation += 2
+        talk.round(clients, generation)
+        talk.wait(2_000)
+    while len(clients) > 1:
+        old = clients.pop(0)
+        departs(talk, old, clients, generation + 1)
+        talk.close(old)
+        generation += 2
+        talk.round(clients, generation)
+        talk.wait(2_000)
+    live(talk, clients, 30)
+    assert talk.rules() == []
+
+
 def test_R_06_is_an_error_when_one_client_starts_half_of_them_though_never_in_a_row(talk: Conversation) -> None:
     a, b = settled(talk, ("a", "b"))
     bad, generation = talk.client("bad"), 3
