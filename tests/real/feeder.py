@@ -14,7 +14,7 @@ from coordinator_model.wire.record import HEADER_NAME, RecordError, unpack_recor
 from streaming.kafka.topics import SILENT_LOGGER
 from tests.real.harness import raw_topic
 from tests.real.monitor_process import SETTINGS
-from tests.real.traffic import Group, breach, partition_of, produce, tick
+from tests.real.traffic import Group, Handover, breach, partition_of, produce, tick
 
 GROUPS = 30
 _PAUSE_S = 0.05
@@ -23,10 +23,14 @@ _PAUSE_S = 0.05
 class Feeder:
     """Writes heartbeats of some groups, a breach now and then and ticks, until it is stopped.
 
+    Some more groups may hand partitions over all the time (``handovers``).
+
     What the broker does not take while it is away is delivered when it is back: nothing of it is lost.
     """
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int, *, groups: int = GROUPS, breach_every: int = 10) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int, *, groups: int = GROUPS, breach_every: int = 10, handovers: int = 0
+    ) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self._partitions = partitions
@@ -34,6 +38,7 @@ class Feeder:
         settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True, "message.timeout.ms": 0}
         self._producer = Producer(settings, logger=SILENT_LOGGER)
         self._groups = [Group(f"group-{number}") for number in range(groups)]
+        self._handovers = [Handover(f"handover-{number}") for number in range(handovers)]
         self._rounds = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
@@ -55,6 +60,8 @@ class Feeder:
         while not self._stop.wait(_PAUSE_S):
             now_us = time.time_ns() // 1000
             self._write(*self._groups[self._rounds % len(self._groups)].heartbeat(now_us))
+            if self._handovers:
+                self._write(*self._handovers[self._rounds % len(self._handovers)].step(now_us))
             if self._rounds % self._breach_every == 0:
                 self._write(*breach(self._rounds, now_us))
             if self._rounds % 20 == 0:

@@ -130,7 +130,7 @@ def run(
     }
     done = Run()
     monitor = MonitorProcess(folder, broker.internal, f"{name}-disturbed", mirror=name, python=python, **sections)
-    feeder = Feeder(broker.internal, name, PARTITIONS, breach_every=5).start()
+    feeder = Feeder(broker.internal, name, PARTITIONS, breach_every=5, handovers=3).start()
     try:
         monitor.start()
         _wait_for_batch(monitor, 0)

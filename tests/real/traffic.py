@@ -6,6 +6,7 @@ a model says it at once. Its client id is the mark that the empty model goes by.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from tests.bench.empty_model import MARK
 
 SUBSCRIPTION = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("orders",)), 0)
 ASSIGNMENT = wire.encode_assignment(wire.ConsumerProtocolAssignment(), 0)
+TOPIC_ID = "ordersAAAAAAAAAAAAAAAA"
 ROSTER = (wire.JoinGroupResponseMember(member_id="m-1", metadata=SUBSCRIPTION),)
 
 
@@ -95,6 +97,54 @@ class Group:
             cut_bytes=0,
             queued_behind=0,
             frame=frame,
+        )
+
+
+class Handover(Group):
+    """A consumer group (KIP-848) in which a second member joins, gets a partition from the first, and leaves, again and again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._life = self._steps()
+
+    def step(self, at_us: int) -> list[MirrorRecord]:
+        """The next heartbeat and its answer."""
+        ask, answer = next(self._life)
+        return self._exchange(at_us, ask, answer, 1)
+
+    def _steps(self) -> Iterator[tuple[Any, Any]]:
+        yield self._beat("first", 0, owned=()), self._given("first", 2, (0, 1))
+        epoch = 2
+        for number in itertools.count():
+            second = f"second-{number}"
+            yield self._beat(second, 0, owned=()), self._given(second, epoch + 1, ())
+            yield self._beat("first", epoch), self._given("first", epoch, (0,))
+            yield self._beat("first", epoch, owned=(0,)), self._given("first", epoch + 1)
+            yield self._beat(second, epoch + 1), self._given(second, epoch + 1, (1,))
+            yield self._beat(second, -1), self._given(second, -1)
+            yield self._beat("first", epoch + 1), self._given("first", epoch + 2, (0, 1))
+            epoch += 2
+
+    def _beat(self, member_id: str, epoch: int, owned: tuple[int, ...] | None = None) -> wire.ConsumerGroupHeartbeatRequest:
+        entry = wire.ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=TOPIC_ID, partitions=owned or ())
+        joins: dict[str, Any] = {} if epoch else {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ("orders",)}
+        return wire.ConsumerGroupHeartbeatRequest(
+            group_id=self.name,
+            member_id=member_id,
+            member_epoch=epoch,
+            topic_partitions=None if owned is None else (entry,) if owned else (),
+            **joins,
+        )
+
+    @staticmethod
+    def _given(member_id: str, epoch: int, partitions: tuple[int, ...] | None = None) -> wire.ConsumerGroupHeartbeatResponse:
+        entry = wire.ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=TOPIC_ID, partitions=partitions or ())
+        given = wire.ConsumerGroupHeartbeatResponseAssignment(topic_partitions=(entry,) if partitions else ())
+        return wire.ConsumerGroupHeartbeatResponse(
+            member_id=member_id,
+            member_epoch=epoch,
+            heartbeat_interval_ms=5_000,
+            assignment=None if partitions is None else given,
         )
 
 
