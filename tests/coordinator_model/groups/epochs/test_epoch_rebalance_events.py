@@ -12,6 +12,7 @@ from coordinator_model.group_event import GroupEvent
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import START_US, Client
 from tests.coordinator_model.epochs import Epochs, Parts, foo
+from tests.coordinator_model.streams import Streams
 from tests.golden import transcript
 
 
@@ -349,6 +350,29 @@ def test_partitions_of_share_groups_have_no_holder(talk: Timed) -> None:
     assert (began["group_type"], began["cause"], served["partitions"]) == ("share", "joined", {"foo": [0, 1]})
     record = talk.the("rebalance_finished")
     assert (record["partitions_moved"], record["partitions_stayed"], record["unheld"]) == (None, None, None)
+
+
+def test_the_partitions_of_streams_groups_are_active_tasks() -> None:
+    talk = Streams()
+    a, b = talk.member("a"), talk.member("b")
+    talk.enters(a, 2, (0, 1))
+    talk.enters(b, 3)
+    talk.works(a, 2, (0,))
+    talk.works(a, 3, owned=(0,))
+    talk.works(b, 3, (1,))
+    events = [event.as_json() for event in talk.model.drain_events()]
+    assert [event["kind"] for event in events[4:]] == [
+        "member_joined",
+        "rebalance_began",
+        "told_to_give_up",
+        "gave_up",
+        "member_served",
+        "rebalance_finished",
+    ]
+    assert (events[6]["partitions"], events[8]["partitions"]) == ({"payments": [1]}, {"payments": [1]})
+    record = events[-1]
+    assert (record["group_type"], record["partitions_moved"], record["partitions_stayed"]) == ("streams", 1, 1)
+    assert list(record["unheld"]) == ["payments"]
 
 
 NAMES = [name for name in transcript.names() if "consumer" in name or "share" in name or "migration" in name]
