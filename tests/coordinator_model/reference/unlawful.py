@@ -368,7 +368,9 @@ class ForeignProtocol(Unlawful):
         return replace(body, protocol_name="invented")
 
     def knowable(self, seen: list[Seen]) -> bool:
-        return self.act(seen) is not None
+        """The capture goes on for longer than a late frame may take to explain it."""
+        act = self.act(seen)
+        return act is not None and self.history.records[-1].at_us > act.answered_us + 2 * SECOND
 
 
 class JoinForgotten(Unlawful):
@@ -390,7 +392,10 @@ class JoinForgotten(Unlawful):
         return None
 
     def knowable(self, seen: list[Seen]) -> bool:
-        """The roster names it, and it stayed a member, its connection open, without another attempt, for longer than any slack."""
+        """The roster names it, and it stayed a member, its connection open, without another attempt, for longer than any slack.
+
+        While it waits it sends no heartbeat, so a coordinator that has forgotten its JoinGroup ends its session.
+        """
         if self.done is None:
             return False
         roster = next((one for one in joins(seen) if one.answer.generation_id == self.generation and one.answer.members), None)
@@ -415,6 +420,15 @@ class JoinForgotten(Unlawful):
             and one.request.member_id == self.member_id
             and one.answered_us > self.at_us
         ]
+        dropped = [
+            one.answered_us
+            for one in joins(seen)
+            if one.answer.generation_id > self.generation
+            and one.answer.members
+            and all(entry.member_id != self.member_id for entry in one.answer.members)
+        ]
+        if min(dropped, default=records[-1].at_us) < self.at_us + 9 * SECOND:
+            return False
         return min([*closed, *again, *evicted, records[-1].at_us]) > self.at_us + patience_us
 
 
