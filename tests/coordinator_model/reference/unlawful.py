@@ -427,7 +427,7 @@ class JoinForgotten(Unlawful):
             and one.answer.members
             and all(entry.member_id != self.member_id for entry in one.answer.members)
         ]
-        if min(dropped, default=records[-1].at_us) < self.at_us + 9 * SECOND:
+        if min(dropped, default=records[-1].at_us) < self.at_us + 8 * SECOND:
             return False
         return min([*closed, *again, *evicted, records[-1].at_us]) > self.at_us + patience_us
 
