@@ -196,6 +196,8 @@ def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
     lost = group.coordinator_changes.lost
     if lost is None or not (lost.searching or (not lost.returned_us and group.coordinator_changes.lost_with_others(group))):
         return
+    if not lost.searching and any(exchange.inv_us > lost.since_us for exchange in group.open.values()):
+        return  # new connections take requests: the broker is there, and may let a JoinGroup wait
     told_us = lost.since_us + lost.session_ms * 500
     if not lost.returned_us:
         yield Due(told_us, "", Severity.WARNING if lost.searching else Severity.INFO, lambda: _lost_coordinator(group, lost))

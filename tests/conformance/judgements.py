@@ -219,19 +219,6 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         costs="The partitions rest for a session timeout.",
         avoid="Call `Close` when a member is not needed for a while.",
     ),
-    Judgement(
-        key="N1",
-        verdict=Verdict.NOISE,
-        libraries=("kafka-go",),
-        rules=("C-14",),
-        scenarios=("kills",),
-        title="no coordinator, while the members wait in the join phase",
-        protocol="kafka-go makes a new connection for each generation. The group waited for a member that was killed; the JoinGroups of the "
-        "others were held on their new connections.",
-        source="`_no_coordinator` in `coordinator_model/rules/coordinators.py`; all three members were served when the join phase ended.",
-        costs="A note (info) that says that the broker may be gone.",
-        avoid="Not yet.",
-    ),
 )
 
 

@@ -1135,6 +1135,20 @@ def test_C_14_notes_that_a_broker_or_all_clients_are_gone(talk: Conversation) ->
     assert "that broker is gone, or all of them are" in finding.summary
 
 
+def test_C_14_does_not_call_a_broker_gone_that_holds_new_requests(talk: Conversation) -> None:
+    """Segmentio's kafka-go makes a new connection for each generation, on which its JoinGroup waits for one that was killed."""
+    clients = lost(talk)
+    talk.wait(100)
+    waiting = [client.reconnected("1") for client in clients[:2]]
+    asked = [talk.ask_join(client) for client in waiting]
+    talk.wait(9_000)
+    for one in asked:
+        talk.joined(one, generation=4, leader=waiting[0], roster=waiting)
+    talk.sync_all(waiting)
+    live(talk, waiting, 10)
+    assert talk.rules() == []
+
+
 @pytest.mark.parametrize("restored", [False, True])
 def test_C_14_notes_that_a_broker_is_gone_where_each_of_its_groups_has_one_member(talk: Conversation, *, restored: bool) -> None:
     """Their clients were said to have died without leaving, and to have fallen silent, while they waited for their only broker."""
