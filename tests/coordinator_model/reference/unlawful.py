@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
 from tests.coordinator_model.reference.history import History, Plan
-from tests.coordinator_model.reference.world import SECOND, VERSIONS, Asked, Connection
+from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS, Asked, Connection
 
 
 class Seen(NamedTuple):
@@ -427,7 +427,7 @@ class JoinForgotten(Unlawful):
             and one.answer.members
             and all(entry.member_id != self.member_id for entry in one.answer.members)
         ]
-        if min(dropped, default=records[-1].at_us) < self.at_us + 8 * SECOND:
+        if min(dropped, default=records[-1].at_us) < self.at_us + 7_500 * MS:
             return False
         return min([*closed, *again, *evicted, records[-1].at_us]) > self.at_us + patience_us
 
