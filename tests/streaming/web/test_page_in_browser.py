@@ -13,6 +13,7 @@ from streaming.web.happened import lines
 from streaming.web.page_state import PageState
 from streaming.web.source import read_file, take_line
 from tests.browser import browser
+from tests.golden import transcript
 from tests.needs import needs
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
@@ -230,3 +231,17 @@ def test_axe_has_nothing_to_say_of_any_view(tab, page, state, dark):
             tab.js(f"{axe};0")
             found = tab.js("axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, nodes[0].html]))")
             assert found == [], address
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_has_nothing_to_say_of_a_group_whose_members_have_epochs(tab, page, state, width):
+    axe = (files("axe_core_python") / "axe.min.js").read_text()
+    told(state, [event.as_json() for event in transcript.events_of(transcript.read("lawful-consumer-falls-silent-4.3.1"))])
+    past = state.groups["lab", "consumer-falls-silent"]
+    tab.screen(width)
+    for event in [None, *past.rebalances]:
+        row = "" if event is None else f"/rebalances/{lines([event])[0][0].row}"
+        tab.open(f"{page}/groups/{past.id}{row}")
+        assert tab.js("document.documentElement.scrollWidth") <= width
+        tab.js(f"{axe};0")
+        assert tab.js("axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, nodes[0].html]))") == [], row
