@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 Kind = Literal["confluent-kafka", "kafka-python"]
+Protocol = Literal["classic", "consumer"]
 
 FENCED_STATUS: Final = 3
 """Exit status after FENCED_INSTANCE_ID."""
@@ -39,6 +40,9 @@ class Consumer:
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int  #: set as ``max.poll.interval.ms``, which both libraries send as rebalance timeout
     instance_id: str | None = None
+    protocol: Protocol = (
+        "classic"  #: confluent-kafka knows both; the newer one leaves timeouts of sessions and assignors to the broker
+    )
 
     def command(self) -> list[str]:
         """Return the command line of the process."""
@@ -85,17 +89,21 @@ def _with_confluent_kafka(options: Consumer) -> Iterator[int]:
     silent = logging.getLogger("silent")
     silent.addHandler(logging.NullHandler())
     silent.propagate = False
-    settings = {
+    settings: dict[str, str | int] = {
         "bootstrap.servers": options.bootstrap,
         "client.id": options.client_id,
         "group.id": options.group,
-        "session.timeout.ms": options.session_timeout_ms,
-        "heartbeat.interval.ms": options.heartbeat_interval_ms,
+        "group.protocol": options.protocol,
         "max.poll.interval.ms": options.rebalance_timeout_ms,
-        "partition.assignment.strategy": _ASSIGNOR,
         "auto.offset.reset": "earliest",
         "auto.commit.interval.ms": _COMMIT_INTERVAL_MS,
     }
+    if options.protocol == "classic":
+        settings |= {
+            "session.timeout.ms": options.session_timeout_ms,
+            "heartbeat.interval.ms": options.heartbeat_interval_ms,
+            "partition.assignment.strategy": _ASSIGNOR,
+        }
     if options.instance_id is not None:
         settings["group.instance.id"] = options.instance_id
     consumer = confluent_kafka.Consumer(settings, logger=silent)

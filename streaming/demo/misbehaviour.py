@@ -6,14 +6,17 @@ at the next rebalance, which another member triggers. It reports events to its p
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
+from coordinator_model.wire import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.demo.consumer import tell
 from streaming.demo.raw_client import (
     ILLEGAL_GENERATION,
@@ -26,7 +29,7 @@ from streaming.demo.raw_client import (
     share,
 )
 
-Manner = Literal["zombie", "never-rejoins", "never-syncs"]
+Manner = Literal["zombie", "never-rejoins", "never-syncs", "never-gives-up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +132,53 @@ def _never_syncs(run: _Run) -> None:
             return
 
 
+def _never_gives_up(run: _Run) -> None:
+    """Join by the newer protocol, and keep partitions that are to be given up, until the coordinator removes the member."""
+    options, member_id = run.options, base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    answer = _beat(run, member_id, 0, rebalance_timeout_ms=options.rebalance_timeout_ms, topic=options.topic)
+    if answer.error_code != NONE:
+        raise RawClientError(f"join refused with error {answer.error_code}")
+    tell("joined", member_id=member_id, generation=answer.member_epoch, leads=False, local_port=run.member.connection.local_port)
+    held, told = _partitions(answer) or 0, False
+    while not run.pause():
+        answer = _beat(run, member_id, answer.member_epoch)
+        if answer.error_code != NONE:
+            tell("dropped", error=answer.error_code)
+            return
+        assigned = _partitions(answer)
+        if assigned is not None and assigned < held and not told:
+            told = True
+            tell("told-to-give-up", partitions=held - assigned)
+        held = max(held, assigned or 0)
+
+
+def _beat(
+    run: _Run, member_id: str, epoch: int, *, rebalance_timeout_ms: int = -1, topic: str | None = None
+) -> ConsumerGroupHeartbeatResponse:
+    """Send a heartbeat of the newer protocol. Without a topic it says that nothing has changed, so it never acknowledges."""
+    body = ConsumerGroupHeartbeatRequest(
+        group_id=run.options.group,
+        member_id=member_id,
+        member_epoch=epoch,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        subscribed_topic_names=None if topic is None else (topic,),
+        topic_partitions=None if topic is None else (),
+    )
+    return run.member.connection.ask(body, ConsumerGroupHeartbeatResponse, api_version=1)
+
+
+def _partitions(answer: ConsumerGroupHeartbeatResponse) -> int | None:
+    """Return how many partitions an answer assigns, None if it leaves the assignment as it is."""
+    if answer.assignment is None:
+        return None
+    return sum(len(topic.partitions) for topic in answer.assignment.topic_partitions)
+
+
 MANNERS: Final[Mapping[Manner, Callable[[_Run], None]]] = {
     "zombie": _zombie,
     "never-rejoins": _never_rejoins,
     "never-syncs": _never_syncs,
+    "never-gives-up": _never_gives_up,
 }
 
 

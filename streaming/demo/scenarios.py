@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame
-from streaming.demo.consumer import Consumer, Kind
+from streaming.demo.consumer import Consumer, Kind, Protocol
 from streaming.demo.faulty_proxy import Lie
 from streaming.demo.misbehaviour import Manner, Misbehaviour
 from streaming.demo.processes import Child, Processes, ProcessSupervisor
@@ -66,9 +66,9 @@ class Stage:
         self._processes = processes
         self._bootstrap = bootstrap
 
-    def consumer(self, kind: Kind, group: str, client_id: str) -> Child:
+    def consumer(self, kind: Kind, group: str, client_id: str, protocol: Protocol = "classic") -> Child:
         """Start an ordinary consumer."""
-        return self._processes.start(client_id, self._consumer(kind, group, client_id, None).command())
+        return self._processes.start(client_id, self._consumer(kind, group, client_id, None, protocol).command())
 
     def pod(self, kind: Kind, group: str, client_id: str, instance_id: str) -> ProcessSupervisor:
         """Start an ordinary consumer with a group instance id that is restarted whenever it ends."""
@@ -98,7 +98,9 @@ class Stage:
         """Wait for some seconds, or until the demo is over."""
         self.over.wait(seconds)
 
-    def _consumer(self, kind: Kind, group: str, client_id: str, instance_id: str | None) -> Consumer:
+    def _consumer(
+        self, kind: Kind, group: str, client_id: str, instance_id: str | None, protocol: Protocol = "classic"
+    ) -> Consumer:
         return Consumer(
             kind=kind,
             bootstrap=self._bootstrap,
@@ -109,6 +111,7 @@ class Stage:
             heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             instance_id=instance_id,
+            protocol=protocol,
         )
 
 
@@ -159,11 +162,11 @@ def _goes_on(scene: Scene, zombie: Child, *, told: str) -> int:
     return first.at_us
 
 
-def _with_company(scene: Scene, manner: Manner, group: str) -> Child:
+def _with_company(scene: Scene, manner: Manner, group: str, protocol: Protocol = "classic") -> Child:
     """Start a misbehaving member alone in its group, then an ordinary consumer that triggers the rebalance; return the first."""
     culprit = scene.stage.misbehaving(manner, group, f"{group}-worker-1")
     scene.truth.member_ids.add(culprit.reports("joined")[0].details["member_id"])
-    scene.stage.consumer("confluent-kafka", group, f"{group}-worker-2")
+    scene.stage.consumer("confluent-kafka", group, f"{group}-worker-2", protocol)
     return culprit
 
 
@@ -197,6 +200,15 @@ def _never_syncs(scene: Scene) -> None:
     scene.fact(joined.at_us)
     generation = joined.details["generation"]
     scene.stage.say(f"{culprit.name} (pid {culprit.pid}) leads generation {generation} of search but sends no assignment")
+    _until_dropped(scene, culprit)
+
+
+def _never_gives_up(scene: Scene) -> None:
+    culprit = _with_company(scene, "never-gives-up", "returns", "consumer")
+    told = culprit.wait_for("told-to-give-up", timeout_s=_STEP_TIMEOUT_S)
+    scene.fact(told.at_us)
+    count = told.details["partitions"]
+    scene.stage.say(f"{culprit.name} (pid {culprit.pid}) has to give up {count} partitions in returns but keeps them")
     _until_dropped(scene, culprit)
 
 
@@ -264,6 +276,14 @@ TROUBLES: Final[tuple[Scenario, ...]] = (
         rule_waits="half the rebalance timeout, 6 s",
         expected=ExpectedFinding(rule="R-02", group="search", blame=Blame.CLIENT, culprits=("search-worker-1",)),
         act=_never_syncs,
+    ),
+    Scenario(
+        name="never gives up",
+        means="a member of the newer protocol keeps partitions that it is to give up",
+        fact="the answer that takes them",
+        rule_waits="half the rebalance timeout, 6 s",
+        expected=ExpectedFinding(rule="R-14", group="returns", blame=Blame.CLIENT, culprits=("returns-worker-1",)),
+        act=_never_gives_up,
     ),
     Scenario(
         name="faulty proxy",

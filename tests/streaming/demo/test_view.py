@@ -79,7 +79,7 @@ def test_the_summary_of_a_success_says_for_each_trouble_what_was_found_who_and_w
         assert trouble.rule_waits in text
     assert "inventory-pod-2" in text
     assert "4711" in text
-    assert "✔ 6 of 6 faults found and their culprits named" in text
+    assert "✔ 7 of 7 faults found and their culprits named" in text
     assert f"✔ no finding about the healthy group {HEALTHY_GROUP}" in text
     assert "1:33" in text
     assert all(len(line) <= width for line in text.splitlines())
@@ -92,7 +92,7 @@ def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
     stray = sighting(group="search", rule="R-01", name="join phase overdue")
     board = board_with(meeting(TROUBLES[0]), wrong, noise, stray)
     text = printed(view.summary(view.outcome(lines_of(board), board, 90.0), 160))
-    assert "✘ 1 of 6 faults found" in text
+    assert "✘ 1 of 7 faults found" in text
     assert "names somebody-else" in text
     assert "no finding of R-02 about group search" in text
     assert f"✘ 1 findings about the healthy group {HEALTHY_GROUP}: R-06 rebalance storm" in text
