@@ -38,6 +38,8 @@ class Authority:
         self._certificate = (
             _begun(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_SIGNS, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
         self.certificate = folder / f"{name}.pem"
@@ -52,7 +54,10 @@ class Authority:
         :param until: when the certificate expires; tomorrow if not given.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        begun = _begun(_named(name), self._name, key, until)
+        begun = _begun(_named(name), self._name, key, until).add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),  # Python 3.13 asks for it
+            critical=False,
+        )
         if address is not None:
             begun = begun.add_extension(
                 x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False
@@ -64,6 +69,19 @@ class Authority:
         for file, text in zip(files, (chain, secret, secret + chain), strict=True):
             file.write_bytes(text)
         return files
+
+
+_SIGNS = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def _named(name: str) -> x509.Name:
