@@ -30,7 +30,7 @@ from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.events import FellSilent
-from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import (
     Breach,
@@ -183,11 +183,19 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
 
 
 def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
-    """Return True if its client has joined under another id, as librdkafka does if no coordinator responds for a session."""
+    """Return True if its client has joined under another id, as librdkafka does if no coordinator responds for a session.
+
+    It does so on the same connection; if that was lost with the coordinator, on another one.
+    """
+    changes = group.coordinator_changes
+    lost = changes.lost if changes.lost is not None and (changes.lost.searching or changes.lost_with_others(group)) else None
+    lost_ids = lost.members if lost is not None and member.id in lost.members else None
+    client = member.actor.client_id, host_of(member.actor.address)
     return any(
-        other.actor.connection == member.actor.connection and other.last_frame_us > member.last_frame_us
+        other.actor.connection == member.actor.connection
+        or (lost_ids is not None and other.id not in lost_ids and (other.actor.client_id, host_of(other.actor.address)) == client)
         for other in group.members.values()
-        if other is not member
+        if other is not member and other.last_frame_us > member.last_frame_us
     )
 
 

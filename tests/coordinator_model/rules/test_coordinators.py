@@ -1115,6 +1115,20 @@ def test_C_14_and_the_members_that_do_not_come_back_are_told_apart(talk: Convers
     assert talk.the("T-04").client_id == "c"
 
 
+def test_T_04_knows_a_client_that_comes_back_as_another_member_after_the_coordinator_was_lost(talk: Conversation) -> None:
+    """Clients of librdkafka do, on a new connection; one was said to have fallen silent, and its partitions to have been idle."""
+    clients = lost(talk)
+    searching(talk, clients, 15)
+    again = [client.reconnected("1") for client in clients]
+    again[2].member_id = "c-anew"
+    asked = [talk.ask_join(client) for client in again]
+    for one in asked:
+        talk.joined(one, generation=4, leader=again[0], roster=again)
+    talk.sync_all(again)
+    live(talk, again, 30)
+    assert talk.rules() == ["C-14"]
+
+
 def test_C_14_allows_a_coordinator_that_is_back_within_half_a_session(talk: Conversation) -> None:
     clients = lost(talk)
     searching(talk, clients, 3)
