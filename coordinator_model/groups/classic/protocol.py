@@ -26,11 +26,12 @@ The words of *sender*, *if* and *then*:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
 
+from coordinator_model.groups.protocol_table import TableRow, read_rows, releases_in, versions_in
 from coordinator_model.wire import ERROR_CODES
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
@@ -365,59 +366,23 @@ def rows(api_key: int) -> tuple[Row, ...]:
     return tuple(row for row in ROWS if APIS.get(row.name[0], api_key) == api_key)
 
 
-def _parse(table: str) -> Iterator[Row]:
-    note = ""
-    found: Row | None = None
-    for line in table.strip().splitlines()[1:]:
-        text = line.strip()
-        if text.startswith("#"):
-            note = text.removeprefix("# ") if line[0] == " " else ""
-            continue
-        if not text:
-            continue
-        cells = [cell.strip() for cell in line.split("|")]
-        if cells[0]:
-            if found is not None:
-                yield found
-            found = _row(cells, note)
-        elif found is not None:
-            answers = f"{found.cells[1]} {cells[1]}"
-            found = found._replace(answers=found.answers | {_CODES[cells[1]]}, cells=(found.name, answers, *found.cells[2:]))
-        note = ""
-    if found is not None:
-        yield found
-
-
-def _row(cells: list[str], note: str) -> Row:
-    cells += [""] * (len(COLUMNS) - len(cells))
-    name, answer, phase, sender, generation, condition, effect, version, release = cells
-    first_version, last_version = _ends(version)
-    first_release, last_release = _ends(release)
+def _row(row: TableRow) -> Row:
+    name, _, phase, sender, generation, condition, effect, version, release = row.cells
     return Row(
         name,
-        frozenset() if answer == HELD else frozenset({_CODES[answer]}),
+        frozenset(_CODES[answer] for answer in row.answers if answer != HELD),
         phase.startswith(HELD),
         phase.removeprefix(HELD).strip() or _ALL_PHASES,
         frozenset(one for word in sender.split() for one in (OUTSIDERS if word == OUTSIDER else (Sender(word),))),
         frozenset(map(Generation, generation.split())),
         frozenset(map(Condition, condition.split())),
         frozenset(map(Effect, effect.split())),
-        (int(first_version or 0), int(last_version or 32_767)),
-        (_release(first_release or "0"), _release(last_release or "999")),
-        tuple(cells),
-        note,
+        versions_in(version),
+        releases_in(release),
+        row.cells,
+        row.note,
     )
 
 
-def _ends(range_: str) -> tuple[str, str]:
-    """Return both ends of ``2.3-2.4``, ``2.3-`` or ``-2.4``; an end that is missing is empty."""
-    first, _, last = range_.partition("-")
-    return first, last
-
-
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
-
-
-ROWS: Final = tuple(_parse(_TABLE))
+ROWS: Final = tuple(map(_row, read_rows(_TABLE, len(COLUMNS))))
 """The whole table, in its order."""

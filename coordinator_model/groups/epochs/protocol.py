@@ -22,12 +22,13 @@ The words of *sender*, *epoch* and *if*:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import product
 from typing import Final, NamedTuple
 
+from coordinator_model.groups.protocol_table import TableRow, read_rows, releases_in, versions_in
 from coordinator_model.wire import ERROR_CODES
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
@@ -290,50 +291,20 @@ def is_lawful(answer: int, api_key: int, possible: Possible) -> bool:
     )
 
 
-def _parse(table: str) -> Iterator[Row]:
-    note = ""
-    found: Row | None = None
-    for line in table.strip().splitlines()[1:]:
-        text = line.strip()
-        if text.startswith("#"):
-            note = text.removeprefix("# ") if line[0] == " " else ""
-            continue
-        if not text:
-            continue
-        cells = [cell.strip() for cell in line.split("|")]
-        if cells[0]:
-            if found is not None:
-                yield found
-            found = _row(cells, note)
-        elif found is not None:
-            answers = f"{found.cells[1]} {cells[1]}"
-            found = found._replace(answers=found.answers | {_CODES[cells[1]]}, cells=(found.name, answers, *found.cells[2:]))
-        note = ""
-    if found is not None:
-        yield found
-
-
-def _row(cells: list[str], note: str) -> Row:
-    cells += [""] * (len(COLUMNS) - len(cells))
-    name, answer, sender, epoch, condition, version, release = cells
-    first_version, _, last_version = version.partition("-")
-    first_release, _, last_release = release.partition("-")
+def _row(row: TableRow) -> Row:
+    name, _, sender, epoch, condition, version, release = row.cells
     return Row(
         name,
-        frozenset({_CODES[answer]}),
+        frozenset(_CODES[answer] for answer in row.answers),
         frozenset(map(Sender, sender.split())),
         frozenset(map(Epoch, epoch.split())),
         frozenset(map(Condition, condition.split())),
-        (int(first_version or 0), int(last_version or 32_767)),
-        (_release(first_release or "0"), _release(last_release or "999")),
-        tuple(cells),
-        note,
+        versions_in(version),
+        releases_in(release),
+        row.cells,
+        row.note,
     )
 
 
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
-
-
-ROWS: Final = tuple(_parse(_TABLE))
+ROWS: Final = tuple(map(_row, read_rows(_TABLE, len(COLUMNS))))
 """The whole table, in its order."""
