@@ -6,6 +6,7 @@ error.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXI
 from streaming.commands.run import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.kafka.topics import SetupError, prepare_notifier
+from streaming.metrics.notify import serving
 from streaming.notify.delivery_log import KafkaLedger, NoLedger
 from streaming.notify.http import Accepted, Outcome, Rejected, Unreachable
 from streaming.notify.notification import Event, Notification, made_here
@@ -65,6 +67,14 @@ def notify_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be sent, as JSON lines. Nothing is sent and no state is kept.")
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve Prometheus metrics at this address, path /metrics, and the probes /healthz and /readyz.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Send alerts about findings to Alertmanager, webhooks and standard output until it is stopped.
 
@@ -80,7 +90,7 @@ def notify_command(
     if context.invoked_subcommand is not None:
         context.obj = config
         return
-    raise typer.Exit(_said(lambda: _notify(_required(config), once=once, dry_run=dry_run)))
+    raise typer.Exit(_said(lambda: _notify(_required(config), metrics, once=once, dry_run=dry_run)))
 
 
 @notify.command("test")
@@ -139,24 +149,28 @@ class _Screen:
 # --- notify -------------------------------------------------------------------------------------------------------------
 
 
-def _notify(file: Path, *, once: bool, dry_run: bool) -> int:
+def _notify(file: Path, metrics: str | None, *, once: bool, dry_run: bool) -> int:
     config, screen = load(file), _Screen()
     receivers(config, _no_pulse(config))  # checks templates and settings before the first request to Kafka
     with stop_signals() as stop:
         prepare_notifier(config)
         if dry_run:
             dry = Notifier(config, NoLedger(), tell=screen.say, adapt=_DryChannel, sends_traces=False)
-            return _run(dry, config, screen, stop, once=once)
+            return _run(dry, config, screen, stop, metrics, once=once)
         ledger = KafkaLedger(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
         try:
-            return _run(Notifier(config, ledger, tell=screen.say), config, screen, stop, once=once)
+            return _run(Notifier(config, ledger, tell=screen.say), config, screen, stop, metrics, once=once)
         finally:
             if not ledger.close():
                 screen.say("Kafka did not accept the whole delivery log: some notifications may be sent again at the next start")
 
 
-def _run(notifier: Notifier, config: MonitorConfig, screen: _Screen, stop: threading.Event, *, once: bool) -> int:
-    with notifier:
+def _run(
+    notifier: Notifier, config: MonitorConfig, screen: _Screen, stop: threading.Event, metrics: str | None, *, once: bool
+) -> int:
+    with notifier, contextlib.nullcontext() if metrics is None else serving(metrics, notifier) as url:
+        if url is not None:
+            screen.say(f"metrics at {url}")
         names = ", ".join([*(courier.name for courier in notifier.couriers), *(["traces"] if notifier.traces else [])])
         screen.say(f"{len(notifier.open)} open findings in {config.topics.findings}; sending to {names}")
         for window in windows_now(config, time.time()):

@@ -96,7 +96,11 @@ def tap(
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics at this address, path /metrics.", show_default=False),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve Prometheus metrics at this address, path /metrics, and the probes /healthz and /readyz.",
+            show_default=False,
+        ),
     ] = None,
     status_every: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Interval of the status line; 0 turns it off.")
@@ -217,7 +221,7 @@ def _served(where: str, tap: Tap, sink: KafkaSink) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             _say(f"metrics at {stack.enter_context(serving(where, tap, sink))}")
-        except (SetupError, ValueError) as error:
+        except SetupError as error:
             _say(f"no metrics: {error}")
         yield
 

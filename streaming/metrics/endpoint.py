@@ -1,6 +1,7 @@
 """The metrics endpoint of ``rebalance-monitor run``.
 
 It is opened before Spark starts, so that a port in use is reported at once. A later failure of the metrics does not end the monitor.
+Beside the metrics it answers the probes (``vitals``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from streaming.metrics.collector import Collector
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.server import opened
+from streaming.metrics.vitals import Vitals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
 class Endpoint:
     """The driver loop's handle on the metrics: the URL, and :meth:`observe` for the monitor's own figures."""
 
-    def __init__(self, board: MetricsState, url: str, feed: MetricsFeed) -> None:
+    def __init__(self, board: MetricsState, vitals: Vitals, url: str, feed: MetricsFeed) -> None:
         self.url = url
         self._feed = feed
+        self._vitals = vitals
         self._board = board
         self._seen: str | None = None
 
@@ -43,9 +46,12 @@ class Endpoint:
             "metrics_reader": self._feed.refused,
         }
         accepted = {name: refused is None for name, refused in clients.items()}
-        board.observe(running=monitor.is_running and all(accepted.values()), restarts=monitor.restarts.copy(), accepted=accepted)
+        running = monitor.is_running and all(accepted.values())
+        board.observe(running=running, restarts=monitor.restarts.copy(), accepted=accepted)
+        self._vitals.observe(running=running)
         if progress is not None and progress.at != self._seen:
             self._seen = progress.at
+            self._vitals.observe_progress()
             batch_s = progress.batch_ms / 1_000 if progress.rows else None
             board.observe_progress(time.time(), batch_s, progress.read)
 
@@ -62,12 +68,12 @@ def serving(
     if not settings.enabled:
         yield None
         return
-    board = MetricsState(mirror.topic)
+    board, vitals = MetricsState(mirror.topic), Vitals()
     registry = CollectorRegistry()
     registry.register(Collector(board, settings))
     remedy = "set another port, or metrics.enabled = false"
     with (
-        opened(settings.listen, registry, option="metrics.listen", remedy=remedy) as url,
-        MetricsFeed(config, mirror, board, tell=tell) as feed,
+        opened(settings.listen, registry, vitals.probes, option="metrics.listen", remedy=remedy) as url,
+        MetricsFeed(config, mirror, board, vitals, tell=tell) as feed,
     ):
-        yield Endpoint(board, url, feed)
+        yield Endpoint(board, vitals, url, feed)

@@ -6,7 +6,6 @@ leaves the parsing of groups to the scrape.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from streaming.config.settings import MonitorConfig
     from streaming.kafka.topics import Mirror
     from streaming.metrics.metrics_state import MetricsState
+    from streaming.metrics.vitals import Vitals
 
 _WAIT_S: Final = 0.25
 _ENDS_EVERY_S: Final = 5.0
@@ -38,15 +38,23 @@ class MetricsFeed:
     """Reads the result topics while the context lasts.
 
     :param board: the state that it fills.
+    :param vitals: is told whether Kafka answers.
     :param tell: called with a sentence when Kafka or a topic cannot be read.
     """
 
     def __init__(
-        self, config: MonitorConfig, mirror: Mirror, board: MetricsState, *, tell: Callable[[str], None] = lambda _sentence: None
+        self,
+        config: MonitorConfig,
+        mirror: Mirror,
+        board: MetricsState,
+        vitals: Vitals,
+        *,
+        tell: Callable[[str], None] = lambda _sentence: None,
     ) -> None:
         self._config = config
         self._mirror = mirror
         self._board = board
+        self._vitals = vitals
         self._kinds = {config.topics.findings: FINDINGS, config.topics.groups: GROUPS, config.topics.status: STATUS}
         self._tell = tell
         self._said = ""
@@ -117,7 +125,7 @@ class MetricsFeed:
 
     def _look_at_the_mirror(self, admin: AdminClient) -> None:
         topic, timeout_s = self._mirror.topic, self._config.kafka.reach_timeout_s
-        with contextlib.suppress(KafkaException):  # Kafka is unreachable: the last known offsets stay
+        try:
             partitions = admin.list_topics(topic, timeout=timeout_s).topics[topic].partitions
             begins, ends = (
                 {where.partition: future.result().offset for where, future in asked.items()}
@@ -128,4 +136,8 @@ class MetricsFeed:
                     for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
                 )
             )
-            self._board.observe_mirror(begins, ends)
+        except KafkaException:  # Kafka is unreachable: the last known offsets stay
+            self._vitals.observe_kafka(answers=False)
+            return
+        self._vitals.observe_kafka(answers=True)
+        self._board.observe_mirror(begins, ends)

@@ -264,6 +264,21 @@ TAP_METRICS: Final[tuple[Metric, ...]] = (
     Metric("rebalance_tap_lost_records_total", "counter", (), "Records that were lost before they reached the mirror topic."),
 )
 
+NOTIFY_METRICS: Final[tuple[Metric, ...]] = (
+    Metric("rebalance_notify_build_info", "gauge", ("version",), "1, with the release of the notifier as label."),
+    Metric("rebalance_notify_kafka_up", "gauge", (), "1 while the topics can be read, else 0."),
+    Metric("rebalance_notify_open_findings", "gauge", (), "Open findings, sent or not."),
+    Metric("rebalance_notify_unreadable_records_total", "counter", (), "Records of the findings topic that are no findings."),
+    Metric("rebalance_notify_sent_total", "counter", ("receiver",), "Notifications that the receiver accepted."),
+    Metric("rebalance_notify_rejected_total", "counter", ("receiver",), "Notifications that the receiver rejected for good."),
+    Metric(
+        "rebalance_notify_failures",
+        "gauge",
+        ("receiver",),
+        "Attempts that failed since the receiver last answered; 0 while it can be reached.",
+    ),
+)
+
 
 def as_markdown(metrics: tuple[Metric, ...] = METRICS) -> str:
     """Return a table of ``docs/metrics.md``; ``python -m streaming.metrics.table`` prints both."""
@@ -274,4 +289,4 @@ def as_markdown(metrics: tuple[Metric, ...] = METRICS) -> str:
 
 
 if __name__ == "__main__":
-    print(as_markdown(), as_markdown(TAP_METRICS), sep="\n\n")
+    print(as_markdown(), as_markdown(TAP_METRICS), as_markdown(NOTIFY_METRICS), sep="\n\n")

@@ -1,7 +1,12 @@
-"""The metrics of a tap: connections, captured frames, buffered and lost records."""
+"""The metrics of a tap: connections, captured frames, buffered and lost records; and its probes.
+
+The trap: clients reach Kafka through the tap. A tap that called itself not ready while the mirror is away would lose its clients to
+that. So both probes ask only whether it passes bytes on; ``rebalance_tap_mirror_up`` tells of the mirror.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
@@ -9,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from streaming.metrics.server import opened
+from streaming.metrics.server import Probes, opened
 from streaming.metrics.table import TAP_METRICS
 
 if TYPE_CHECKING:
@@ -59,14 +64,36 @@ class TapCollector:
         return {metric.name: _FAMILIES[metric.kind](metric.name, metric.help, labels=metric.labels) for metric in TAP_METRICS}
 
 
+ANSWERS_WITHIN_S: Final = 5.0
+"""Who passes all bytes on in one loop comes round much sooner."""
+
+
+def probes(loop: asyncio.AbstractEventLoop) -> Probes:
+    """Return the probes of a tap that listens: does its loop still turn?
+
+    :param loop: in which the tap runs; another thread asks it.
+    """
+
+    def stuck() -> str | None:
+        turned = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)
+        try:
+            turned.result(ANSWERS_WITHIN_S)
+        except TimeoutError:
+            turned.cancel()
+            return f"the tap has passed nothing on for {ANSWERS_WITHIN_S:.0f} s"
+        return None
+
+    return Probes(stuck, stuck)
+
+
 @contextlib.contextmanager
 def serving(listen: str, tap: Tap, sink: KafkaSink) -> Iterator[str]:
-    """Serve a tap's metrics as long as the context lasts; yield the URL.
+    """Serve metrics and probes of a tap that runs in this loop, as long as the context lasts; yield the URL of the metrics.
 
-    :raises ValueError: when the address is invalid.
-    :raises streaming.kafka.topics.SetupError: when the server cannot listen on it.
+    :raises streaming.kafka.topics.SetupError: when the address is invalid, or cannot be listened on.
     """
     registry = CollectorRegistry()
     registry.register(TapCollector(tap, sink))
-    with opened(listen, registry, option="--metrics", remedy="choose another port") as url:
+    answers = probes(asyncio.get_running_loop())
+    with opened(listen, registry, answers, option="--metrics", remedy="choose another port") as url:
         yield url

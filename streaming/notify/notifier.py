@@ -102,6 +102,7 @@ class Notifier:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.open: set[str] = set()  #: ids of open findings
+        self.looked_s = time.monotonic()  #: when the loop last came round, by the monotonic clock
         self.unreadable = 0  #: number of records that are not findings
         self._config = config
         self._ledger = ledger
@@ -121,6 +122,11 @@ class Notifier:
         self._everybody: list[Dispatcher] = []
         self._readers: list[Dispatcher] = []  #: the dispatchers that get findings
         self.traces: TraceSender | None = None
+
+    @property
+    def in_trouble(self) -> bool:
+        """Whether Kafka cannot be read at the moment."""
+        return self._feed.in_trouble
 
     @property
     def couriers(self) -> Sequence[Dispatcher]:
@@ -244,6 +250,7 @@ class Notifier:
             courier.gone(name)
 
     def _look(self) -> None:
+        self.looked_s = time.monotonic()
         heard = self._pulse.look(self._clock())
         if heard is not None:
             self._hear(heard)

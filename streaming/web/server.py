@@ -93,6 +93,8 @@ class Page:
                 Route("/stream", self._stream),
                 Route("/static/{name}", self._static),
                 Route("/token", self._take_token, methods=["POST"]),
+                Route("/healthz", self._healthy),
+                Route("/readyz", self._ready),
             ],
             middleware=[Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4), Middleware(_Guarded, page=self)],
             exception_handlers={404: self._not_found, 405: self._not_found},
@@ -299,6 +301,15 @@ class Page:
         )
         return answer
 
+    async def _healthy(self, _request: Request) -> Response:
+        return PlainTextResponse("ok\n")  # whoever hears it knows that the loop turns
+
+    async def _ready(self, _request: Request) -> Response:
+        """Ready once the topics were read: later, without Kafka, the page still shows what it has, and says how old that is."""
+        if self._state.complete:
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("the topics have not been read to their end yet\n", status_code=503)
+
     async def _not_found(self, _request: Request, _error: Exception) -> Response:
         return self.message(404, "Not here", "There is nothing at this address.")
 
@@ -410,6 +421,8 @@ class _Guarded:
         await (refusal or self._app)(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
+        if scope["path"] in {"/healthz", "/readyz"}:  # who asks comes by address, without a token, and is told nothing of groups
+            return None
         headers, request = Headers(scope=scope), Request(scope)
         guard, page = self._guard, self._page
         if not guard.takes_connection(scope["client"][0] if scope.get("client") else None):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import urllib.request
 from contextlib import contextmanager
 
 import pytest
+import requests
 from confluent_kafka.admin import AdminClient
 from harness import kafka_sink, running_tap, wait_for
 from monitor_process import MonitorProcess
@@ -188,6 +191,22 @@ def test_promtool_has_no_complaint_about_the_living_endpoint(scene):
         ["promtool", "check", "metrics"], input=scene.text(), capture_output=True, text=True, check=False, timeout=60
     )
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_it_is_healthy_without_kafka_and_ready_with_it(scene):
+    def asked(probe):
+        answer = requests.get(f"http://{scene.target}/{probe}", timeout=30)
+        return answer.status_code, answer.text
+
+    wait_for(lambda: asked("readyz") == (200, "ok\n"), "it reads the mirror", PATIENCE_S)
+    assert asked("healthz") == (200, "ok\n")
+    os.kill(scene.broker.pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: asked("readyz") == (503, "Kafka does not answer\n"), "it says that it reads nothing", PATIENCE_S)
+        assert asked("healthz") == (200, "ok\n")
+    finally:
+        os.kill(scene.broker.pid, signal.SIGCONT)
+    wait_for(lambda: asked("readyz") == (200, "ok\n"), "it reads the mirror again", PATIENCE_S)
 
 
 def test_a_second_monitor_on_the_same_port_says_so_and_does_not_start(scene, tmp_path, capsys):

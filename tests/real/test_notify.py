@@ -358,12 +358,24 @@ def test_nothing_is_lost_while_a_receiver_is_away_and_nothing_comes_twice(topics
 def test_a_refusal_is_said_once_and_not_tried_again(topics, sink, notifier):
     sink.answer = (400, "no_such_channel\nand more")
     process = notifier('[notify.webhook.hook]\ngroup_by = "finding"\ngroup_wait_s = 0\ntemplate = "slack"\n')
-    process.start(REBALANCE_MONITOR_NOTIFY__WEBHOOK__HOOK__URL=sink.url)
+    process.start("--metrics", f"{HOST}:0", REBALANCE_MONITOR_NOTIFY__WEBHOOK__HOOK__URL=sink.url)
     topics.publish(CRITICAL[0], ERROR[0])
     wait_for(lambda: len(sink.requests) >= 2, "both are tried")
     sink.answer = (200, "ok")
     topics.publish(TWINS[0])
     wait_for(lambda: process.says("sent open warning P-11"), "the next is taken")
+    url = next(line for line in process.said if "metrics at" in line).split()[-1]
+    measured = requests.get(url, timeout=10).text
+    receiver = '{receiver="webhook/hook"}'
+    assert {line for line in measured.splitlines() if line.startswith("rebalance_notify_") and "build_info" not in line} == {
+        f"rebalance_notify_sent_total{receiver} 1.0",
+        f"rebalance_notify_rejected_total{receiver} 2.0",
+        f"rebalance_notify_failures{receiver} 0.0",
+        "rebalance_notify_kafka_up 1.0",
+        "rebalance_notify_open_findings 3.0",
+        "rebalance_notify_unreadable_records_total 0.0",
+    }
+    assert [requests.get(url.replace("metrics", probe), timeout=10).status_code for probe in ("healthz", "readyz")] == [200, 200]
     assert len(sink.requests) == 3
     assert sum("answered 400: no_such_channel" in line for line in process.said) == 1
     assert not process.says("and more")

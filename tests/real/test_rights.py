@@ -22,6 +22,7 @@ from streaming.kafka.required_rights import MONITOR, NEEDS, NOTIFY, RECORD, TAP,
 from streaming.kafka.topics import Mirror, notifier_topics, result_topics
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
+from streaming.metrics.vitals import Vitals
 from streaming.mirror.destination import MirrorError, create_topic
 from streaming.mirror.producer import KafkaSink
 from streaming.replay.verify import describe_groups
@@ -275,13 +276,13 @@ def test_whatever_reads_needs_no_right_on_its_group_and_says_which_topic_it_may_
         assert list(feed.history()) == []
     config = MonitorConfig(kafka=scene.kafka(MONITOR))
     board = MetricsState(TOPICS.mirror)
-    with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), board, tell=told.append):
+    with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), board, Vitals(), tell=told.append):
         wait_for(board.is_complete, "the metrics are read to their end")
     assert told == []
 
     scene.secured.take(MONITOR, "Read", ResourceType.TOPIC, TOPICS.status)
     try:
-        with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), MetricsState(TOPICS.mirror), tell=told.append):
+        with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), MetricsState(TOPICS.mirror), Vitals(), tell=told.append):
             wait_for(lambda: told, "the reader for metrics says what it lacks")
     finally:
         scene.secured.grant(MONITOR, "Read", ResourceType.TOPIC, TOPICS.status)

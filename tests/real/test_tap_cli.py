@@ -11,6 +11,7 @@ import urllib.request
 from itertools import islice
 
 import pytest
+import requests
 from confluent_kafka import Consumer
 from harness import WAIT_S, mirrored, wait_for
 
@@ -187,6 +188,10 @@ def test_its_metrics_say_what_passes_what_waits_and_what_is_lost(tapped_broker, 
         assert found["rebalance_tap_written_records_total"] >= 4, "a tick in each partition"
         assert found[f'rebalance_tap_unreachable_total{{broker="{tapped_broker.address()}"}}'] == 0
         assert found["rebalance_tap_buffered_records"] == 0
+        assert [requests.get(url.replace("metrics", probe), timeout=10).status_code for probe in ("healthz", "readyz")] == [
+            200,
+            200,
+        ]
         silent = ("open_connections", "connections_total", "frames_total", "lost_records_total", "unreadable_connections_total")
         assert [found[f"rebalance_tap_{name}"] for name in silent] == [0] * 5
         process.send_signal(signal.SIGTERM)
@@ -220,6 +225,8 @@ def test_what_it_captures_while_the_mirror_is_away_is_measured_kept_count_of_and
         assert found["rebalance_tap_open_connections"] >= 1
         assert found["rebalance_tap_connections_total"] >= found["rebalance_tap_open_connections"]
         assert (found["rebalance_tap_mirror_up"], found["rebalance_tap_written_records_total"]) == (0, 0)
+        ready = requests.get(url.replace("metrics", "readyz"), timeout=10)
+        assert (ready.status_code, ready.text) == (200, "ok\n"), "clients are not to lose their brokers for the mirror"
         process.send_signal(signal.SIGTERM)
         said = process.stderr.read()
         assert process.wait(WAIT_S) == 2, said

@@ -42,6 +42,7 @@ from streaming.kafka.connection import reach
 from streaming.kafka.topics import Mirror
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
+from streaming.metrics.vitals import Vitals
 from streaming.mirror.destination import MirrorTopic
 from streaming.mirror.losses import LossFile
 from streaming.mirror.producer import KafkaSink
@@ -272,7 +273,7 @@ def test_the_clients_of_the_driver_and_the_notifier_go_on_with_a_changed_passwor
     with secured.reachable("SCRAM"):
         writer = FindingsWriter(config.kafka, RESULTS[0], tell=said.append)
         reader = FindingsReader(config.kafka, RESULTS[0], tell=said.append)
-        metrics = MetricsFeed(config, Mirror("mirror", "id", "c", 1), board, tell=said.append)
+        metrics = MetricsFeed(config, Mirror("mirror", "id", "c", 1), board, Vitals(), tell=said.append)
         notify = CompactedReader(config.kafka.for_librdkafka, RESULTS[:1], "notify", trouble=said.append)
         reader.catch_up()
         metrics.__enter__()

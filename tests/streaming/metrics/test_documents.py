@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from streaming.metrics.settings import DEFAULT_LISTEN
-from streaming.metrics.table import METRICS, TAP_METRICS, as_markdown
+from streaming.metrics.table import METRICS, NOTIFY_METRICS, TAP_METRICS, as_markdown
 from tests.needs import needs
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "metrics.md"
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 DASHBOARD = ROOT / "deploy" / "grafana" / "rebalance-monitor.json"
+EVERY = (*METRICS, *TAP_METRICS, *NOTIFY_METRICS)
 SERIES = {
     name
-    for metric in (*METRICS, *TAP_METRICS)
+    for metric in EVERY
     for name in (
         [f"{metric.name}{suffix}" for suffix in ("_bucket", "_count", "_sum")]
         if metric.kind in {"histogram", "summary"}
@@ -43,7 +44,7 @@ def queries():
 
 
 def test_the_table_is_the_one_that_the_code_makes():
-    for metrics in (METRICS, TAP_METRICS):
+    for metrics in (METRICS, TAP_METRICS, NOTIFY_METRICS):
         assert as_markdown(metrics) in DOCUMENT.read_text(), "put in what 'python -m streaming.metrics.table' prints"
 
 
@@ -51,7 +52,7 @@ def test_the_table_is_the_one_that_the_code_makes():
 def test_no_metric_is_named_that_is_not_served(path):
     named = set(re.findall(r"\brebalance_[a-z_]+", path.read_text()))
     assert named
-    assert named <= SERIES | {metric.name for metric in (*METRICS, *TAP_METRICS)}
+    assert named <= SERIES | {metric.name for metric in EVERY}
 
 
 def test_the_port_in_the_documents_is_the_default():

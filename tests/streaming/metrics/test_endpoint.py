@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import urllib.error
 import urllib.request
 
 import pytest
@@ -12,10 +13,20 @@ from pydantic import ValidationError
 from streaming.kafka.topics import SetupError
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import MetricsState
-from streaming.metrics.server import opened
+from streaming.metrics.server import Probes, opened
 from streaming.metrics.settings import Address, Metrics, parse_address
 
 WRITTEN = {"option": "metrics.listen", "remedy": "set another port"}
+WELL = Probes(lambda: None, lambda: None)
+
+
+def asked(url):
+    """Status and text of an answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +64,7 @@ def registry():
 
 
 def test_any_free_port_may_be_asked_for(registry):
-    with opened("127.0.0.1:0", registry, **WRITTEN) as url:
+    with opened("127.0.0.1:0", registry, WELL, **WRITTEN) as url:
         with urllib.request.urlopen(url, timeout=10) as answer:
             said = answer.read().decode()
         assert "rebalance_monitor_up 0.0" in said
@@ -65,12 +76,31 @@ def test_any_free_port_may_be_asked_for(registry):
 def test_a_port_that_is_taken_is_said_with_the_remedy(registry):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(SetupError) as refused, opened(listen, registry, **WRITTEN):
+        with pytest.raises(SetupError) as refused, opened(listen, registry, WELL, **WRITTEN):
             pass
     assert str(refused.value) == f"metrics.listen: {listen} is already in use; set another port"
 
 
 def test_an_address_that_is_not_this_machines_is_said(registry):
     refused = pytest.raises(SetupError, match=r"metrics\.listen: cannot listen on 192\.0\.2\.1:19930: ")
-    with refused, opened("192.0.2.1:19930", registry, **WRITTEN):
+    with refused, opened("192.0.2.1:19930", registry, WELL, **WRITTEN):
         pass
+
+
+def test_what_is_no_address_is_said_under_the_name_of_its_option(registry):
+    with (
+        pytest.raises(SetupError, match=r"^--metrics: the address must be host:port"),
+        opened("x", registry, WELL, option="--metrics", remedy=""),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0", "localhost:0"])
+def test_probes_are_answered_beside_the_metrics_and_say_why_not(registry, listen):
+    troubles = {"healthz": None, "readyz": "no batch has ended yet"}
+    with opened(listen, registry, Probes(lambda: troubles["healthz"], lambda: troubles["readyz"]), **WRITTEN) as url:
+        at = url.removesuffix("metrics")
+        assert (asked(f"{at}healthz"), asked(f"{at}readyz")) == ((200, "ok\n"), (503, "no batch has ended yet\n"))
+        troubles.update(healthz="it hangs", readyz=None)
+        assert (asked(f"{at}healthz"), asked(f"{at}readyz")) == ((503, "it hangs\n"), (200, "ok\n"))
+        assert "rebalance_monitor_up 0.0" in asked(url)[1]

@@ -11,6 +11,7 @@ from streaming.kafka.topics import Mirror
 from streaming.metrics import feed as module
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
+from streaming.metrics.vitals import Vitals
 from tests.streaming.metrics.transcripts import Watched, samples, select, value
 
 MIRROR = Mirror("mirror", "id", "cluster", 1)
@@ -23,7 +24,7 @@ def config():
 
 def test_a_kafka_that_is_away_is_waited_for_without_a_word_on_groups(config):
     board = MetricsState("mirror")
-    with MetricsFeed(config, MIRROR, board):
+    with MetricsFeed(config, MIRROR, board, Vitals()):
         assert not board.is_complete()
     assert value(samples(board), "rebalance_monitor_restarts_total", part="metrics") == 0
 
@@ -38,7 +39,7 @@ def test_a_reader_that_fails_begins_anew_and_is_counted(config, monkeypatch):
     monkeypatch.setattr(MetricsFeed, "_follow", fail)
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
     assert select(samples(board), "rebalance_group_members")
-    with MetricsFeed(config, MIRROR, board):
+    with MetricsFeed(config, MIRROR, board, Vitals()):
         for _ in range(3):
             assert tried.acquire(timeout=60)
     found = samples(board)

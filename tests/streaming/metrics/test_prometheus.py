@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import GROUPS
-from streaming.metrics.server import opened
+from streaming.metrics.server import Probes, opened
 from streaming.metrics.settings import Metrics
 from tests.needs import needs
 from tests.real.harness import wait_for
@@ -33,7 +33,7 @@ def watched():
 def prometheus(watched, tmp_path_factory):
     registry = CollectorRegistry()
     registry.register(Collector(watched.board, Metrics()))
-    with opened("127.0.0.1:0", registry, option="listen", remedy="") as url:
+    with opened("127.0.0.1:0", registry, Probes(lambda: None, lambda: None), option="listen", remedy="") as url:
         running = Prometheus(tmp_path_factory.mktemp("prometheus"), urlsplit(url).netloc)
         try:
             yield running

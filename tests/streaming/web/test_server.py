@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from streaming.web.guard import COOKIE, Guard, NotSafeError
+from streaming.web.page_state import PageState
 from streaming.web.source import take_line
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
@@ -200,3 +201,24 @@ def test_the_server_ends_although_somebody_looks(recorded):
         began_s = time.monotonic()
     assert time.monotonic() - began_s < 5
     answer.close()
+
+
+@pytest.mark.parametrize("guard", [Guard(), Guard(token=TOKEN), Guard(proxy="192.0.2.1")])
+def test_probes_come_by_address_and_without_a_token(recorded, guard):
+    with served(recorded, guard) as (address, _):
+        answers = [
+            requests.get(f"{address}/{probe}", headers={"Host": "10.0.0.7:8080"}, timeout=10) for probe in ("healthz", "readyz")
+        ]
+    assert [(answer.status_code, answer.text, answer.headers["content-security-policy"]) for answer in answers] == [
+        (200, "ok\n", POLICY)
+    ] * 2
+
+
+def test_a_page_is_ready_once_the_topics_were_read_and_stays_so_without_kafka():
+    state = PageState()
+    with served(state) as (address, _):
+        assert (status(address, path="/healthz"), status(address, path="/readyz")) == (200, 503)
+        state.read_to_the_end()
+        assert (status(address, path="/healthz"), status(address, path="/readyz")) == (200, 200)
+        state.say("Kafka does not answer")
+        assert (status(address, path="/healthz"), status(address, path="/readyz")) == (200, 200)
