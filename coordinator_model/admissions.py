@@ -40,19 +40,22 @@ class Admissions:
 
         :param found: receives the findings.
         """
-        held = self._groups.opened(key)[0].kind if key in self._groups else ""
+        held = self._groups.kind_of(key)
         kind = KIND_BY_API.get(record.api_key)
+        is_own = kind is not None and held == kind.name
         if record.kind is Kind.REQUEST:
-            if kind is None or held == kind.name:
+            if kind is None or is_own:
                 return False
             self._waiting[record.connection, record.exchange] = record
             if len(self._waiting) > _KEPT:
                 del self._waiting[next(iter(self._waiting))]
             return True
-        asked = self._waiting.pop((record.connection, record.exchange), None)
+        asked = self._waiting.pop((record.connection, record.exchange), None) if self._waiting else None
         if asked is None:
+            if is_own:
+                return False
             self._look_at_join(record, key, body, held, found)
-            return kind is not None and held != kind.name
+            return kind is not None
         shown = kind_shown(record.api_key, body)
         if shown is None or (held and not may_convert(self._groups.opened(key)[0], asked.at_us)):
             if held:

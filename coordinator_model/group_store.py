@@ -87,6 +87,16 @@ class GroupStore:
     def __len__(self) -> int:
         return len(self._groups)
 
+    def kind_of(self, key: GroupKey) -> str:
+        """Return the type that a group is held as, empty if it is not held.
+
+        :raises SnapshotError: as :meth:`opened` does.
+        """
+        stored = self._groups.get(key)
+        if stored is None:
+            return ""
+        return (stored.group or self.opened(key)[0]).kind
+
     def opened(self, key: GroupKey) -> tuple[GroupModel, OpenFindings]:
         """Return the group and its open findings; create or unpack them if needed.
 

@@ -27,7 +27,7 @@ from coordinator_model.groups.epochs.events import (
     WrongGroupType,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence
-from coordinator_model.groups.epochs.judgement import unlawful
+from coordinator_model.groups.epochs.judgement import goes_on, unlawful
 from coordinator_model.groups.epochs.protocol import lawful_errors
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
@@ -80,10 +80,51 @@ def on_request(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
 
 def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
     """Return True if another heartbeat of the same member waits for its response."""
-    return any(
+    return bool(group.open) and any(
         other.member_id == exchange.member_id and other.api_key == exchange.api_key and other.key != exchange.key
         for other in group.open.values()
     )
+
+
+def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
+    """Return True if the exchange says nothing new and shows nothing new, and nothing was open that it could settle.
+
+    Only the times of its member change then: see :func:`go_on`.
+    """
+    return (
+        not body.error_code
+        and body.member_epoch == member.epoch
+        and goes_on(exchange, member)
+        and not (member.pending or member.statuses or group.doubles or group.status_spells)
+        and exchange.gap_free
+        and member.paused_us < exchange.inv_us
+        and exchange.broker == group.broker
+        and group.settled
+        and group.epoch is not None
+        and body.member_epoch <= group.epoch
+        and body.member_id in {None, exchange.member_id}
+        and group.traits.says_nothing(body)
+        and group.rebalance_events.awaits_nothing(member)
+        and not _others_open(group, exchange)
+    )
+
+
+def go_on(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> None:
+    """Process a success, once what it changes beside the times of its member is processed."""
+    at_us = exchange.res_us
+    group.assignor_failures = 0
+    member.actor = exchange.actor
+    member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
+    member.reloaded = False
+    member.epoch_us = member.accepted_us = member.proven_us = member.paused_us = at_us
+    member.accepted_asked_us = exchange.inv_us
+    member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
+    member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
+    member.refusals = None
+    waits = member.epoch == group.epoch and member.granted is not None and not member.granted
+    if waits != bool(member.empty_since_us):
+        member.empty_since_us = at_us if waits else 0
+        group.slow_changed = True
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -139,13 +180,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     events += _check_assignment(group, exchange, member, epoch, assignment)
     events += statuses.note(group, exchange, member, body)
     rose = delivery.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
-    member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
-    member.accepted_us, member.accepted_asked_us = exchange.res_us, exchange.inv_us
-    member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
-    member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
-    member.proven_us = exchange.res_us
-    member.refusals = None
-    _note_emptiness(group, member, exchange.res_us)
+    go_on(group, exchange, member, body)
     if member.pending and exchange.inv_us > (reconciliation.removal_overdue_us(group, member) or exchange.inv_us):
         group.changed = True  # a timer rule has something to say
     return (*events, *rose)
@@ -272,13 +307,6 @@ def _note_subscription(group: EpochGroupData, exchange: Exchange, member: EpochM
     kept = tuple(change for change in member.changes if change[0] > window_us)
     member.changes = (*kept[-_CHANGES_KEPT:], (exchange.res_us, value))
     return (SubscriptionFlapped(exchange, member, member.changes),)
-
-
-def _note_emptiness(group: EpochGroupData, member: EpochMember, at_us: int) -> None:
-    waits = member.epoch == group.epoch and member.granted is not None and not member.granted
-    if waits != bool(member.empty_since_us):
-        member.empty_since_us = at_us if waits else 0
-        group.slow_changed = True
 
 
 # ---------------------------------------------------------------------------------------------------- leaves and refusals

@@ -47,8 +47,8 @@ def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember 
 
 def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> tuple[Unlawful, ...]:
     """Return an event if no possible moment explains the answer. Call this before the answer changes what is known."""
-    if exchange.error == NONE and exchange.facts is UNCHANGED and _goes_on(exchange, member):
-        return ()  # rows U23, W13 and Z18, whatever else is possible: nearly all heartbeats are such
+    if exchange.error == NONE and member is not None and goes_on(exchange, member):
+        return ()
     if not _is_unlawful(group, exchange, member, overlapped=overlapped):
         return ()
     kind = _kind_of(group, exchange, member)
@@ -58,9 +58,17 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     return (Unlawful(exchange, kind, member.epoch, member.removed, member.reloaded, proof),)
 
 
-def _goes_on(exchange: Exchange, member: EpochMember | None) -> bool:
-    """Return True if a member that is known as one asks at the epoch that it has."""
-    return member is not None and member.present and exchange.generation == member.epoch and exchange.instance_id is None
+def goes_on(exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if a member that is known as one says nothing new at the epoch that it has.
+
+    Rows U23, W13 and Z18 allow success then, whatever else is possible. Nearly all heartbeats are such.
+    """
+    return (
+        exchange.facts is UNCHANGED
+        and exchange.generation == member.epoch
+        and member.present
+        and exchange.instance_id in {None, member.instance_id}
+    )
 
 
 def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> str:

@@ -25,6 +25,7 @@ class Kind(NamedTuple):
     answers_full_requests: bool  #: a full request is answered with the whole assignment
     read_request: Callable[[Any, int], HeartbeatFacts]
     read_assignment: Callable[[Any], Partitions | None]
+    says_nothing: Callable[[Any], bool]  #: of a success: it neither assigns anything nor tells a status
 
 
 def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:
@@ -91,11 +92,21 @@ def _read_streams(body: Any, version: int) -> HeartbeatFacts:
     topics = None
     if body.topology is not None:
         topics = tuple(sorted({topic for part in body.topology.subtopologies for topic in part.source_topics}))
+    if topics is None and owned is None and body.rebalance_timeout_ms == -1 and not (malformed or body.shutdown_application):
+        return UNCHANGED
     return HeartbeatFacts(body.rebalance_timeout_ms, topics, None, owned, malformed, body.shutdown_application)
 
 
 def _assignment(body: Any) -> Partitions | None:
     return None if body.assignment is None else partitions_of(body.assignment.topic_partitions)
+
+
+def _assigns_nothing(body: Any) -> bool:
+    return body.assignment is None
+
+
+def _tells_nothing(body: Any) -> bool:
+    return body.active_tasks is None and not body.status
 
 
 def _active_tasks(body: Any) -> Partitions | None:
@@ -105,9 +116,9 @@ def _active_tasks(body: Any) -> Partitions | None:
 KINDS: Final = {
     kind.name: kind
     for kind in (
-        Kind(CONSUMER, CONSUMER_GROUP_HEARTBEAT, True, True, _read_consumer, _assignment),
-        Kind(SHARE, SHARE_GROUP_HEARTBEAT, False, False, _read_share, _assignment),
-        Kind(STREAMS, STREAMS_GROUP_HEARTBEAT, True, False, _read_streams, _active_tasks),
+        Kind(CONSUMER, CONSUMER_GROUP_HEARTBEAT, True, True, _read_consumer, _assignment, _assigns_nothing),
+        Kind(SHARE, SHARE_GROUP_HEARTBEAT, False, False, _read_share, _assignment, _assigns_nothing),
+        Kind(STREAMS, STREAMS_GROUP_HEARTBEAT, True, False, _read_streams, _active_tasks, _tells_nothing),
     )
 }
 KIND_BY_API: Final = {kind.api_key: kind for kind in KINDS.values()}

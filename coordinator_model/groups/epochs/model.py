@@ -34,7 +34,7 @@ from coordinator_model.wire.record import MirrorRecord
 
 _SOON_US: Final = 1_000_000
 _CLASSIC: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT})
-_ids_changed_release: Final = {(OFFSET_COMMIT, 10): (4, 2)}
+_SINCE: Final = {(OFFSET_COMMIT, 10): (4, 2)}
 
 
 class EpochGroup(EpochGroupData):
@@ -81,10 +81,6 @@ class EpochGroup(EpochGroupData):
         exchange.res_us, exchange.response_offset = record.at_us, record.offset
         if self.open:
             self._lose_older(exchange)
-        since = _ids_changed_release.get((record.api_key, record.api_version))
-        if since is not None and since > self.release:
-            self.release = since
-            self.slow_changed = True
         error = getattr(body, "error_code", 0)
         if error:
             counts = self.errors.setdefault(record.api_key, {})
@@ -96,12 +92,17 @@ class EpochGroup(EpochGroupData):
     def _answered(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == self.traits.api_key:
+            member = self.members.get(exchange.member_id)
+            if member is not None and heartbeat.is_steady(self, exchange, member, body):
+                heartbeat.go_on(self, exchange, member, body)
+                return NOTHING
             was = self.rebalance_events.known_of(self, exchange)
             events = heartbeat.on_response(self, exchange, body)
             self.rebalance_events.on_response(self, exchange, was, exchange.member_id or body.member_id or "")
             return events
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
+            self._note_release(exchange)
             return commits.on_response(self, exchange) if api_key == OFFSET_COMMIT else NOTHING
         if api_key in _CLASSIC:
             was = self.rebalance_events.known_of(self, exchange)
@@ -117,6 +118,13 @@ class EpochGroup(EpochGroupData):
                 member.removed = member.removed or "removed"
             self.epoch = None
         return NOTHING
+
+    def _note_release(self, exchange: Exchange) -> None:
+        """Note the oldest release that answers this version of a commit."""
+        since = _SINCE.get((exchange.api_key, exchange.api_version))
+        if since is not None and since > self.release:
+            self.release = since
+            self.slow_changed = True
 
     def _lose_older(self, exchange: Exchange) -> None:
         """Drop older requests of the same connection: responses come in order, so theirs were not captured."""
@@ -206,14 +214,15 @@ def client_of(record: MirrorRecord) -> ClientInfo:
 
 def exchange_of(record: MirrorRecord, body: Any, actor: ClientInfo) -> Exchange:
     """Return the exchange that a request begins."""
+    kind = KIND_BY_API.get(record.api_key)
     exchange = Exchange(
         (record.connection, record.exchange),
         record.api_key,
         record.api_version,
-        "",
-        -1,
-        None,
-        None,
+        "" if kind is None else body.member_id,
+        -1 if kind is None else body.member_epoch,
+        None if kind is None else getattr(body, "instance_id", None),
+        None if kind is None else kind.read_request(body, record.api_version),
         actor,
         record.broker,
         record.partition,
@@ -223,13 +232,8 @@ def exchange_of(record: MirrorRecord, body: Any, actor: ClientInfo) -> Exchange:
     )
     exchange.correlation_id = record.correlation_id
     exchange.effective_us = record.at_us
-    kind = KIND_BY_API.get(record.api_key)
     if kind is None:
         REQUEST_READERS[record.api_key](exchange, body)
-        return exchange
-    exchange.member_id, exchange.generation = body.member_id, body.member_epoch
-    exchange.instance_id = getattr(body, "instance_id", None)
-    exchange.facts = kind.read_request(body, record.api_version)
     return exchange
 
 

@@ -85,6 +85,10 @@ class EpochEvents:
 
     # ------------------------------------------------------------------------------------------------ frames
 
+    def awaits_nothing(self, member: EpochMember) -> bool:
+        """Return True if a success that changes nothing cannot be what the recorder waits for."""
+        return self.current is None and member.id not in self.gone
+
     @staticmethod
     def known_of(group: Watched, exchange: Exchange) -> Known:
         """Return what is known before the response to a request."""

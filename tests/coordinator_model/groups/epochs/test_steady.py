@@ -1,0 +1,66 @@
+"""The short way of heartbeats in which nothing happens: it changes what the whole way changes, and nothing else."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.groups.epochs import heartbeat
+from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.reference.consumer_history import Plan, plans
+from tests.coordinator_model.streams import Streams
+from tests.golden import transcript
+
+KEPT = [name for name in transcript.names() if "consumer" in name or "migration" in name or "share" in name]
+
+
+def told(records: list[MirrorRecord]) -> tuple[list[object], bytes]:
+    """Findings and events, and what is kept at the end."""
+    model = Coordinator(topic="mirror", partition=0)
+    found: list[object] = []
+    for number, record in enumerate(records):
+        found += model.receive(record)
+        found += model.drain_events()
+        if number % 50 == 0:
+            found.append(model.snapshot())
+    return found, model.snapshot()
+
+
+def the_whole_way(records: list[MirrorRecord]) -> tuple[list[object], bytes]:
+    with patch.object(heartbeat, "is_steady", lambda *_: False):
+        return told(records)
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(plans())
+def test_both_ways_tell_and_keep_the_same_in_random_lives(plan: Plan) -> None:
+    records = plan.run().records
+    assert told(records) == the_whole_way(records)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_both_ways_tell_and_keep_the_same_of_real_groups(name: str) -> None:
+    records = transcript.read(name)
+    assert told(records) == the_whole_way(records)
+
+
+def test_steady_heartbeats_take_the_short_way() -> None:
+    """Those of a static member, of one without partitions, and of a Streams group, too."""
+    talk = Epochs()
+    members = [talk.member("a"), talk.member("b", "static"), talk.member("c")]
+    talk.joins(members[0], 2, foo(0))
+    talk.joins(members[1], 3, foo(1))
+    talk.joins(members[2], 4, {})
+    streams = Streams("flows")
+    task = streams.member("worker")
+    streams.enters(task, 2, (0, 1))
+    for member in members:
+        talk.beats(member, 4)
+    with patch.object(heartbeat, "_accepted", side_effect=AssertionError("the whole way")):
+        talk.live(members, 30)
+        streams.told_for([task], 30)
+    assert talk.findings == streams.findings == []
