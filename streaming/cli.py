@@ -47,6 +47,7 @@ _COMMANDS: Final = {
     "verify": "streaming.commands.verify:verify",
     "checkpoint": "streaming.commands.checkpoint:app",
     "notify": "streaming.commands.notify:notify",
+    "topics": "streaming.commands.topics:topics",
     "config": "streaming.commands.config:config",
 }
 """Where the commands are, in the order in which they are shown."""

@@ -1,0 +1,52 @@
+"""``rebalance-monitor topics``: creates the topics of all processes before any of them runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streaming.commands.output import fail
+from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
+from streaming.config.settings import ConfigError, MonitorConfig, load
+from streaming.kafka.topics import SetupError, connect, prepare, prepare_notifier
+from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
+
+
+def topics(
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).", show_default=False)],
+    partitions: Partitions = PARTITIONS,
+    replication_factor: ReplicationFactor = -1,
+    retention_hours: RetentionHours = RETENTION_HOURS,
+) -> None:
+    """Create the topics that do not exist: the mirror topic, those of the results, and the notifier's log.
+
+    rebalance-monitor topics --config monitor.toml --partitions 8
+
+    The options are for the mirror topic; those of the results are created as [topics] in the configuration says, even with
+    topics.create = false, which is for the other processes. What exists stays as it is; how a mirror topic differs is printed.
+    Needs the right Create, so that the other processes do not.
+    """
+    try:
+        for sentence in _create(load(config), MirrorTopic(partitions, replication_factor, retention_hours)):
+            print(sentence)
+    except (ConfigError, MirrorError, SetupError) as error:
+        fail(error)
+
+
+def _create(config: MonitorConfig, mirror: MirrorTopic) -> list[str]:
+    """Return a sentence for each topic that was created, and for each difference of the mirror topic.
+
+    :raises MirrorError: when the mirror topic cannot be created.
+    :raises SetupError: when Kafka does not answer, or another topic cannot be created.
+    """
+    creating = config.model_copy(update={"topics": config.topics.model_copy(update={"create": True})})
+    before = connect(config)[1]
+    said = mirror.provide(config.kafka.for_librdkafka(), config.topics.mirror, timeout_s=config.kafka.reach_timeout_s)
+    prepare(creating)
+    prepare_notifier(creating)
+    names = config.topics
+    others = (names.findings, names.groups, names.events, names.status, names.dead_letters, names.quality, names.notifications)
+    said += [f"created topic {name}" for name in others if name not in before]
+    return said or ["all topics exist"]
