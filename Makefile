@@ -46,7 +46,7 @@ docs: setup ## Write the rule catalogue and the state diagram anew from the code
 .PHONY: histories
 histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlawful act, and print the counts
 	@HYPOTHESIS_PROFILE=histories $(BIN)/python -m pytest tests/coordinator_model/test_histories.py \
-	    tests/coordinator_model/test_consumer_histories.py -o timeout=0 -q $(ARGS)
+	    tests/coordinator_model/test_consumer_histories.py tests/coordinator_model/test_epoch_histories.py -o timeout=0 -q $(ARGS)
 
 .PHONY: dialogues
 dialogues: setup ## Ask running brokers what the reference coordinator was asked, and compare the answers (ARGS="--version 4.1")

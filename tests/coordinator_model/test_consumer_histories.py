@@ -28,8 +28,8 @@ def test_a_lawful_life_has_no_error(plan: Plan) -> None:
     life = plan.run()
     findings = replay(life)
     wrong = [finding for finding in findings if finding.severity.rank >= Severity.ERROR.rank]
-    counters.lawful_consumer.update(
-        histories=1,
+    counters.count_lawful(
+        "migration" if life.changes_protocol else "consumer",
         records=len(life.records),
         false=len(wrong),
         warnings=sum(finding.severity is Severity.WARNING and finding.status is Status.OPEN for finding in findings),

@@ -50,8 +50,8 @@ def test_a_lawful_life_has_no_error(plan: Plan) -> None:
     history = plan.run()
     findings = replay(history)
     errors = [finding for finding in findings if finding.severity.rank >= Severity.ERROR.rank]
-    counters.lawful.update(
-        histories=1,
+    counters.count_lawful(
+        "classic",
         records=len(history.records),
         false=len(errors),
         warnings=sum(finding.severity is Severity.WARNING and finding.status is Status.OPEN for finding in findings),

@@ -23,9 +23,12 @@ SHUTDOWN_APPLICATION: Final = 4
 ASSIGNMENT_DELAYED: Final = 5
 MISSING_CLIENT_TAGS: Final = 6
 
-PAUSE_US: Final = 60_000_000
-DELAY_PAUSE_US: Final = 10_000_000
-"""A status that was not told for so long begins anew. Each new assignment may be delayed, for seconds."""
+PAUSE_US: Final = 30_000_000
+PAUSES_US: Final = {MISSING_SOURCE_TOPICS: 60_000_000, ASSIGNMENT_DELAYED: 10_000_000}
+"""Status → a pause in being told after which it begins anew; :data:`PAUSE_US` for the others, two of the longest heartbeat intervals.
+
+Clients give up because of a missing source topic, and are started anew. Each new assignment may be delayed, for seconds.
+"""
 
 SHUTDOWN_WINDOW_US: Final = 3_600_000_000
 _SHUTDOWNS_KEPT: Final = 4
@@ -52,7 +55,7 @@ def note(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: A
 def _spell(group: EpochGroupData, exchange: Exchange, code: int) -> StatusSpell:
     known = group.status_spells.get(code)
     at_us, frame = exchange.res_us, answer_evidence(exchange)
-    if known is None or at_us - known.last_us > (DELAY_PAUSE_US if code == ASSIGNMENT_DELAYED else PAUSE_US):
+    if known is None or at_us - known.last_us > PAUSES_US.get(code, PAUSE_US):
         spell = StatusSpell(at_us, at_us, 1, (frame,))
     else:
         spell = StatusSpell(known.first_us, at_us, known.times + 1, (*known.frames[:1], frame))

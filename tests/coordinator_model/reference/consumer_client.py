@@ -52,7 +52,7 @@ class ConsumerClient(Client):
         commit_version: int = 9,
         **options: Any,
     ) -> None:
-        super().__init__(world, name, versions={**VERSIONS["newest"], 8: commit_version, 18: 3, 68: 1}, **options)
+        super().__init__(world, name, versions={**VERSIONS["newest"], 8: commit_version, 18: 3, 68: 1, 76: 1, 88: 0}, **options)
         self.library = library
         self.pattern = pattern
         self.revoke_ms = revoke_ms

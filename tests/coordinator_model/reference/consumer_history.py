@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.reference.client import Client
 from tests.coordinator_model.reference.consumer_client import ConsumerClient, know
@@ -74,6 +75,11 @@ class History:
     @property
     def records(self) -> list[MirrorRecord]:
         return self.world.records
+
+    @property
+    def changes_protocol(self) -> bool:
+        """Whether members of both protocols take part."""
+        return {JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT} <= {record.api_key for record in self.records}
 
     @property
     def coordinator(self) -> ConsumerCoordinator:

@@ -1,4 +1,4 @@
-"""One unlawful act in an otherwise lawful life of a group of the consumer protocol (KIP-848): see ``unlawful.py``, which this is like.
+"""One unlawful act in an otherwise lawful life of a group whose members have epochs: see ``unlawful.py``, which this is like.
 
 Whether an observer can know of an act is worked out from the captured exchanges alone, by other means than the model's.
 """
@@ -16,6 +16,8 @@ from tests.coordinator_model.reference.consumer_group import UNREVOKED, Consumer
 from tests.coordinator_model.reference.unlawful import Seen, Unlawful
 from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, Asked, Connection
 
+REQUESTS = (wire.ConsumerGroupHeartbeatRequest, wire.ShareGroupHeartbeatRequest, wire.StreamsGroupHeartbeatRequest)
+ANSWERS = (wire.ConsumerGroupHeartbeatResponse, wire.ShareGroupHeartbeatResponse, wire.StreamsGroupHeartbeatResponse)
 SPOKEN_US = 10 * SECOND  #: findings may take so long
 Granted = frozenset[tuple[str, int]]
 
@@ -23,7 +25,7 @@ Granted = frozenset[tuple[str, int]]
 def heartbeats(seen: list[Seen], member_id: str | None = None) -> Iterator[Seen]:
     """All answered heartbeats, or those of one member, by time of answer."""
     for one in seen:
-        if isinstance(one.request, wire.ConsumerGroupHeartbeatRequest) and member_id in {None, one.request.member_id}:
+        if isinstance(one.request, REQUESTS) and member_id in {None, one.request.member_id}:
             yield one
 
 
@@ -36,6 +38,7 @@ class UnlawfulHeartbeat(Unlawful):
     """The coordinator answers a heartbeat as it must not."""
 
     least_acts = 0
+    kind: type[Any] = wire.ConsumerGroupHeartbeatRequest
 
     @property
     def group(self) -> ConsumerGroup:
@@ -43,11 +46,7 @@ class UnlawfulHeartbeat(Unlawful):
         return group if group is not None else ConsumerGroup((4, 3))
 
     def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
-        return (
-            isinstance(body, wire.ConsumerGroupHeartbeatResponse)
-            and not self._is_late()
-            and self.tempts(connection, asked.body, body)
-        )
+        return isinstance(body, ANSWERS) and not self._is_late() and self.tempts(connection, asked.body, body)
 
     def tempts(
         self, connection: Connection, request: wire.ConsumerGroupHeartbeatRequest, answer: wire.ConsumerGroupHeartbeatResponse
@@ -88,9 +87,9 @@ class UnlawfulHeartbeat(Unlawful):
         """Whether a heartbeat of the member was never answered: nobody can tell what became of it."""
         answered = {(one.connection, one.exchange) for one in seen}
         for record in self.history.records:
-            if record.kind is not Kind.REQUEST or record.at_us >= act.answered_us or record.api_key != 68:
+            if record.kind is not Kind.REQUEST or record.at_us >= act.answered_us or record.api_key not in {68, 76, 88}:
                 continue
-            body: Any = wire.decode(record.frame, request=True, api_key=68, api_version=record.api_version).body
+            body: Any = wire.decode(record.frame, request=True, api_key=record.api_key, api_version=record.api_version).body
             if body.member_id == act.request.member_id and (record.connection, record.exchange) not in answered:
                 return True
         return False
@@ -117,7 +116,7 @@ class WrongFence(UnlawfulHeartbeat):
         return not answer.error_code and request.member_epoch > 0
 
     def lie(self, asked: Asked, body: Any) -> Any:
-        return wire.ConsumerGroupHeartbeatResponse(error_code=110)
+        return type(body)(error_code=110)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
         last = self.delivered(seen, act)
@@ -159,7 +158,7 @@ class ImpossibleError(UnlawfulHeartbeat):
         return not answer.error_code and request.member_epoch > 0
 
     def lie(self, asked: Asked, body: Any) -> Any:
-        return wire.ConsumerGroupHeartbeatResponse(error_code=27)
+        return type(body)(error_code=27)
 
 
 class OwnerFenced(UnlawfulHeartbeat):
@@ -171,7 +170,7 @@ class OwnerFenced(UnlawfulHeartbeat):
         return not answer.error_code and request.member_epoch > 0 and request.instance_id is not None
 
     def lie(self, asked: Asked, body: Any) -> Any:
-        return wire.ConsumerGroupHeartbeatResponse(error_code=82)
+        return type(body)(error_code=82)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
         """It was the last to be let in under this id, and nobody else was on the way."""
@@ -285,13 +284,22 @@ class Shadow(UnlawfulHeartbeat):
         request = None if self.history.coordinator.consumer is None or self._is_late() else self.request()
         if request is not None:
             world = self.history.world
-            connection = Connection(world, "shadow", self.history.coordinator.name, {**VERSIONS["newest"], 8: 9, 68: 1})
+            connection = Connection(
+                world, "shadow", self.history.coordinator.name, {**VERSIONS["newest"], 8: 9, 68: 1, 76: 1, 88: 0}
+            )
             connection.ask(request, lambda _: None)
             world.at(2 * SECOND, connection.close)
         self.history.world.at(3 * SECOND, self._call)
 
     def request(self) -> Any:
         raise NotImplementedError
+
+    def beat(self, member_id: str, epoch: int, instance_id: str | None = None) -> Any:
+        """A heartbeat of the group's kind that says nothing else."""
+        body = self.kind(group_id=self.history.world.group, member_id=member_id, member_epoch=epoch)
+        if instance_id is not None:
+            body.instance_id = instance_id
+        return body
 
     def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
         return connection.client_id == "shadow" and answer.error_code in self.refusals
@@ -300,9 +308,7 @@ class Shadow(UnlawfulHeartbeat):
 
     def lie(self, asked: Asked, body: Any) -> Any:
         request = asked.body
-        return wire.ConsumerGroupHeartbeatResponse(
-            member_id=request.member_id, member_epoch=max(request.member_epoch, 1), heartbeat_interval_ms=5_000
-        )
+        return type(body)(member_id=request.member_id, member_epoch=max(request.member_epoch, 1), heartbeat_interval_ms=5_000)
 
 
 class StaleEpochAccepted(Shadow):
@@ -315,12 +321,7 @@ class StaleEpochAccepted(Shadow):
         old = [one for one in self.group.members.values() if one.classic is None and one.epoch >= 3]
         if not old:
             return None
-        return wire.ConsumerGroupHeartbeatRequest(
-            group_id=self.history.world.group,
-            member_id=old[0].id,
-            member_epoch=old[0].epoch - 1,
-            instance_id=old[0].instance_id,
-        )
+        return self.beat(old[0].id, old[0].epoch - 1, old[0].instance_id)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
         last = self.delivered(seen, act)
@@ -337,7 +338,7 @@ class GoneAccepted(Shadow):
     def request(self) -> Any:
         for one in self._ended():
             if one not in self.group.members:
-                return wire.ConsumerGroupHeartbeatRequest(group_id=self.history.world.group, member_id=one, member_epoch=2)
+                return self.beat(one, 2)
         return None
 
     def _ended(self) -> list[str]:
@@ -348,7 +349,7 @@ class GoneAccepted(Shadow):
         super().commit_to(history)
 
     def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
-        if isinstance(body, wire.ConsumerGroupHeartbeatResponse) and connection.client_id != "shadow" and self._ends(asked, body):
+        if isinstance(body, ANSWERS) and connection.client_id != "shadow" and self._ends(asked, body):
             self.left.append(asked.body.member_id)
         return super().occasion(connection, asked, body)
 
@@ -395,9 +396,7 @@ class StrangerAccepted(Shadow):
     def request(self) -> Any:
         if self.history.world.now_us < START_US + 75 * SECOND:
             return None
-        return wire.ConsumerGroupHeartbeatRequest(
-            group_id=self.history.world.group, member_id=topic_id("nobody"), member_epoch=max(1, self.group.epoch)
-        )
+        return self.beat(topic_id("nobody"), max(1, self.group.epoch))
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
         """Nobody joined unseen: every request was answered, and what was asked explains each rise of the group's epoch."""

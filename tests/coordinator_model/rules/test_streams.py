@@ -58,6 +58,20 @@ def test_R_19_fires_when_the_assignment_stays_delayed() -> None:
     assert talk.the("R-19").severity is Severity.WARNING
 
 
+def test_R_19_does_not_join_what_two_members_were_told_when_nobody_was_there_between() -> None:
+    """The first dies at once, so nobody asks the broker to make the topic until the second comes."""
+    talk = Streams()
+    first, second = talk.member("a"), talk.member("b")
+    talk.enters(first, 1, (), (3, "internal"))
+    talk.close(first)
+    talk.wait(55_000)
+    talk.enters(second, 2, (), (3, "internal"))
+    talk.told_for([second], 20, (3, "internal"))
+    talk.works(second, 3, (0, 1))
+    talk.settle()
+    assert "R-19" not in talk.rules()
+
+
 def test_R_19_allows_a_status_for_a_minute_and_a_delay_for_each_assignment() -> None:
     talk = Streams()
     a = talk.member("a")
