@@ -15,8 +15,9 @@ from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.replay import STDIN, ReplayError, progress_of, source_of, told_of_capture
 from streaming.mirror.anonymised import Anonymiser
+from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
-from streaming.mirror.pcap.files import CaptureError, is_capture, packets
+from streaming.mirror.pcap.files import CaptureError
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import RecordFile, Unreadable, is_record_file, records
 
@@ -31,7 +32,8 @@ def anonymise(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="IN", help="Packet capture (pcap, pcapng) or file of mirror records, compressed or not. - is stdin."
+            metavar="IN",
+            help="Packet capture (pcap, pcapng), trace of Envoy, or file of mirror records, compressed or not. - is stdin.",
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="File of mirror records to write. It must not exist yet.")],
@@ -105,10 +107,12 @@ def _copy_records(source: Source, called: str, notes: list[str], write: Callable
 
 
 def _copy_capture(source: Source, called: str, reader: CaptureReader, secrets: KeyLog, notes: list[str]) -> None:
-    if not is_capture(source.peek(4)):
-        raise ReplayError(f"{called} is neither a packet capture (pcap or pcapng) nor a file of mirror records")
+    if not is_capture(source):
+        raise ReplayError(
+            f"{called} is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a file of mirror records"
+        )
     try:
-        capture = packets(source, lambda why: notes.append(_damaged(called, why)), secrets.add_all)
+        capture = captured(source, lambda why: notes.append(_damaged(called, why)), secrets.add_all)
     except CaptureError as error:
         raise ReplayError(f"{called} {error}") from None
     reader.read(in_order([capture]))

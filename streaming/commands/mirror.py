@@ -25,15 +25,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
-from streaming.commands.replay import STDIN, ReplayError, progress_of, source_of, told_of_capture
+from streaming.commands.replay import STDIN, ReplayError, files_of, progress_of, source_of, told_of_capture
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.captures import captured
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
-from streaming.mirror.pcap.files import CaptureError, Source, opened, packets
+from streaming.mirror.pcap.files import CaptureError, Source, opened
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.record_file import RecordFile
@@ -59,7 +60,12 @@ _POLL_S: Final = 0.5
 def mirror(
     pcap: Annotated[
         list[str],
-        typer.Option("--pcap", metavar="FILE", help="Packet capture (pcap, pcapng). Can be repeated. - is standard input."),
+        typer.Option(
+            "--pcap",
+            metavar="FILE",
+            help="Packet capture (pcap, pcapng) or trace of Envoy's tap. A folder stands for the files in it, - for standard input. "
+            "Can be repeated.",
+        ),
     ],
     bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="Brokers of the cluster with the mirror topic.")],
     *,
@@ -113,7 +119,7 @@ def mirror(
     )
     try:
         with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):
-            _read(pcap, reader, secrets, notes, console)
+            _read(files_of(pcap), reader, secrets, notes, console)
     except ReplayError as error:
         sink.close(_FLUSH_TIMEOUT_S)
         fail(error)
@@ -138,14 +144,14 @@ def _read(names: list[str], reader: CaptureReader, secrets: KeyLog, notes: list[
                 source = opened(_Pipe(sys.stdin.buffer, lambda: _tick_if_live(reader)))  # type: ignore[arg-type]
             else:
                 source = stack.enter_context(source_of(name, progress))
-            captures.append(_packets(name, source, secrets, notes))
+            captures.append(_captured(name, source, secrets, notes))
         reader.read(in_order(captures))
 
 
-def _packets(name: str, source: Source, secrets: KeyLog, notes: list[str]) -> Iterator[Any]:
+def _captured(name: str, source: Source, secrets: KeyLog, notes: list[str]) -> Iterator[Any]:
     called = "standard input" if name == STDIN else name
     try:
-        return packets(source, lambda why: notes.append(f"{called} {why}: everything before it was written"), secrets.add_all)
+        return captured(source, lambda why: notes.append(f"{called} {why}: everything before it was written"), secrets.add_all)
     except CaptureError as error:
         raise ReplayError(f"{called} {error}") from None
 

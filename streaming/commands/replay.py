@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager
@@ -26,8 +27,9 @@ from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, CaptureStats, in_order
-from streaming.mirror.pcap.files import CaptureError, Source, is_capture, opened, packets
+from streaming.mirror.pcap.files import CaptureError, Source, opened
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.replay.engine import ReplayEngine
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from coordinator_model.group_event import GroupEvent
-    from streaming.mirror.pcap.files import Packet
+    from streaming.mirror.pcap.capture_reader import Captured
 
 STDIN: Final = "-"
 _FIRST_BYTES: Final = len(MAGIC)
@@ -59,7 +61,8 @@ def replay(
         list[str],
         typer.Argument(
             metavar="FILE…",
-            help="Packet captures (pcap, pcapng), or files of mirror records; gzip, xz and bzip2 are read too. - is standard input.",
+            help="Packet captures (pcap, pcapng), traces of Envoy's tap, or files of mirror records; gzip, xz and bzip2 are read too. "
+            "A folder stands for the files in it, - for standard input.",
         ),
     ],
     *,
@@ -162,7 +165,8 @@ class _Session:
         self._key_log = KeyLog()
 
     def read(self, files: Sequence[str], ports: Sequence[int], cluster: str, key_log: Path | None) -> None:
-        self._names, self._ports = files, ports
+        files = self._names = files_of(files)
+        self._ports = ports
         self._key_log = key_log_of(key_log, self.notes.append)
         with ExitStack() as stack:
             stack.enter_context(collected_seldom())
@@ -171,7 +175,7 @@ class _Session:
             if all(is_record_file(source.peek(_FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
                 return
-            self._read_captures([self._packets(name, source) for name, source in zip(files, sources, strict=True)], cluster)
+            self._read_captures([self._captured(name, source) for name, source in zip(files, sources, strict=True)], cluster)
 
     @property
     def has_begun(self) -> bool:
@@ -197,7 +201,7 @@ class _Session:
             self._complain.print(note, style="dim", markup=False)
         return worst
 
-    def _read_captures(self, captures: Sequence[Iterator[list[Packet]]], cluster: str) -> None:
+    def _read_captures(self, captures: Sequence[Iterator[Sequence[Captured]]], cluster: str) -> None:
         offline = self._offline = self._model("capture")
         reader = self._reader = CaptureReader(offline.recorded, ports=self._ports, cluster=cluster, key_log=self._key_log)
         try:
@@ -222,17 +226,17 @@ class _Session:
                 else:
                     offline.recorded(record)
 
-    def _packets(self, name: str, source: Source) -> Iterator[list[Packet]]:
+    def _captured(self, name: str, source: Source) -> Iterator[Sequence[Captured]]:
         beginning = source.peek(_FIRST_BYTES)
-        if beginning and not is_capture(beginning[:4]):
+        if beginning and not is_capture(source):
             what = (
                 "holds mirror records: replay captures and records one after the other"
                 if is_record_file(beginning)
-                else ("is neither a packet capture (pcap or pcapng) nor a file of mirror records")
+                else ("is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a file of mirror records")
             )
             raise ReplayError(f"{_called(name)} {what}")
         try:
-            return packets(source, self._damage(name), self._key_log.add_all)
+            return captured(source, self._damage(name), self._key_log.add_all)
         except CaptureError as error:
             raise ReplayError(f"{_called(name)} {error}") from None
 
@@ -327,7 +331,8 @@ _NOT_WORTH_A_WORD: Final = {"tick", "open", "close"}
 def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     brokers = ", ".join(f"{address} ({count})" for address, count in stats.brokers.most_common(8))
     more = f" and {len(stats.brokers) - 8} more" if len(stats.brokers) > 8 else ""
-    yield f"{stats.packets:,} packets; connections to brokers: {brokers}{more}"
+    sizes = [f"{stats.packets:,} packets"] * (stats.packets > 0) + [f"{stats.socket_events:,} events"] * (stats.socket_events > 0)
+    yield f"{' and '.join(sizes)}; connections to brokers: {brokers}{more}"
     if not stats.frames:
         yield "none of these connections coordinates a group"
     if stats.foreign:
@@ -375,6 +380,32 @@ class _Counted:
         return data
 
     read = read1
+
+
+def files_of(names: Sequence[str]) -> list[str]:
+    """Name the files to read: those given, and of a folder those in it that are not empty.
+
+    :raises ReplayError: when a folder holds none.
+    """
+    found: list[str] = []
+    for name in names:
+        if name == STDIN or not Path(name).is_dir():
+            found.append(name)
+            continue
+        inside = sorted(str(path) for path in Path(name).iterdir() if path.is_file() and path.stat().st_size)
+        if not inside:
+            raise ReplayError(f"{name} holds no file that is not empty")
+        found += inside
+    _allow_open(len(found))
+    return found
+
+
+def _allow_open(files: int) -> None:
+    """Each file is open while its times are merged with those of the others; the limit is often 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = files + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 @contextmanager

@@ -14,14 +14,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from heapq import merge
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
+from streaming.mirror.pcap.sockets import Sockets
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
+from streaming.mirror.socket_event import SocketEvent
 from streaming.mirror.topic_names import TopicNames
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
     from streaming.mirror.pcap.files import Packet
     from streaming.mirror.pcap.tls.key_log import KeyLog
+
+    Captured = Packet | SocketEvent
 
 TICK_US: Final = 1_000_000
 
@@ -45,6 +49,7 @@ class CaptureStats:
 
     packets: int = 0
     segments: int = 0  #: packets that hold TCP
+    socket_events: int = 0  #: what proxies told of their sockets
     fragments: int = 0  #: packets that hold a part of a TCP segment without its header
     connections: int = 0  #: TCP connections, those of other ports than asked for left out
     brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to speak Kafka
@@ -73,19 +78,21 @@ class CaptureStats:
         """
         if self.kafka_connections:
             return None
-        if not self.packets:
+        if not self.packets and not self.socket_events:
             return "holds no packets"
-        if self.links.total() == self.packets:
+        if self.packets and self.links.total() == self.packets:
             kinds = ", ".join(str(link) for link in sorted(self.links))
             return f"holds packets of link type {kinds} only, which cannot be read (see https://www.tcpdump.org/linktypes.html)"
-        if not self.segments:
+        if not self.segments and not self.socket_events:
             return f"holds {self.packets:,} packets, and none of them is TCP"
         if not self.connections:
             named = " or ".join(str(port) for port in sorted(ports))
             return (
                 f"holds no TCP connection with port {named} that carries data: check --port, or leave it out"
                 if ports
-                else (f"holds {self.segments:,} TCP packets, and none that begins a connection or carries data")
+                else (
+                    f"holds {self.segments + self.socket_events:,} TCP packets, and none that begins a connection or carries data"
+                )
             )
         encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
         refused = "".join(f"; of {count:,}: {reason}" for reason, count in self.refused_tls.most_common())
@@ -93,7 +100,7 @@ class CaptureStats:
 
 
 class CaptureReader:
-    """Takes packets in the order of the capture and writes mirror records.
+    """Takes packets, or what a proxy tells of its sockets, in the order of the capture, and writes mirror records.
 
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
@@ -123,6 +130,7 @@ class CaptureReader:
         self._legs = Legs(self._mirrored)
         self._topics = TopicNames()
         self._tcp = Reassembler(self._accept)
+        self._sockets = Sockets(self._accept_socket)
         self._next_tick_us = 0
 
     @property
@@ -134,15 +142,19 @@ class CaptureReader:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
         return self.stats.why_nothing(self._ports)
 
-    def read(self, packets: Iterable[Sequence[Packet]]) -> None:
-        """Take packets, in lists of any size."""
-        for some in packets:
-            for packet in some:
-                at_us = packet[0]
+    def read(self, captured: Iterable[Sequence[Captured]]) -> None:
+        """Take what was captured, in lists of any size."""
+        for some in captured:
+            for one in some:
+                at_us = one[0]
                 if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
                     at_us = self._turn_clock(at_us)
                 self.now_us = at_us
-                self._look_at(packet, at_us)
+                if isinstance(one, SocketEvent):
+                    self.stats.socket_events += 1
+                    self._sockets.event(one, at_us)
+                else:
+                    self._look_at(one, at_us)
 
     def _look_at(self, packet: Packet, at_us: int) -> None:
         _, link, data, original = packet
@@ -182,7 +194,7 @@ class CaptureReader:
     def finish(self) -> None:
         """The capture has ended: pass on what waited for packets that never came."""
         self._tcp.finish()
-        self.stats.connections = self._tcp.connections
+        self.stats.connections += self._tcp.connections
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -205,49 +217,59 @@ class CaptureReader:
         key, flags = segment[0], segment[3]
         if self._wire_ports and key[-4:-2] not in self._wire_ports and key[-2:] not in self._wire_ports:
             return None
+        opened_by = {SYN: 0, SYN | ACK: 1}.get(flags & (SYN | ACK))
+        return self._begun(stream, _Place(ends(key), networks(key)), opened_by, at_us)
+
+    def _accept_socket(self, stream: Stream, event: SocketEvent, at_us: int) -> StreamListener | None:
+        """Whoever speaks first on a new connection is the client."""
+        if self._ports and not self._ports.intersection(port for _, port in event.sides):
+            return None
+        self.stats.connections += 1
+        place = _Place(event.sides, trace=f"-{event.trace}")
+        return self._begun(stream, place, event.side if event.is_whole else None, at_us)
+
+    def _begun(self, stream: Stream, place: _Place, opened_by: int | None, at_us: int) -> StreamListener:
         if not self._key_log:
-            return self._plain(stream, key, flags, at_us)
+            return self._plain(stream, place, opened_by, at_us)
         from streaming.mirror.pcap.tls.connection import FirstBytes  # noqa: PLC0415 - needs cryptography, which not everybody has
 
         return FirstBytes(
             stream,
-            plain=lambda: self._plain(stream, key, flags, at_us),
-            talk=lambda client, found_us: self._talk(stream, key, client, found_us, midway=False),
+            plain=lambda: self._plain(stream, place, opened_by, at_us),
+            talk=lambda client, found_us: self._talk(stream, place, client, found_us, midway=False),
             key_log=self._key_log,
             tls=self,
         )
 
-    def _plain(self, stream: Stream, key: bytes, flags: int, at_us: int) -> StreamListener:
-        opened_by = {SYN: 0, SYN | ACK: 1}.get(flags & (SYN | ACK))
-        client = self._client_by_port(ends(key))
+    def _plain(self, stream: Stream, place: _Place, opened_by: int | None, at_us: int) -> StreamListener:
+        client = self._client_by_port(place.sides)
         if client is None:
             client = opened_by
         midway = opened_by is None
         if client is None:
-            return UnidentifiedConnection(lambda side, found_us: self._recognised(stream, key, side, found_us))
-        return self._talk(stream, key, client, at_us, midway=midway)
+            return UnidentifiedConnection(lambda side, found_us: self._recognised(stream, place, side, found_us))
+        return self._talk(stream, place, client, at_us, midway=midway)
 
     def _client_by_port(self, sides: Sequence[Endpoint]) -> int | None:
         is_broker = [port in self._ports or (host, port) in self._brokers for host, port in sides]
         return None if is_broker[0] == is_broker[1] else int(is_broker[0])
 
-    def _recognised(self, stream: Stream, key: bytes, client: int, at_us: int) -> CapturedConnection:
-        talk = self._talk(stream, key, client, at_us, midway=True)
+    def _recognised(self, stream: Stream, place: _Place, client: int, at_us: int) -> CapturedConnection:
+        talk = self._talk(stream, place, client, at_us, midway=True)
         stream.listener = talk
         return talk
 
-    def _talk(self, stream: Stream, key: bytes, client: int, at_us: int, *, midway: bool) -> CapturedConnection:
-        sides, network = ends(key), networks(key)
-        (client_host, client_port), endpoint = sides[client], sides[1 - client]
+    def _talk(self, stream: Stream, place: _Place, client: int, at_us: int, *, midway: bool) -> CapturedConnection:
+        (client_host, client_port), endpoint = place.sides[client], place.sides[1 - client]
         name = f"{client_host}:{client_port}-{endpoint[0]}:{endpoint[1]}-{at_us:x}"
         return CapturedConnection(
-            self._legs.leg(endpoint, network),
+            self._legs.leg(endpoint, place.network),
             capture=self,
             stream=stream,
             client_side=client,
             endpoint=endpoint,
             cluster=self._cluster,
-            connection=f"{name}-network-{network.hex()}" if network else name,
+            connection=f"{name}{place.suffix}",
             client_address=client_host,
             at_us=at_us,
             midway=midway,
@@ -308,25 +330,38 @@ class CaptureReader:
         self._write(numbered)
 
 
-def in_order(captures: Sequence[Iterator[list[Packet]]]) -> Iterator[list[Packet]]:
-    """The packets of several captures by their time: parts of one, one after the other, or made at several places at once."""
+class _Place(NamedTuple):
+    """Between whom a connection is."""
+
+    sides: tuple[Endpoint, Endpoint]
+    network: bytes = b""
+    trace: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """What tells its name from that of a connection with the same addresses."""
+        return f"-network-{self.network.hex()}" if self.network else self.trace
+
+
+def in_order(captures: Sequence[Iterator[Sequence[Captured]]]) -> Iterator[Sequence[Captured]]:
+    """The content of several captures by their time: parts of one, one after the other, or made at several places at once."""
     return captures[0] if len(captures) == 1 else _merged(captures)
 
 
-def _merged(captures: Sequence[Iterator[list[Packet]]]) -> Iterator[list[Packet]]:
+def _merged(captures: Sequence[Iterator[Sequence[Captured]]]) -> Iterator[Sequence[Captured]]:
     """As they come: before a capture is read on, what was merged until then is given."""
-    merged: list[Packet] = []
-    for packet in merge(*map(_with_pauses, captures), key=itemgetter(0)):
-        if packet is not _PAUSE:
-            merged.append(packet)
+    merged: list[Captured] = []
+    for one in merge(*map(_with_pauses, captures), key=itemgetter(0)):
+        if one is not _PAUSE:
+            merged.append(one)
         elif merged:
             yield merged
             merged = []
 
 
-def _with_pauses(captured: Iterator[list[Packet]]) -> Iterator[Packet]:
-    for packets in captured:
-        yield from packets
+def _with_pauses(captured: Iterator[Sequence[Captured]]) -> Iterator[Captured]:
+    for some in captured:
+        yield from some
         yield _PAUSE
 
 

@@ -201,7 +201,8 @@ class CapturedConnection(Conversation):
         if self._capture.is_broker(self.endpoint):
             super()._become_opaque(reason)
             self._capture.opaque(reason)
-            self._tell_gap()
+            if not self._gap_told:
+                self._tell_gap()
         else:
             self._stream.ignore()
 

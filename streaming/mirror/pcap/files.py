@@ -105,7 +105,7 @@ class Source:
         return data
 
 
-def is_capture(magic: bytes) -> bool:
+def is_packets(magic: bytes) -> bool:
     """Whether a file that begins so (four bytes) is a pcap or pcapng file."""
     return magic == _PCAPNG or _pcap_magic(magic) is not None
 

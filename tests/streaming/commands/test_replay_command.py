@@ -341,7 +341,10 @@ class TestBadInput:
         ("content", "sentence"),
         [
             (b"", "is empty"),
-            (b"GIF89a and so on", "is neither a packet capture (pcap or pcapng) nor a file of mirror records"),
+            (
+                b"GIF89a and so on",
+                "is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a file of mirror records",
+            ),
             (pcap([])[:10], "ends within its file header"),
             (pcap([]), "holds no packets"),
             (MAGIC, "holds no records"),
@@ -374,10 +377,20 @@ class TestBadInput:
         assert len(result.stderr.splitlines()) == 1
 
     def test_files_that_cannot_be_opened(self, tmp_path, capture):
-        for path, why in ((tmp_path / "none.pcap", "no such file"), (tmp_path, "is a directory")):
+        empty = tmp_path / "empty"
+        empty.mkdir()
+        for path, why in ((tmp_path / "none.pcap", "cannot be read: no such file"), (empty, "holds no file that is not empty")):
             result = invoke(capture, path)
             assert result.exit_code == 2
-            assert f"{path} cannot be read: {why}" in result.stderr.replace("\n", "")
+            assert f"{path} {why}" in result.stderr.replace("\n", "")
+
+    def test_a_folder_stands_for_the_files_in_it_that_are_not_empty(self, tmp_path, segments):
+        for number in range(3):
+            (tmp_path / f"{number}.pcap").write_bytes(pcap(segments[number::3]))
+        (tmp_path / "just begun").touch()
+        whole = tmp_path.with_suffix(".pcap")
+        whole.write_bytes(pcap(segments))
+        assert invoke(tmp_path, "--format", "json").stdout == invoke(whole, "--format", "json").stdout != ""
 
     def test_captures_and_recordings_do_not_mix(self, tmp_path, capture):
         path = tmp_path / "traffic.records"
