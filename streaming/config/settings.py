@@ -226,6 +226,10 @@ class Topics(Section):
         return self
 
 
+JVM_OPTIONS: Final = "-XX:+UseSerialGC -Xms96m -XX:MetaspaceSize=192m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+"""A heap that begins small and gives memory back, and no collections of the whole of it while Spark's classes are loaded."""
+
+
 def _enough_for_spark(heap: str) -> str:
     if int(heap[:-1]) * (1024 if heap[-1] == "g" else 1) < MIN_DRIVER_MIB:
         raise ValueError(f"Spark does not start with less than {MIN_DRIVER_MIB}m")
@@ -240,13 +244,13 @@ class Job(Section):
     log_file: LocalPath = Path("checkpoints/monitor.log")
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     trigger_ms: int = Field(default=250, ge=0, le=60_000)
-    wait_for_records: int = Field(default=1_000, ge=0)
-    wait_ms: int = Field(default=1_000, ge=0, le=60_000)
+    wait_for_records: int = Field(default=800, ge=0)
+    wait_ms: int = Field(default=5_000, ge=0, le=60_000)
     max_records_per_batch: int = Field(default=100_000, ge=100)
     lanes: int = Field(default=2, ge=1, le=64)
     cores: int = Field(default_factory=lambda: min(4, os.cpu_count() or 1), ge=1)
     driver_memory: Annotated[str, AfterValidator(_enough_for_spark)] = Field(default="1g", pattern=r"^\d+[mg]$")
-    jvm_options: str = "-XX:+UseSerialGC"
+    jvm_options: str = JVM_OPTIONS
     restart_wait_s: float = Field(default=1.0, gt=0)
     restart_wait_max_s: float = Field(default=60.0, gt=0)
     stop_wait_s: float = Field(default=20.0, gt=0)
