@@ -57,7 +57,7 @@ mutants: setup ## Change the model in a hundred places, one at a time, and show 
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
 .PHONY: cells
-cells: setup ## Change every cell of the protocol's table, one at a time, and show which no test notices (two minutes)
+cells: setup ## Change every cell of both tables of the protocol, one at a time, and show which no test notices (two minutes)
 	@$(BIN)/python -m tests.cells $(ARGS)
 
 .PHONY: lab

@@ -97,14 +97,14 @@ U10 | NONE                         | static away           | aside
 U11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
 U12 | FENCED_INSTANCE_ID           | returning rival       | leave aside
 U13 | NONE                         | outsider              | join
-U14 | NONE                         | member                | join                      |           |         | 4.2-
-U15 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
   # the answer to its join was lost
 U16 | NONE                         | member                | join                      | unseen
+U14 | NONE                         | member                | join                      |           |         | 4.2-
+U15 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
+U19 | NONE                         | static                | join                      | foreign
   # also where the holder asks itself
 U17 | UNRELEASED_INSTANCE_ID       | static rival          | join
 U18 | NONE                         | away returning        | join
-U19 | NONE                         | static                | join                      | foreign
 U20 | UNKNOWN_MEMBER_ID            | outsider              | same previous lower higher
 U21 | FENCED_INSTANCE_ID           | returning rival       | same previous lower higher
 U22 | FENCED_MEMBER_EPOCH          | away                  | same previous lower higher
@@ -126,9 +126,9 @@ W5  | INVALID_REQUEST              |                       |                    
 W6  | GROUP_MAX_SIZE_REACHED       | outsider              | join same previous lower higher | unseen
 W7  | NONE                         | member                | leave
 W8  | NONE                         | outsider              | join
+W11 | NONE                         | member                | join                      | unseen
 W9  | NONE                         | member                | join                      |           |         | 4.2-
 W10 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
-W11 | NONE                         | member                | join                      | unseen
 W12 | UNKNOWN_MEMBER_ID            | outsider              | leave same previous lower higher
 W13 | NONE                         | member                | same previous
 W14 | FENCED_MEMBER_EPOCH          | member                | lower higher
@@ -151,15 +151,15 @@ Z5  | INVALID_REQUEST              |                       |                    
 Z6  | INVALID_REQUEST              |                       |                           | malformed
 Z7  | GROUP_MAX_SIZE_REACHED       | outsider returning rival | join same previous lower higher | unseen
   # static members since 4.4
-Z8  | FENCED_INSTANCE_ID           | returning rival       |                           | unseen    |         | 4.4-
+Z8  | FENCED_INSTANCE_ID           | static returning rival |                           | unseen    |         | 4.4-
     | UNRELEASED_INSTANCE_ID
 Z9  | NONE                         | member static away    | leave
 Z10 | NONE                         | static away           | aside                     |           |         | 4.4-
 Z11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
 Z12 | NONE                         | outsider away returning | join
+Z15 | NONE                         | member                | join                      | unseen
 Z13 | NONE                         | member static         | join                      |           |         | 4.2-
 Z14 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
-Z15 | NONE                         | member                | join                      | unseen
 Z16 | UNKNOWN_MEMBER_ID            | outsider              | same previous lower higher
 Z17 | FENCED_MEMBER_EPOCH          | away                  | same previous lower higher
 Z18 | NONE                         | member static         | same
@@ -184,14 +184,17 @@ V3  | ILLEGAL_GENERATION           |                       |                    
     | FENCED_INSTANCE_ID
     | GROUP_ID_NOT_FOUND
   # before 9 a member of the new protocol cannot commit
-V4  | UNSUPPORTED_VERSION          |                       |                           |           | 0-8
+V4  | UNSUPPORTED_VERSION          | member static away    |                           |           | 0-8
   # of an operator, while the group is empty
-V5  | NONE                         | outsider              | leave aside
+V5  | NONE                         | outsider              | leave aside               | unseen
 V6  | UNKNOWN_MEMBER_ID            | outsider
-V7  | NONE                         | member static away    | same
+V7  | NONE                         | member static         | same
   # partitions assigned no later than that epoch (KIP-1251)
-V8  | NONE                         | member static away    | previous lower            | unseen    |         | 4.2-
-V9  | STALE_MEMBER_EPOCH           | member static away    | previous lower higher join leave aside
+  # first in Streams groups, which have no static members then
+V8  | NONE                         | member                | previous lower            | unseen    |         | 4.2-
+V10 | NONE                         | static                | previous lower            | unseen    |         | 4.3-
+V9  | STALE_MEMBER_EPOCH           | member static         | previous lower higher join leave aside
+V11 | STALE_MEMBER_EPOCH           | away
 """
 
 COLUMNS: Final = tuple(cell.strip() for cell in _TABLE.strip().splitlines()[0].split("|"))

@@ -75,10 +75,10 @@ class ShareCoordinator(ConsumerCoordinator):
         group = self._share_group(body)
         member = group.members.get(body.member_id)
         if member is None:
-            if body.member_epoch:
-                raise RefusedError(25)
             if len(group.members) >= self.max_size:
                 raise RefusedError(81)
+            if body.member_epoch:
+                raise RefusedError(25)
             member = group.members[body.member_id] = ConsumerMember(body.member_id)
         else:
             self._check_share_epoch(member, body.member_epoch)

@@ -115,10 +115,10 @@ class StreamsCoordinator(ConsumerCoordinator):
         self, group: StreamsGroup, body: wire.StreamsGroupHeartbeatRequest, owned: frozenset[Partition] | None
     ) -> StreamsMember:
         member = group.members.get(body.member_id)
-        if member is None and body.member_epoch:
-            raise RefusedError(25)
         if member is None and len(group.members) >= self.max_size:
             raise RefusedError(81)
+        if member is None and body.member_epoch:
+            raise RefusedError(25)
         if member is not None:
             self._check_epoch(member, body.member_epoch, owned)
         if body.topology is not None:
