@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_model.rules import CATALOGUE
 from streaming.metrics.settings import DEFAULT_LISTEN
 from streaming.metrics.table import METRICS, NOTIFY_METRICS, TAP_METRICS, as_markdown
 from tests.needs import needs
@@ -16,7 +17,7 @@ from tests.needs import needs
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "metrics.md"
 PROMETHEUS = ROOT / "deploy" / "prometheus"
-DASHBOARD = ROOT / "deploy" / "grafana" / "rebalance-monitor.json"
+DASHBOARDS = sorted((ROOT / "deploy" / "grafana").iterdir())
 EVERY = (*METRICS, *TAP_METRICS, *NOTIFY_METRICS)
 SERIES = {
     name
@@ -48,7 +49,7 @@ def test_the_table_is_the_one_that_the_code_makes():
         assert as_markdown(metrics) in DOCUMENT.read_text(), "put in what 'python -m streaming.metrics.table' prints"
 
 
-@pytest.mark.parametrize("path", [DOCUMENT, DASHBOARD, *sorted(PROMETHEUS.iterdir())], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [DOCUMENT, *DASHBOARDS, *sorted(PROMETHEUS.iterdir())], ids=lambda path: path.name)
 def test_no_metric_is_named_that_is_not_served(path):
     named = set(re.findall(r"\brebalance_[a-z_]+", path.read_text()))
     assert named
@@ -61,10 +62,42 @@ def test_the_port_in_the_documents_is_the_default():
 
 
 def panels():
-    """Every PromQL expression of the dashboard, with something in place of Grafana's variables."""
-    shown = json.loads(DASHBOARD.read_text())["panels"]
+    """Every PromQL expression of the dashboards, with something in place of Grafana's variables."""
+    shown = [panel for file in DASHBOARDS for panel in json.loads(file.read_text())["panels"]]
     found = [target["expr"] for panel in shown for target in panel.get("targets", ())]
     return [query.replace("$__rate_interval", "5m").replace("$cluster", ".*").replace("$group", ".*") for query in found]
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda path: path.name)
+def test_the_panels_of_a_dashboard_do_not_lie_on_one_another_and_name_their_data_source(file):
+    dashboard = json.loads(file.read_text())
+    places = [panel["gridPos"] for panel in dashboard["panels"]]
+    squares = [(x, y) for at in places for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])]
+    assert len(squares) == len(set(squares))
+    assert max(x for x, _ in squares) < 24
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(places)
+    sources = [target["datasource"]["uid"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    assert set(sources) == {"${datasource}"}
+    variables = {variable["name"] for variable in dashboard["templating"]["list"]}
+    assert set(re.findall(r"\$\{?([a-z]+)\b", file.read_text())) - {"__rate_interval", "__data"} <= variables
+
+
+def test_the_tables_of_findings_name_every_rule():
+    tables = [
+        panel
+        for panel in json.loads((ROOT / "deploy" / "grafana" / "rebalance-monitor.json").read_text())["panels"]
+        if panel["type"] == "table"
+    ]
+    for table in tables:
+        (named,) = [
+            override["properties"][0]["value"][0]["options"]
+            for override in table["fieldConfig"]["overrides"]
+            if override["matcher"]["options"] == "rule"
+        ]
+        assert named == {rule.id: {"text": f"{rule.id} {rule.name}"} for rule in CATALOGUE.values()}, (
+            "a new rule: put it into both tables"
+        )
+    assert len(tables) == 2
 
 
 @needs_promtool
