@@ -83,6 +83,10 @@ class ClusterFacts:
         """Return the name of a topic, None if it is not known."""
         return self._topic_names.get((cluster, topic_id))
 
+    def has_topic(self, cluster: str, name: str) -> bool:
+        """Return True if a topic of this name was seen in the cluster."""
+        return any(known == name for (where, _), known in self._topic_names.items() if where == cluster)
+
     def pack(self) -> list[Any]:
         """Return the facts as plain values for a snapshot."""
         return [

@@ -89,11 +89,15 @@ def _share_starves(group: EpochGroupData) -> Iterator[Due]:
     since_us = max(member.empty_since_us for member in members)
 
     def describe() -> Breach:
-        topics = ", ".join(sorted({topic for member in members for topic in member.topics or ()})[:3])
+        topics = sorted({topic for member in members for topic in member.topics or ()})
+        there = [topic for topic in topics if group.facts.has_topic(group.cluster, topic)]
+        why = f"{', '.join(topics[:3])} may not exist, or the share coordinator has not made their partitions ready"
+        if there:
+            exist = "exists" if len(there) == 1 else "exist"
+            why = f"{', '.join(there[:3])} {exist}, so the share coordinator has not made the partitions ready"
         return Breach(
             "",
-            f"No member of share group {group.name} has been assigned anything since {iso_utc(since_us)}: {topics} may not exist, or the "
-            "share coordinator has not made their partitions ready.",
+            f"No member of share group {group.name} has been assigned anything since {iso_utc(since_us)}: {why}.",
             f"{len(members)} {plural(len(members), 'member')} at epoch {group.epoch} without partitions",
             tuple(member.granted_frame for member in members[:2] if member.granted_frame is not None),
             generation=group.epoch,
@@ -142,7 +146,7 @@ R_21 = TimerRule(
     meaning="Nobody reads the group's topics.",
     condition="No member of a share group has had any partition at the newest epoch for a minute, and each subscribes to topics.",
     expected="Partitions within seconds of the first join.",
-    action="Look whether the topics exist, and at the log of the share coordinator (__share_group_state).",
+    action="Look whether the topics exist, unless the finding says so, and at the log of the share coordinator (__share_group_state).",
     false_alarms="Topics that are made later on purpose.",
     due=_share_starves,
 )

@@ -11,6 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import BUCKETS_S, Counters
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import START_US, Conversation, subscription
+from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.test_rules import live, settled, static_group
 
 
@@ -256,6 +257,23 @@ def test_a_member_that_somebody_else_takes_out_is_evicted(talk: Conversation) ->
     admin.member_id = a.member_id
     talk.leave(admin)
     assert evictions(talk) == {"removed_by_somebody_else": 1}
+
+
+def test_members_with_epochs_are_evicted_when_fenced_silent_or_away_for_too_long_and_not_when_they_leave() -> None:
+    talk = Epochs()
+    fenced, silent, away, leaves = (
+        talk.member(name, instance) for name, instance in zip("abcd", (None, None, "i", None), strict=True)
+    )
+    for number, member in enumerate((fenced, silent, away, leaves)):
+        talk.joins(member, 2 + number, foo(number))
+    talk.leaves(leaves)
+    talk.leaves(away, -2)
+    for _ in range(2):
+        talk.refused(fenced, 25)
+    assert evictions(talk) == {"refused": 1}
+    talk.joins(fenced, 7, foo(0))
+    talk.live([fenced], 80)
+    assert evictions(talk) == {"refused": 1, "session_expired": 2}
 
 
 # ---------------------------------------------------------------------------------------------------- losses and restarts

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from coordinator_model.cluster_facts import OLDEST, ClusterFacts
-from coordinator_model.counters import Counters
+from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED, Counters
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
@@ -20,6 +20,7 @@ from coordinator_model.groups.records import Coverage, Disconnections, Exchange,
 from coordinator_model.settings import Settings
 
 REMOVED_MEMBERS_KEPT: Final = 32
+_EVICTIONS: Final = {"silent": SESSION_EXPIRED, "did not come back": SESSION_EXPIRED, "fenced": REFUSED, "removed": REMOVED}
 BUMPS_KEPT: Final = 6
 SESSION_MS: Final = 60_000
 """The longest session of a member with epochs that a broker allows by default; no frame shows the one that counts."""
@@ -216,6 +217,8 @@ class EpochGroupData:
             self.may_have_raised(why, member.id)
         if was in {None, "aside"} and member.proven_us is not None:
             self.rebalance_events.on_removed(self, member, why, at_us, held=held, stopped_us=stopped_us, frame=frame)
+            if why in _EVICTIONS:
+                self.counters.evictions[self.cluster, _EVICTIONS[why]] += 1
         gone = [known for known in self.members.values() if known.removed is not None and known.removed != "aside"]
         if len(gone) > REMOVED_MEMBERS_KEPT:
             gone.sort(key=lambda known: max(known.last_frame_us, known.removed_us))

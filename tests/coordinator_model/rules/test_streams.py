@@ -6,7 +6,9 @@ import pytest
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.wire.record import topics
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import TOPICS
 from tests.coordinator_model.streams import Shares, Streams
 
 # ----------------------------------------------------------------------------------------------------
@@ -158,6 +160,17 @@ def test_R_21_warns_when_nobody_of_a_share_group_gets_anything() -> None:
     talk.wait(1_500)
     assert talk.the("R-21").status is Status.RESOLVED
     assert talk.rules() == ["R-21"]
+
+
+def test_R_21_blames_the_share_coordinator_where_the_topic_is_known_to_exist() -> None:
+    talk = Shares()
+    record = topics(talk.now_us, {TOPICS["foo"]: "foo"}, cluster="c1")
+    talk.model.receive(record._replace(partition=0, offset=talk.offset))
+    talk.offset += 1
+    a = talk.member("a")
+    talk.shares(a, 0, 2, ())
+    talk.goes_on([a], 70)
+    assert talk.the("R-21").summary.endswith("foo exists, so the share coordinator has not made the partitions ready.")
 
 
 def test_R_21_waits_a_minute_and_allows_one_member_to_have_nothing() -> None:
