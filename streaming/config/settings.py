@@ -31,7 +31,7 @@ from streaming.config.base import (
     plain_key,
     secret,
 )
-from streaming.metrics.settings import Metrics
+from streaming.metrics.settings import Lag, Metrics
 from streaming.notify.settings import Notify
 from streaming.spark.settings import Spark
 from streaming.traces.settings import Traces
@@ -343,6 +343,7 @@ class MonitorConfig(BaseSettings):
     model: Annotated[Settings, AfterValidator(_lawful)] = Settings()
     notify: Notify = Notify()
     metrics: Metrics = Metrics()
+    lag: Lag = Lag()
     traces: Traces = Traces()
 
     @classmethod

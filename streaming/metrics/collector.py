@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from importlib.metadata import version
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 
@@ -23,6 +23,7 @@ from coordinator_model.groups.epochs.delivery import CAUSES as EPOCH_CAUSES
 from coordinator_model.groups.epochs.view import RECONCILING
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.metrics_state import Histogram
+from streaming.metrics.settings import Lag
 from streaming.metrics.table import METRICS
 from streaming.notify.patterns import matches
 
@@ -67,11 +68,20 @@ _FAMILIES: Final[dict[str, Callable[..., Family]]] = {
 class Collector:
     """Registered with prometheus_client, which calls :meth:`collect` in the thread of a scrape.
 
+    :param max_partitions: of a group, whose lag has a series of its own.
     :param now_s: the wall clock.
     """
 
-    def __init__(self, board: MetricsState, settings: Metrics, *, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        board: MetricsState,
+        settings: Metrics,
+        *,
+        max_partitions: int = Lag().max_partitions,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
         self._board = board
+        self._max_partitions = max_partitions
         self._settings = settings
         self._now_s = now_s
 
@@ -80,7 +90,7 @@ class Collector:
 
     def collect(self) -> Iterator[Family]:
         view = self._board.look()
-        scrape = _Scrape(view, self._settings, self._now_s())
+        scrape = _Scrape(view, self._settings, self._max_partitions, self._now_s())
         scrape.monitor()
         if view.complete:
             scrape.partitions()
@@ -93,11 +103,30 @@ def _families() -> dict[str, Any]:
     return {metric.name: _FAMILIES[metric.kind](metric.name, metric.help, labels=metric.labels) for metric in METRICS}
 
 
+class Selected(NamedTuple):
+    """Groups, from all to those that have series of their own."""
+
+    living: list[Group]
+    wanted: list[Group]  #: whom the patterns select
+    shown: list[Group]
+
+
+def selected(view: View, settings: Metrics) -> Selected:
+    """The groups that the patterns select, up to ``max_groups``, first by name: a restart selects the same ones."""
+    living = [group for group in view.living_groups() if group.state != State.DEAD]
+    wanted = [
+        group for group in living if matches(group.name, settings.allow_groups) and not matches(group.name, settings.deny_groups)
+    ]
+    shown = heapq.nsmallest(settings.max_groups, wanted, key=lambda group: (group.cluster, group.name))
+    return Selected(living, wanted, shown)
+
+
 class _Scrape:
     """Builds the metric families of one scrape."""
 
-    def __init__(self, view: View, settings: Metrics, now_s: float) -> None:
+    def __init__(self, view: View, settings: Metrics, max_partitions: int, now_s: float) -> None:
         self.families = _families()
+        self._max_partitions = max_partitions
         self._view = view
         self._settings = settings
         self._now_s = now_s
@@ -220,19 +249,15 @@ class _Scrape:
     # --- groups -----------------------------------------------------------------------------------------------------------
 
     def groups(self) -> None:
-        """Add the groups that the patterns select, up to ``max_groups``, first by name: a restart selects the same ones."""
-        settings = self._settings
-        living = [group for group in self._view.living_groups() if group.state != State.DEAD]
-        wanted = [
-            group
-            for group in living
-            if matches(group.name, settings.allow_groups) and not matches(group.name, settings.deny_groups)
-        ]
-        shown = heapq.nsmallest(settings.max_groups, wanted, key=lambda group: (group.cluster, group.name))
+        """Add the groups that are shown."""
+        living, wanted, shown = selected(self._view, self._settings)
         self._add("rebalance_monitor_groups_left_out", len(wanted) - len(shown), "max_groups")
         self._add("rebalance_monitor_groups_left_out", len(living) - len(wanted), "pattern")
         for group in shown:
             self._group(group)
+            self._lags(group)
+        if self._view.without_lag is not None:
+            self._add("rebalance_monitor_lag_unknown_groups", self._view.without_lag)
         names = {(group.cluster, group.name) for group in shown}
         open_ = Counter(self._view.open.values())
         for finding, count in sorted(open_.items()):
@@ -248,6 +273,17 @@ class _Scrape:
         if group.state_since_us is not None:
             self._add("rebalance_group_state_since_timestamp_seconds", group.state_since_us / 1_000_000, *where)
         self._add("rebalance_group_members", group.members, *where)
+
+    def _lags(self, group: Group) -> None:
+        where = (group.cluster, group.name)
+        lags = self._view.lags.get(where)
+        if lags is None:
+            return
+        self._add("rebalance_group_lag_records", sum(lags.values()), *where)
+        shown = heapq.nsmallest(self._max_partitions, lags.items())
+        for (topic, partition), behind in shown:
+            self._add("rebalance_group_partition_lag_records", behind, *where, topic, str(partition))
+        self._add("rebalance_group_lag_partitions_left_out", len(lags) - len(shown), *where)
 
     def _group(self, group: Group) -> None:
         where = (group.cluster, group.name)

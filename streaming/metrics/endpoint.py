@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from streaming.metrics.collector import Collector
 from streaming.metrics.feed import MetricsFeed
+from streaming.metrics.lag import LagWatch
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.server import opened
 from streaming.metrics.vitals import Vitals
@@ -66,14 +67,17 @@ def serving(
     """
     settings = config.metrics
     if not settings.enabled:
+        if config.lag.enabled:
+            tell("lag.enabled has no effect without metrics.enabled")
         yield None
         return
     board, vitals = MetricsState(mirror.topic), Vitals()
     registry = CollectorRegistry()
-    registry.register(Collector(board, settings))
+    registry.register(Collector(board, settings, max_partitions=config.lag.max_partitions))
     remedy = "set another port, or metrics.enabled = false"
     with (
         opened(settings.listen, registry, vitals.probes, option="metrics.listen", remedy=remedy) as url,
         MetricsFeed(config, mirror, board, vitals, tell=tell) as feed,
+        LagWatch(config, board, tell=tell) if config.lag.enabled else contextlib.nullcontext(),
     ):
         yield Endpoint(board, vitals, url, feed)

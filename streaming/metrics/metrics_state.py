@@ -84,6 +84,10 @@ class Histogram:
         self.sum_s += sum_s
 
 
+Lags = dict[tuple[str, int], int]
+"""Topic and partition → records behind the committed offset."""
+
+
 @dataclass
 class View:
     """Everything that a scrape shows."""
@@ -103,6 +107,8 @@ class View:
     progress_at_s: float | None = None
     read: dict[int, int] = field(default_factory=dict)  #: next offset by mirror partition, as the queries report it
     batches: Histogram = field(default_factory=Histogram)
+    lags: dict[tuple[str, str], Lags] = field(default_factory=dict)  #: by cluster and group, replaced as a whole
+    without_lag: int | None = None  #: groups whose lag is not told; None when nobody asks
 
     def copy(self) -> View:
         return replace(
@@ -215,6 +221,15 @@ class MetricsState:
             now.complete = False
             now.failures += 1
             now.groups, now.status, now.open, self._unread = {}, {}, {}, {}
+
+    def observe_lag(self, lags: Mapping[tuple[str, str], Lags], *, unknown: int) -> None:
+        """Set how far groups are behind.
+
+        :param lags: by cluster and group.
+        :param unknown: groups of which that is not known.
+        """
+        with self._lock:
+            self._now.lags, self._now.without_lag = dict(lags), unknown
 
     def observe_mirror(self, begins: Mapping[int, int], ends: Mapping[int, int]) -> None:
         """Set the first and end offset of each partition of the mirror topic."""

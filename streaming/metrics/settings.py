@@ -1,4 +1,4 @@
-"""The configuration section ``[metrics]``."""
+"""The configuration sections ``[metrics]`` and ``[lag]``."""
 
 from __future__ import annotations
 
@@ -45,3 +45,12 @@ class Metrics(Section):
     allow_groups: tuple[Pattern, ...] = ("*",)
     deny_groups: tuple[Pattern, ...] = ()
     max_groups: int = Field(default=1_000, ge=0, le=1_000_000)
+
+
+class Lag(Section):
+    """How far groups are behind, among the metrics. The watched cluster is asked, with the security of ``[kafka]``."""
+
+    enabled: bool = False
+    bootstrap_servers: str = ""  #: the watched brokers; empty: those of ``[kafka]``
+    every_s: float = Field(default=15.0, ge=1, le=3_600)
+    max_partitions: int = Field(default=100, ge=0, le=100_000)  #: of a group that have a series of their own

@@ -95,6 +95,26 @@ METRICS: Final[tuple[Metric, ...]] = (
         (*_GROUP, "rule", "severity"),
         "Open findings about the group; absent where there is none.",
     ),
+    # --- with [lag] ---------------------------------------------------------------------------------------------------------
+    Metric("rebalance_group_lag_records", "gauge", _GROUP, "Records behind the committed offsets of all the group's partitions."),
+    Metric(
+        "rebalance_group_partition_lag_records",
+        "gauge",
+        (*_GROUP, "topic", "partition"),
+        "Records behind the committed offset, for the first lag.max_partitions partitions of a group.",
+    ),
+    Metric(
+        "rebalance_group_lag_partitions_left_out",
+        "gauge",
+        _GROUP,
+        "Partitions without a series of their own, by lag.max_partitions.",
+    ),
+    Metric(
+        "rebalance_monitor_lag_unknown_groups",
+        "gauge",
+        (),
+        "Groups whose lag the watched brokers do not tell: no right to describe them or their topics, or no answer.",
+    ),
     # --- each cluster ------------------------------------------------------------------------------------------------------
     Metric("rebalance_groups", "gauge", ("cluster", "state"), "Groups by state, those without series of their own included."),
     Metric(

@@ -228,6 +228,25 @@ def test_no_more_groups_than_allowed_the_first_by_name_and_the_rest_is_counted()
     assert not groups_shown(samples(watched.board, max_groups=0))
 
 
+def test_lag_of_the_first_partitions_has_series_and_the_sum_holds_all():
+    board = Watched(EAGER).read().told().board
+    (group,) = board.look().groups.values()
+    assert not select(samples(board), "rebalance_group_lag_records")
+    where = (group.cluster, group.name)
+    labels = frozenset({"cluster": group.cluster, "group": group.name}.items())
+    board.observe_lag({where: {("t", partition): partition for partition in (10, 2, 1)}, ("", "another"): {("t", 0): 5}}, unknown=3)
+    found = samples(board, max_partitions=2)
+    assert select(found, "rebalance_group_lag_records") == {labels: 13}
+    assert {
+        dict(labels_of_it)["partition"]: lag for labels_of_it, lag in select(found, "rebalance_group_partition_lag_records").items()
+    } == {
+        "1": 1,
+        "2": 2,
+    }
+    assert select(found, "rebalance_group_lag_partitions_left_out") == {labels: 1}
+    assert value(found, "rebalance_monitor_lag_unknown_groups") == 3
+
+
 def test_patterns_say_which_groups_are_shown():
     watched = several()
     everything = len(groups_shown(samples(watched.board)))

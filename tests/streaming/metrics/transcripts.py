@@ -59,9 +59,9 @@ class Watched:
         return self
 
 
-def text(board, now_s=2e9, **settings):
+def text(board, now_s=2e9, *, max_partitions=100, **settings):
     registry = CollectorRegistry()
-    registry.register(Collector(board, Metrics(**settings), now_s=lambda: now_s))
+    registry.register(Collector(board, Metrics(**settings), max_partitions=max_partitions, now_s=lambda: now_s))
     return generate_latest(registry).decode()
 
 
