@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,14 @@ def test_the_dashboards_in_the_chart_are_those_that_are_tested(everywhere):
     assert {name: json.loads(text) for name, text in found["data"].items()} == {
         file.name: json.loads(file.read_text()) for file in (ROOT / "deploy" / "grafana").iterdir()
     }
+
+
+def test_the_values_in_the_documents_render_each_with_the_first():
+    walk = (ROOT / "docs" / "deploying.md").read_text().partition("## On Kubernetes")[2].partition("## On a Spark cluster")[0]
+    first, *more = [YAML(typ="safe").load(textwrap.dedent(block)) for block in re.findall(r"```yaml\n(.*?)```", walk, re.DOTALL)]
+    kinds = [{one["kind"] for one in objects(rendered(merged(first, values)))} for values in ({}, *more)]
+    assert len(kinds) == 5
+    assert set().union(*kinds) >= {"StatefulSet", "Deployment", "DaemonSet", "ServiceMonitor", "PrometheusRule", "NetworkPolicy"}
 
 
 @cases
