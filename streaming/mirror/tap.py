@@ -294,7 +294,8 @@ class _Bridge:
     def client_connected(self, transport: asyncio.Transport) -> None:
         self.client = transport
         _keep_alive(transport)
-        transport.pause_reading()  # until there is somewhere to send it to
+        # Until there is somewhere to send it to. Not at once: asyncio up to Python 3.11.3 begins to read only now, paused or not.
+        asyncio.get_running_loop().call_soon(transport.pause_reading)
         peer = transport.get_extra_info("peername")
         self._conversation = self._tap.opened(self, self._listener, peer[0] if peer else "")
         self._dialling = asyncio.get_running_loop().create_task(self._dial())

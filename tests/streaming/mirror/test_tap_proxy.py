@@ -368,3 +368,27 @@ class TestErrors:
     def test_a_broker_that_cannot_be_resolved_is_named(self):
         with pytest.raises(TapError, match=r"cannot resolve broker broker\.invalid:9093"):
             run(Tap([Listener(HOST, 0, "broker.invalid", 9093)], Sink()).start())
+
+
+def test_what_a_client_says_at_once_arrives_although_asyncio_reads_too_early(monkeypatch):
+    """Up to Python 3.11.3 a transport that was paused when its connection was made reads nevertheless."""
+    transport = asyncio.selector_events._SelectorSocketTransport
+    monkeypatch.setattr(transport, "_add_reader", lambda self, number, read, *more: self._loop._add_reader(number, read, *more))
+    dialled = asyncio.BaseEventLoop.create_connection
+
+    async def late(loop, *arguments, **options):
+        await asyncio.sleep(0.1)
+        return await dialled(loop, *arguments, **options)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", late)
+
+    async def scenario():
+        loop = asyncio.get_running_loop()
+        async with tapped(echo) as tap:
+            client = socket.create_connection((HOST, int(tap.addresses[0].rpartition(":")[2])))
+            client.sendall(b"at once")
+            client.setblocking(False)
+            assert await loop.sock_recv(client, 100) == b"at once"
+            client.close()
+
+    run(scenario())
