@@ -301,6 +301,7 @@ def test_the_tap_mirrors_to_the_topic_that_the_others_read(everywhere):
             "kafka.sasl.existingSecret is missing",
         ),
         ({"tap": {"enabled": True}}, "tap.listeners is empty"),
+        ({"config": "[topics\nmirror = 1"}, "config is not TOML: "),
         ({"kafka": MATRIX["SASL"]["kafka"], "tap": {"enabled": True, "listeners": LISTENERS}}, "tap.producerSecret is missing"),
         ({"job": {"driverMemory": "lots"}}, "/job/driverMemory"),
         ({"tap": {"listeners": [{"port": 19930, "broker": "kafka:9093"}]}}, "/tap/listeners/0/port"),
