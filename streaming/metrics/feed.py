@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _WAIT_S: Final = 0.25
 _ENDS_EVERY_S: Final = 5.0
+_LOOK_WITHIN_S: Final = 10.0  # a Kafka that takes longer is away, as far as the probes are concerned
 _RETRY_S: Final = 5.0
 
 _log: Final = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ class MetricsFeed:
             self._board.read_to_the_end()
 
     def _look_at_the_mirror(self, admin: AdminClient) -> None:
-        topic, timeout_s = self._mirror.topic, self._config.kafka.reach_timeout_s
+        topic, timeout_s = self._mirror.topic, min(self._config.kafka.reach_timeout_s, _LOOK_WITHIN_S)
         try:
             partitions = admin.list_topics(topic, timeout=timeout_s).topics[topic].partitions
             begins, ends = (
