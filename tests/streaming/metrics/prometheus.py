@@ -17,13 +17,13 @@ PATIENCE_S = 600  # a bound for a machine on which twenty others want the proces
 class Prometheus:
     """The real one. A scrape that takes too long leaves a hole, so whoever asks asks again."""
 
-    def __init__(self, folder, target):
+    def __init__(self, folder, *targets):
         self.address = f"{HOST}:{free_port()}"
         config = folder / "prometheus.yml"
         config.write_text(
             "global: {scrape_interval: 2s, scrape_timeout: 2s}\n"
             "scrape_configs:\n"
-            f"- {{job_name: rebalance-monitor, static_configs: [{{targets: ['{target}']}}]}}\n"
+            f"- {{job_name: rebalance-monitor, static_configs: [{{targets: {list(targets)}}}]}}\n"
         )
         self.log = (folder / "prometheus.log").open("w")
         self.process = subprocess.Popen(
