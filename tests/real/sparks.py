@@ -1,11 +1,13 @@
 """The job under other releases of Spark, each in an environment of its own.
 
-    python -m tests.real.sparks [3.5.9 4.0.5 …] [--only story,cluster,upgrade]
+    python -m tests.real.sparks [3.5.9 4.0.5 …] [--only story,cluster,upgrade,bench]
 
 Under each, the tests of the job that tell a whole story: findings held against the model alone, events, what is set aside, the quality
 checks, and an end in good order. Then a standalone cluster of that release, to which the job is submitted. Last, one checkpoint is handed
 from each release to the next while frames flow. Each release is killed once, turns a second monitor away, and ends in good order; in the
 end findings, groups, events and models are compared with those of an undisturbed run of the newest, and of the model alone.
+
+``--only bench`` measures each: latency at 20,000 frames a second and the highest rate, see ``make bench``.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ TESTS: Final = {
     "cluster": ("tests/real/test_cluster.py",),
 }
 UPGRADE: Final = "upgrade"
+BENCH: Final = "bench"
+LOAD: Final = ("--light", "0", "--rates", "20000", "--modes", "real", "--backlog", "0")
 
 
 def passes(python: Path, tests: tuple[str, ...]) -> bool:
@@ -90,7 +94,7 @@ def upgrade(folder: Path, broker: Broker, releases: dict[str, Path], tell: Calla
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("releases", nargs="*", default=RELEASES, metavar="RELEASE")
-    parser.add_argument("--only", default=",".join((*TESTS, UPGRADE)), help="of story, cluster and upgrade")
+    parser.add_argument("--only", default=",".join((*TESTS, UPGRADE)), help="of story, cluster, upgrade and bench")
     options = parser.parse_args()
     wanted = options.only.split(",")
     console = Console(soft_wrap=True)
@@ -106,6 +110,9 @@ def main() -> int:
             shown.add_row(release, platform.python_version(), java, *("passed" if passed else "failed" for passed in results))
         if columns:
             console.print(shown)
+        for release, python in pythons.items() if BENCH in wanted else ():
+            print(f"bench of {release}", flush=True)
+            failed |= bool(subprocess.run([str(python), "-m", "tests.bench.job", *LOAD], cwd=ROOT, check=False).returncode)
         if UPGRADE in wanted and len(pythons) > 1:
             with Broker() as broker:
                 done = upgrade(Path(folder), broker, pythons, lambda said: print(said, flush=True))
