@@ -51,6 +51,7 @@ def test_each_value_is_shown_with_where_it_came_from(check, monkeypatch):
         "[model]",
         "[notify]",
         "[metrics]",
+        "[lag]",
         "[traces]",
     ]
     assert told[-1].endswith("monitor.toml can be used")
