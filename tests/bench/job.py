@@ -41,7 +41,6 @@ from tests.bench.empty_model import EmptyModel
 from tests.bench.generator import Generator
 from tests.bench.light import light, shown
 from tests.bench.row_per_group import RowPerGroup
-from tests.bench.stateful_processor import WithProcessor
 from tests.bench.usage import ROLES, Usage, loop_ns
 from tests.real.harness import raw_topic
 
@@ -49,12 +48,7 @@ SETTLE_S = 10.0  # at each rate, before anything is measured
 FAR_BEHIND_S = 10.0  # a mode with more than that unread at the end of a step is asked for no more
 STUCK_S = 300.0
 MEASURED = ("JVM", "worker", "driver", "checks")
-MODES: dict[str, tuple[type[Monitor], type[Any]]] = {
-    "real": (Monitor, Coordinator),
-    "empty": (Monitor, EmptyModel),
-    "rows": (RowPerGroup, Coordinator),
-    "processor": (WithProcessor, Coordinator),
-}
+MODES = ("real", "empty", "rows", "processor")
 
 
 class Seen(NamedTuple):
@@ -171,6 +165,15 @@ def checkpoint_mib(folder: Path) -> tuple[float, int]:
     return total / 2**20, files
 
 
+def monitor_and_model(mode: str) -> tuple[type[Monitor], type[Any]]:
+    """What runs in a mode."""
+    if mode == "processor":
+        from tests.bench.stateful_processor import WithProcessor  # Spark 3.5 has none
+
+        return WithProcessor, Coordinator
+    return {"real": (Monitor, Coordinator), "empty": (Monitor, EmptyModel), "rows": (RowPerGroup, Coordinator)}[mode]
+
+
 @contextlib.contextmanager
 def running(mode: str, broker: Broker, folder: Path, options: argparse.Namespace) -> Iterator[Bench]:
     """A monitor of this mode that has read the forming of all groups."""
@@ -191,7 +194,7 @@ def running(mode: str, broker: Broker, folder: Path, options: argparse.Namespace
     )
     reader.assign([TopicPartition(config.topics.findings, 0, OFFSET_END)])
     reader.poll(1)
-    monitor_class, model = MODES[mode]
+    monitor_class, model = monitor_and_model(mode)
     with contextlib.ExitStack() as stack:
         stack.callback(reader.close)
         lock = stack.enter_context(checkpoint.locked(config.job.checkpoint))
