@@ -226,8 +226,8 @@ class Topics(Section):
         return self
 
 
-JVM_OPTIONS: Final = "-XX:+UseSerialGC -Xms96m -XX:MetaspaceSize=192m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
-"""A heap that begins small and gives memory back, and no collections of the whole of it while Spark's classes are loaded."""
+JVM_OPTIONS: Final = "-XX:+UseSerialGC -XX:MetaspaceSize=192m"
+"""One collector thread, and no collections of the whole heap while Spark's classes are loaded."""
 
 
 def _enough_for_spark(heap: str) -> str:
