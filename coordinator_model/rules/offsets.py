@@ -145,6 +145,16 @@ def _committed_early(group: ClassicGroup, early: CommittedEarly) -> Breach:
     )
 
 
+def _assigned_after_all(group: object, held: HeldFinding) -> bool:
+    """Return True unless the generation still seems to have waited for its assignment when the commit was answered."""
+    assert isinstance(group, ClassicGroup)
+    known = next((one for one in group.generations if one.generation == held.generation), None)
+    if known is None or group.incarnation != held.incarnation:
+        return True
+    ended_us = (known.leader_synced_us, known.sync_done_us, known.unsettled_us, group.offsets.unrest_us)
+    return any(at_us is not None and known.proven_us <= at_us < held.opened_us for at_us in ended_us)
+
+
 # ---------------------------------------------------------------------------------------------------- O-04
 
 
@@ -334,6 +344,7 @@ O_03 = FrameRule(
     false_alarms="A leader whose SyncGroup goes over a path that is not captured.",
     suppressed_by=("C-05",),
     checks={CommittedEarly: _committed_early},
+    explained=_assigned_after_all,
 )
 
 O_04 = TimerRule(

@@ -291,6 +291,30 @@ def test_O_03_allows_a_commit_once_the_leader_has_asked_to_sync(talk: Conversati
     assert quiet(talk)
 
 
+def test_O_03_allows_a_commit_after_an_assignment_that_was_captured_late(talk: Conversation) -> None:
+    """Connections reach the mirror by ways of their own: the leader's SyncGroup came 0.3 s after the commit that followed it."""
+    a, b = completing(talk)
+    talk.wait(500)
+    talk.commit(b)
+    talk.now_us -= 300_000
+    asked = talk.ask(a, talk.sync_request(a, [a, b]))
+    talk.answer(asked, talk.synced())
+    talk.now_us += 299_000
+    talk.settle()
+    assert quiet(talk)
+
+
+def test_O_03_allows_a_commit_after_a_leave_that_was_captured_late(talk: Conversation) -> None:
+    _, b = completing(talk)
+    talk.wait(500)
+    talk.commit(b)
+    talk.now_us -= 300_000
+    talk.leave(talk.client("x"), 25)
+    talk.now_us += 299_000
+    talk.settle()
+    assert not said(talk, "O-03")
+
+
 def test_O_03_allows_a_commit_after_anybody_else_sent_an_assignment(talk: Conversation) -> None:
     a, b = completing(talk)
     talk.call(b, talk.sync_request(b, [a, b]), talk.synced(27))
