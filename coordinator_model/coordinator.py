@@ -81,6 +81,7 @@ class Coordinator:
         self._rules = RuleEngine(self.settings, self.record_counts, self._continuity.postponed_us)
         self._admissions = Admissions(self.groups, self._rules)
         self._own = PartitionFindings(topic, partition, self.settings)
+        self._late_us = (self.settings.reorder_window_ms + self.settings.clock_skew_ms) * 1_000
 
     @property
     def next_offset(self) -> int | None:
@@ -110,6 +111,8 @@ class Coordinator:
             if at_us - self.now_us > BLIND_US and self.now_us:
                 self._interrupted(continuity.was_blind(self.now_us, at_us, len(self.groups)), list(self.groups), at_us, found)
             self._move_clock(at_us, found)
+        elif at_us < self.now_us - self._late_us:
+            self._out_of_order(record, found)
         if kind is _REQUEST or kind is _RESPONSE:
             self._frame(record, found)
         elif kind is Kind.CLOSE:
@@ -279,6 +282,16 @@ class Coordinator:
             return False
         self._interrupted(self._continuity.follow(offset, at_us, len(self.groups)), list(self.groups), at_us, found)
         return True
+
+    def _out_of_order(self, record: MirrorRecord, found: list[Finding]) -> None:
+        """Report a record that came later than rules wait for one."""
+        late = f"{(self.now_us - record.at_us) / 1_000_000:.1f} s"
+        summary = (
+            f"A record of broker {record.broker or record.connection} reached partition {self.partition} of {self.topic} {late} after "
+            f"newer ones. Rules wait {self._late_us / 1_000_000:.1f} s for late frames: what they say of that time may be wrong."
+        )
+        observed = f"{record.kind.value} captured {late} before the newest record, on connection {record.connection}"
+        found.extend(self._own.report("V-09", summary, observed, self.now_us))
 
     def _gap(self, record: MirrorRecord, found: list[Finding]) -> None:
         """Send the groups concerned back to learning. Nothing falls due because of the time in the gap."""

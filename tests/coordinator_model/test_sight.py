@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Blame, Status
 from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model.conversation import Client, Conversation
 
@@ -122,4 +123,34 @@ def test_what_was_blind_is_known_after_a_restart(talk: Conversation) -> None:
     talk.tick()
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
     talk.wait(3_000)
+    assert talk.rules() == []
+
+
+def test_a_record_later_than_rules_wait_for_one_is_said_to_be_so(talk: Conversation) -> None:
+    """Half a second late explains itself; a finding published meanwhile may be wrong when it is more."""
+    a, b = members(talk)
+    newest_us = talk.now_us
+    talk.now_us = newest_us - 500_000
+    talk.heartbeat(a)
+    assert talk.rules() == []
+    talk.now_us = newest_us - 1_800_000
+    talk.heartbeat(b)
+    talk.now_us = newest_us
+    live(talk, [a, b], 70)
+    (opened, *_, resolved) = [finding for finding in talk.findings if finding.rule == "V-09"]
+    assert opened.summary == (
+        "A record of broker 1 reached partition 0 of mirror 1.8 s after newer ones. Rules wait 0.5 s for late frames: what they say of "
+        "that time may be wrong."
+    )
+    assert (opened.blame, opened.group, resolved.status) == (Blame.CAPTURE, "", Status.RESOLVED)
+    assert talk.rules() == ["V-09"]
+
+
+def test_clocks_as_far_apart_as_configured_are_no_disorder() -> None:
+    talk = Conversation(clock_skew_ms=2_000)
+    a, _ = members(talk)
+    talk.now_us -= 2_400_000
+    talk.heartbeat(a)
+    talk.now_us += 2_400_000
+    talk.settle()
     assert talk.rules() == []
