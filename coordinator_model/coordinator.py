@@ -111,7 +111,7 @@ class Coordinator:
             if at_us - self.now_us > BLIND_US and self.now_us:
                 self._interrupted(continuity.was_blind(self.now_us, at_us, len(self.groups)), list(self.groups), at_us, found)
             self._move_clock(at_us, found)
-        elif at_us < self.now_us - self._late_us:
+        elif at_us < self.now_us - self._late_us and record.api_key in _FOLLOWED:
             self._out_of_order(record, found)
         if kind is _REQUEST or kind is _RESPONSE:
             self._frame(record, found)
@@ -284,10 +284,10 @@ class Coordinator:
         return True
 
     def _out_of_order(self, record: MirrorRecord, found: list[Finding]) -> None:
-        """Report a record that came later than rules wait for one."""
+        """Report a frame that came later than rules wait for one. Records of a connection itself wait for the first group seen on it."""
         late = f"{(self.now_us - record.at_us) / 1_000_000:.1f} s"
         summary = (
-            f"A record of broker {record.broker or record.connection} reached partition {self.partition} of {self.topic} {late} after "
+            f"A frame of broker {record.broker} reached partition {self.partition} of {self.topic} {late} after "
             f"newer ones. Rules wait {self._late_us / 1_000_000:.1f} s for late frames: what they say of that time may be wrong."
         )
         observed = f"{record.kind.value} captured {late} before the newest record, on connection {record.connection}"

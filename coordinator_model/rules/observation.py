@@ -171,15 +171,15 @@ V_08 = FrameRule(
 
 V_09 = Rule(
     id="V-09",
-    name="record out of order",
+    name="frame out of order",
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
     blame=Blame.CAPTURE,
     meaning="Frames reach the mirror later than the rules wait for them, or the clocks of several captures differ: a finding may be wrong "
     "because the frame that explains it came after it.",
-    condition="A record was captured longer before the newest one of its partition than model.reorder_window_ms and model.clock_skew_ms "
-    "together.",
-    expected="Records in the order of their capture, but for those two.",
+    condition="A group's request or answer was captured longer before the newest record of its partition than model.reorder_window_ms and "
+    "model.clock_skew_ms together.",
+    expected="Frames in the order of their capture, but for those two.",
     action="If it recurs, set model.reorder_window_ms above the lateness named. Where several hosts capture, compare their clocks "
     "(model.clock_skew_ms); look at what delays the capture of the broker named.",
     false_alarms="A tap that could not reach the mirror topic for a while, and then wrote what it had kept.",

@@ -126,7 +126,7 @@ def test_what_was_blind_is_known_after_a_restart(talk: Conversation) -> None:
     assert talk.rules() == []
 
 
-def test_a_record_later_than_rules_wait_for_one_is_said_to_be_so(talk: Conversation) -> None:
+def test_a_frame_later_than_rules_wait_for_one_is_said_to_be_so(talk: Conversation) -> None:
     """Half a second late explains itself; a finding published meanwhile may be wrong when it is more."""
     a, b = members(talk)
     newest_us = talk.now_us
@@ -139,7 +139,7 @@ def test_a_record_later_than_rules_wait_for_one_is_said_to_be_so(talk: Conversat
     live(talk, [a, b], 70)
     (opened, *_, resolved) = [finding for finding in talk.findings if finding.rule == "V-09"]
     assert opened.summary == (
-        "A record of broker 1 reached partition 0 of mirror 1.8 s after newer ones. Rules wait 0.5 s for late frames: what they say of "
+        "A frame of broker 1 reached partition 0 of mirror 1.8 s after newer ones. Rules wait 0.5 s for late frames: what they say of "
         "that time may be wrong."
     )
     assert (opened.blame, opened.group, resolved.status) == (Blame.CAPTURE, "", Status.RESOLVED)
