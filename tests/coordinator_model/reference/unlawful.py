@@ -420,6 +420,8 @@ class JoinForgotten(Unlawful):
             and one.request.member_id == self.member_id
             and one.answered_us > self.at_us
         ]
+        # A JoinGroup that the client had queued behind the forgotten one is answered in its place.
+        served = [one.answered_us for one in joins(seen) if one.answer.member_id == self.member_id and one.answered_us > self.at_us]
         dropped = [
             one.answered_us
             for one in joins(seen)
@@ -429,7 +431,7 @@ class JoinForgotten(Unlawful):
         ]
         if min(dropped, default=records[-1].at_us) < self.at_us + 7_500 * MS:
             return False
-        return min([*closed, *again, *evicted, records[-1].at_us]) > self.at_us + patience_us
+        return min([*closed, *again, *evicted, *served, records[-1].at_us]) > self.at_us + patience_us
 
 
 def lived(plan: Plan, act: type[Unlawful] | None, random: Random) -> History:
