@@ -120,7 +120,8 @@ release-check: setup ## Build wheel and sdist from a clean clone, install and us
 
 .PHONY: deploy-check
 deploy-check: setup ## Build the image without a registry and run it, render the chart in many ways, ask every query; says what it skips
-	@$(BIN)/python -m pytest -v --no-header tests/deploy/image.py tests/deploy tests/streaming/metrics tests/real/test_metrics.py $(ARGS)
+	@$(BIN)/python -m pytest -v --no-header -o python_files="image.py test_*.py" tests/deploy tests/streaming/metrics tests/real/test_metrics.py \
+	    $(ARGS)
 
 .PHONY: lock
 lock: ## Write requirements.lock anew (needs uv)
