@@ -112,7 +112,7 @@ class Coordinator:
                 self._interrupted(continuity.was_blind(self.now_us, at_us, len(self.groups)), list(self.groups), at_us, found)
             self._move_clock(at_us, found)
         elif at_us < self.now_us - self._late_us and record.api_key in _FOLLOWED:
-            self._out_of_order(record, found)
+            found.extend(self._own.out_of_order(record, self.now_us))
         if kind is _REQUEST or kind is _RESPONSE:
             self._frame(record, found)
         elif kind is Kind.CLOSE:
@@ -282,16 +282,6 @@ class Coordinator:
             return False
         self._interrupted(self._continuity.follow(offset, at_us, len(self.groups)), list(self.groups), at_us, found)
         return True
-
-    def _out_of_order(self, record: MirrorRecord, found: list[Finding]) -> None:
-        """Report a frame that came later than rules wait for one. Records of a connection itself wait for the first group seen on it."""
-        late = f"{(self.now_us - record.at_us) / 1_000_000:.1f} s"
-        summary = (
-            f"A frame of broker {record.broker} reached partition {self.partition} of {self.topic} {late} after "
-            f"newer ones. Rules wait {self._late_us / 1_000_000:.1f} s for late frames: what they say of that time may be wrong."
-        )
-        observed = f"{record.kind.value} captured {late} before the newest record, on connection {record.connection}"
-        found.extend(self._own.report("V-09", summary, observed, self.now_us))
 
     def _gap(self, record: MirrorRecord, found: list[Finding]) -> None:
         """Send the groups concerned back to learning. Nothing falls due because of the time in the gap."""

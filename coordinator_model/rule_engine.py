@@ -13,6 +13,7 @@ from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import FrameRule, TimerRule, last_frame_text
 from coordinator_model.settings import Settings
+from coordinator_model.wire.record import MirrorRecord
 
 _SOON_US = 1_000_000
 
@@ -120,7 +121,9 @@ class PartitionFindings:
         self.open_findings = OpenFindings("", "")
         self.due_us: int | None = None  #: when :meth:`settle` may next return a finding
         self._subject = f"{topic}/{partition}"
+        self._name = f"partition {partition} of {topic}"
         self._quiet_us = settings.quiet_ms * 1_000
+        self._late_us = (settings.reorder_window_ms + settings.clock_skew_ms) * 1_000
 
     def report(self, rule_id: str, summary: str, observed: str, at_us: int) -> list[Finding]:
         """Open a finding about the partition, or count it on the open one."""
@@ -129,6 +132,16 @@ class PartitionFindings:
         found = list(self.open_findings.report(rule, breach, at_us=at_us, hold_us=0, incarnation=0, group_type=""))
         self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)
         return found
+
+    def out_of_order(self, record: MirrorRecord, now_us: int) -> list[Finding]:
+        """Report a frame that came later than rules wait for one. Records of a connection itself wait for the first group seen on it."""
+        late = f"{(now_us - record.at_us) / 1_000_000:.1f} s"
+        summary = (
+            f"A frame of broker {record.broker} reached {self._name} {late} after newer ones. Rules wait {self._late_us / 1_000_000:.1f} s "
+            "for late frames: what they say of that time may be wrong."
+        )
+        observed = f"{record.kind.value} captured {late} before the newest record, on connection {record.connection}"
+        return self.report("V-09", summary, observed, now_us)
 
     def settle(self, now_us: int) -> list[Finding]:
         """Resolve the findings that have not recurred for ``quiet_ms``."""
