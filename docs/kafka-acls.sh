@@ -26,6 +26,9 @@ mirror)
   allow "$MONITOR" --operation Read --topic rebalance-mirror --topic rebalance-findings --topic rebalance-groups --topic rebalance-status "$@"
   allow "$MONITOR" --operation Write --topic rebalance-findings --topic rebalance-groups --topic rebalance-events --topic rebalance-status --topic rebalance-dead-letters --topic rebalance-quality "$@"
   allow "$MONITOR" --operation Create --topic rebalance-findings --topic rebalance-groups --topic rebalance-events --topic rebalance-status --topic rebalance-dead-letters --topic rebalance-quality "$@"
+  allow "$MONITOR" --operation Read --topic rebalance-lag "$@"
+  allow "$MONITOR" --operation Write --topic rebalance-lag "$@"
+  allow "$MONITOR" --operation Create --topic rebalance-lag "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-findings --topic rebalance-status --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-events "$@"
   allow "$NOTIFY" --operation Write --topic rebalance-notifications "$@"
@@ -36,6 +39,7 @@ mirror)
   allow "$VERIFY" --operation Read --topic rebalance-groups "$@"
   allow "$VIEW" --operation Read --topic rebalance-groups --topic rebalance-findings --topic rebalance-status "$@"
   allow "$VIEW" --operation Read --topic rebalance-events "$@"
+  allow "$VIEW" --operation Read --topic rebalance-lag "$@"
   allow "$VIEW" --operation Read --topic rebalance-mirror "$@"
   ;;
 watched)

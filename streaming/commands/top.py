@@ -48,7 +48,7 @@ def top(config: ConfigOption = None, bootstrap_server: ServersOption = None, com
     source = TopicsSource(
         state,
         lambda: results_source(config, bootstrap_server, command_config)[0],
-        TopicNames(topics.groups, topics.findings, topics.status, topics.events),
+        TopicNames(topics.groups, topics.findings, topics.status, topics.events, topics.lag),
     )
     logging.getLogger().addHandler(logging.NullHandler())
     with stop_signals() as stop, source, Keyboard(sys.stdin.fileno()) as keyboard:

@@ -10,7 +10,7 @@ import typer
 from streaming.commands.output import fail
 from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
 from streaming.config.settings import ConfigError, MonitorConfig, load
-from streaming.kafka.topics import SetupError, connect, prepare, prepare_notifier
+from streaming.kafka.topics import SetupError, connect, monitor_topics, notifier_topics, prepare, prepare_notifier
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
 
 
@@ -46,7 +46,6 @@ def _create(config: MonitorConfig, mirror: MirrorTopic) -> list[str]:
     said = mirror.provide(config.kafka.for_librdkafka(), config.topics.mirror, timeout_s=config.kafka.reach_timeout_s)
     prepare(creating)
     prepare_notifier(creating)
-    names = config.topics
-    others = (names.findings, names.groups, names.events, names.status, names.dead_letters, names.quality, names.notifications)
+    others = monitor_topics(config) | notifier_topics(config.topics)
     said += [f"created topic {name}" for name in others if name not in before]
     return said or ["all topics exist"]

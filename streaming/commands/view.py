@@ -21,7 +21,7 @@ from coordinator_model.finding import Severity
 from streaming.commands.output import fail, print_warning
 from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
-from streaming.kafka.compacted import CompactedReader
+from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
 from streaming.replay.report import print_finding
@@ -34,6 +34,8 @@ from streaming.sinks.published import (
     finding_of,
     group_of,
     is_open,
+    lag_of,
+    lag_of_rebalance,
     seconds,
     trouble,
     worst_findings,
@@ -47,6 +49,7 @@ from streaming.terminal.tables import (
     members_table,
     rebalances_table,
 )
+from streaming.web.sentences import lag_facts
 from streaming.web.wire_text import harmless
 
 ConfigOption = Annotated[
@@ -77,7 +80,9 @@ def groups(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the groups with state, members, the members they wait for, and open findings; groups with problems come first.
+    """List the groups with state, members, the members they wait for, lag and open findings; groups with problems come first.
+
+    The lag, in records, is there if the monitor asks for it (lag.enabled).
 
     rebalance-monitor groups --config monitor.toml
 
@@ -85,13 +90,14 @@ def groups(
     """
     published, findings = _read(config, bootstrap_server, command_config, "groups", "findings")
     worst = worst_findings(findings)
+    lags = _read_lags(config, bootstrap_server, command_config)
     shown = sorted(published, key=lambda group: trouble(group, worst))
     if as_json:
-        _print_json(shown)
+        _print_json(known | {"lag": lags.get((known["cluster"], known["group"]), {}).get("lag")} for known in shown)
         return
     console = Console(highlight=False)
     console.print(
-        groups_table([_harmless(known) for known in shown], worst, time.time())
+        groups_table([_harmless(known) for known in shown], worst, {key: lag["lag"] for key, lag in lags.items()}, time.time())
         if shown
         else "The monitor has not seen any group yet."
     )
@@ -117,12 +123,13 @@ def group(
             f"the monitor has not seen a group {name}"
             + (f"; did you mean {near[0]}?" if near else "; 'groups' lists those it has.")
         )
+    lags = _read_lags(config, bootstrap_server, command_config)
     if as_json:
-        _print_json(named)
+        _print_json(known | {"lag": lags.get((known["cluster"], name))} for known in named)
         return
     console = Console(highlight=False, soft_wrap=True)
     for known in named:
-        _print_group(console, _harmless(known), time.time())
+        _print_group(console, _harmless(known), lags.get((known["cluster"], name)), time.time())
         for finding in findings:
             if (finding["cluster"], finding["group"]) == (known["cluster"], name) and is_open(finding):
                 print_finding(console, from_json(_harmless(finding)))
@@ -192,7 +199,8 @@ def rebalances(
 
     rebalance-monitor rebalances --config monitor.toml --group orders --json | jq .cost_member_seconds
 
-    The cost is in member-seconds: the time in which members did not consume, added up. Topic rebalance-events keeps a week of them.
+    The cost is in member-seconds: the time in which members did not consume, added up. Topic rebalance-events keeps a week of them. If the
+    monitor asks for lag, so is for the newest of each group how much lag it built up, and after what time that was gone.
     """
     (published,) = _read(config, bootstrap_server, command_config, "events")
     since_s = 0.0 if last_minutes is None else time.time() - last_minutes * 60
@@ -202,14 +210,16 @@ def rebalances(
         if event["kind"] == "rebalance_finished" and seconds(event["at"]) >= since_s and (not group or event["group"] in group)
     ]
     wanted.sort(key=lambda event: seconds(event["at"]))
+    lags = _read_lags(config, bootstrap_server, command_config)
+    effects = [lag_of_rebalance(lags.get((event["cluster"], event["group"])), event) for event in wanted]
     if as_json:
-        _print_json(wanted)
+        _print_json(event | {"lag": effect and effect._asdict()} for event, effect in zip(wanted, effects, strict=True))
         return
     console = Console(highlight=False)
     if not wanted:
         console.print("No rebalance.")
         return
-    console.print(rebalances_table([_harmless(event) for event in wanted], console.width))
+    console.print(rebalances_table([_harmless(event) for event in wanted], console.width, effects))
     cost = member_seconds(sum(event.get("cost_member_seconds") or 0.0 for event in wanted))
     console.print(f"\n{len(wanted):,} rebalance{'s' if len(wanted) > 1 else ''}, {cost} without consuming")
 
@@ -251,6 +261,25 @@ def _read(config: Path | None, bootstrap_server: str | None, command_config: lis
     return [list(found.values()) for found in newest.values()]
 
 
+def _read_lags(config: Path | None, bootstrap_server: str | None, command_config: list[str] | None) -> dict[tuple[str, str], Json]:
+    """Read the lag of groups to its end, by cluster and group; nothing where the monitor publishes none."""
+    newest: dict[str, Json] = {}
+    properties, topics = results_source(config, bootstrap_server, command_config)
+    try:
+        with CompactedReader(lambda: properties, (topics.lag,), "the reader") as reader:
+            reader.start(patience_s=0)
+            for record in reader.history():
+                newest.pop(record.name, None)
+                content = None if record.value is None else lag_of(record.value)
+                if content is not None:
+                    newest[record.name] = content
+    except TopicError:
+        return {}
+    except SetupError as error:
+        fail(error)
+    return {(lag["cluster"], lag["group"]): lag for lag in newest.values()}
+
+
 def results_source(
     config: Path | None, bootstrap_server: str | None, command_config: list[str] | None
 ) -> tuple[Mapping[str, Any], Topics]:
@@ -281,9 +310,9 @@ def _warn_if_stale(written_s: float, topic: str) -> None:
 # ---------------------------------------------------------------------------------------------------- printing
 
 
-def _print_group(console: Console, known: Json, now_s: float) -> None:
+def _print_group(console: Console, known: Json, lag: Json | None, now_s: float) -> None:
     console.print(group_line(known, now_s))
-    for title, value in group_facts(known):
+    for title, value in (*group_facts(known), *lag_facts(lag)):
         console.print(Text.assemble((f"  {title:<14}", "dim"), value))
     if known["members"]:
         console.print(members_table(known))

@@ -74,7 +74,7 @@ def web(
             source = TopicsSource(
                 state,
                 lambda: results_source(config, bootstrap_server, command_config)[0],
-                TopicNames(topics.groups, topics.findings, topics.status, topics.events),
+                TopicNames(topics.groups, topics.findings, topics.status, topics.events, topics.lag),
             )
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         with stop_signals() as stop, _listening(address) as listener, source:

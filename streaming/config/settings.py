@@ -201,6 +201,7 @@ class Topics(Section):
     dead_letters: TopicName = "rebalance-dead-letters"
     quality: TopicName = "rebalance-quality"
     notifications: TopicName = "rebalance-notifications"
+    lag: TopicName = "rebalance-lag"
     create: bool = True
     partitions: int = Field(default=1, ge=1, le=MAX_PARTITIONS)
     replication_factor: int = Field(default=-1, ge=-1, le=100)
@@ -219,6 +220,7 @@ class Topics(Section):
             self.dead_letters,
             self.quality,
             self.notifications,
+            self.lag,
         ]
         for name in names:
             if names.count(name) > 1:

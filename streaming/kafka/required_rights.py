@@ -29,11 +29,15 @@ class Need(NamedTuple):
 _RESULTS: Final = ("findings", "groups", "events", "status", "dead_letters", "quality")
 _TO_CREATE: Final = "the topics do not exist yet, and topics.create is true"
 _WITH_TRACES: Final = "traces.endpoint is set"
+_WITH_LAG: Final = "lag.enabled is true"
 
 NEEDS: Final = (
     Need(MONITOR, "Read", ("mirror", "findings", "groups", "status"), "reads the frames; findings of before; its metrics"),
     Need(MONITOR, "Write", _RESULTS, "publishes its results"),
     Need(MONITOR, "Create", _RESULTS, "creates the result topics", _TO_CREATE),
+    Need(MONITOR, "Read", ("lag",), "goes on with the lag of before", _WITH_LAG),
+    Need(MONITOR, "Write", ("lag",), "publishes the lag of groups", _WITH_LAG),
+    Need(MONITOR, "Create", ("lag",), "creates the topic", _WITH_LAG),
     Need(NOTIFY, "Read", ("findings", "status", "notifications"), "reads what it sends, and what it has sent"),
     Need(NOTIFY, "Read", ("events",), "reads the rebalances that it sends as traces", _WITH_TRACES),
     Need(NOTIFY, "Write", ("notifications",), "keeps what it has sent"),
@@ -45,19 +49,22 @@ NEEDS: Final = (
     Need(VERIFY, "Describe", (), "asks the watched brokers for their groups"),
     Need(VIEW, "Read", ("groups", "findings", "status"), "shows them: the commands `groups`, `group`, `findings`, `top` and `web`"),
     Need(VIEW, "Read", ("events",), "shows what happened: the commands `rebalances`, `top` and `web`", "this is to be shown"),
+    Need(VIEW, "Read", ("lag",), "shows the lag of groups: the commands `groups`, `group`, `rebalances` and `web`", _WITH_LAG),
     Need(
         VIEW, "Read", ("mirror",), "frames of a finding, how far the monitor is behind: the command `web`", "these are to be shown"
     ),
 )
 
 
-def topic_needs(process: str, topics: Topics, *, traces: bool = True) -> Iterator[tuple[str, str]]:
+def topic_needs(process: str, topics: Topics, *, traces: bool = True, lag: bool = True) -> Iterator[tuple[str, str]]:
     """Name of topic and operation, for all that a process needs on topics.
 
     :param traces: whether traces are sent.
+    :param lag: whether the lag of groups is asked for.
     """
+    absent = {*(() if traces else (_WITH_TRACES,)), *(() if lag else (_WITH_LAG,))}
     for need in NEEDS:
-        if need.process == process and (traces or need.only_if != _WITH_TRACES):
+        if need.process == process and need.only_if not in absent:
             yield from ((getattr(topics, key), need.operation) for key in need.topics)
 
 

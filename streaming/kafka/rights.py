@@ -13,7 +13,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 from streaming.config.settings import MAX_PARTITIONS
 from streaming.kafka.acls import command_config, grant, user_of
 from streaming.kafka.required_rights import MONITOR, NOTIFY, topic_needs
-from streaming.kafka.topics import SetupError, connect, notifier_topics, result_topics
+from streaming.kafka.topics import SetupError, connect, monitor_topics, notifier_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,9 @@ def inspect(config: MonitorConfig, processes: Iterable[str]) -> list[Report]:
     admin, existing = connect(config)
     needed: dict[str, dict[str, list[str]]] = {}  # topic → operation → processes
     for process in processes:
-        for topic, operation in topic_needs(process, config.topics, traces=config.traces.endpoint is not None):
+        for topic, operation in topic_needs(
+            process, config.topics, traces=config.traces.endpoint is not None, lag=config.lag.enabled
+        ):
             needed.setdefault(topic, {}).setdefault(operation, []).append(process)
     return [_report(config, admin, topic, needs, existing.get(topic)) for topic, needs in needed.items()]
 
@@ -121,7 +123,7 @@ def _policy(config: MonitorConfig, admin: AdminClient, topic: str) -> str | None
 
     Kafka's automatic creation makes topics that are not compacted: findings that are still open would vanish.
     """
-    wanted = (result_topics(config.topics) | notifier_topics(config.topics)).get(topic)
+    wanted = (monitor_topics(config) | notifier_topics(config.topics)).get(topic)
     if wanted is None:
         return None
     resource = ConfigResource(ResourceType.TOPIC, topic)

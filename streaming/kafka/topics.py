@@ -67,7 +67,7 @@ def prepare(config: MonitorConfig) -> Mirror:
         )
     if existing[mirror] > MAX_PARTITIONS:
         raise SetupError(f"the mirror topic {mirror} has {existing[mirror]} partitions; the monitor serves up to {MAX_PARTITIONS}")
-    _create_missing(admin, config, existing, result_topics(config.topics))
+    _create_missing(admin, config, existing, monitor_topics(config))
     try:
         described = admin.describe_topics(TopicCollection([mirror]))[mirror].result(config.kafka.reach_timeout_s)
         cluster = admin.describe_cluster().result(config.kafka.reach_timeout_s)
@@ -94,12 +94,19 @@ def notifier_topics(topics: Topics) -> dict[str, dict[str, str]]:
 
 
 def result_topics(topics: Topics) -> dict[str, dict[str, str]]:
-    """The topics that the monitor writes, each with the configuration it is created with."""
+    """The topics that the monitor writes however it is configured, each with the configuration it is created with."""
     compressed = {"compression.type": topics.compression}
     history = {"cleanup.policy": "delete", "retention.ms": str(int(topics.history_days * _DAY_MS))} | compressed
     return dict.fromkeys((topics.findings, topics.groups, topics.status), _COMPACTED | compressed) | dict.fromkeys(
         (topics.events, topics.dead_letters, topics.quality), history
     )
+
+
+def monitor_topics(config: MonitorConfig) -> dict[str, dict[str, str]]:
+    """The topics that the monitor writes as it is configured, each with the configuration it is created with."""
+    topics = config.topics
+    lag = {topics.lag: _COMPACTED | {"compression.type": topics.compression}}
+    return result_topics(topics) | (lag if config.lag.enabled else {})
 
 
 def connect(config: MonitorConfig) -> tuple[AdminClient, dict[str, int]]:

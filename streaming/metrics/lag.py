@@ -3,19 +3,28 @@
 Commits pass the monitor anyway, but the model keeps positions of the newest generation only, and of at most 256 partitions: it would know
 least during a rebalance, when lag matters. So the brokers are asked for both. The requests for committed offsets are under way together,
 up to :data:`AT_ONCE`; the ends of all partitions are one question. Offsets come before ends, or a busy partition would seem to be ahead.
+
+What is known is among the metrics, and in the topic ``[topics] lag``: one record for each group, with what its rebalances did to it.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING, Final, Self
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.clients import LastingProducer, Queued
+from streaming.kafka.compacted import CompactedReader
+from streaming.kafka.credentials import Credentials
+from streaming.kafka.topics import SILENT_LOGGER, SetupError
 from streaming.metrics.collector import selected
+from streaming.metrics.lag_history import LagHistory
+from streaming.sinks.published import lag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +42,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class LagWatch:
-    """Asks every ``lag.every_s`` seconds while the context lasts, for the groups that have series of their own.
+    """Asks every ``lag.every_s`` seconds while the context lasts, for the groups that have series of their own, and publishes the answers.
 
     :param board: where the groups come from and the lag goes to.
     :param tell: called with a sentence when the brokers stop answering.
@@ -44,6 +53,7 @@ class LagWatch:
         self._board = board
         self._tell = tell
         self._is_answered = True
+        self._history = LagHistory(config.lag.max_partitions)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
 
@@ -56,25 +66,48 @@ class LagWatch:
         self._thread.join(_ENDS_WITHIN_S)  # an answer that does not come must not hold up the end
 
     def _run(self) -> None:
-        settings = self._config.lag
-        watched = self._config.kafka.for_librdkafka()
+        settings, kafka = self._config.lag, self._config.kafka
+        watched = kafka.for_librdkafka()
         if settings.bootstrap_servers:
             watched["bootstrap.servers"] = settings.bootstrap_servers
         admin = AdminClient(watched, logger=SILENT_LOGGER)
+        producer = LastingProducer(Credentials(kafka.for_librdkafka, "the writer of lag", self._tell), {"linger.ms": 5})
+        producer.start()
+        self._read_back()
         while not self._stop.is_set():
             try:
-                self._ask(admin)
+                self._ask(admin, producer)
             except Exception:  # lag is an extra: its failure must not end the monitor, and must be logged
                 _log.exception("the watched brokers could not be asked for the lag of groups")
             self._stop.wait(settings.every_s)
+        producer.close()
 
-    def _ask(self, admin: AdminClient) -> None:
+    def _read_back(self) -> None:
+        """Go on with what an earlier run knew of rebalances; without it, if that cannot be read."""
+        config = self._config
+        try:
+            with CompactedReader(config.kafka.for_librdkafka, (config.topics.lag,), "the reader of lag") as reader:
+                reader.start()
+                for record in reader.history():
+                    lag = None if record.value is None else lag_of(record.value)
+                    if lag is not None:  # what is none is replaced as soon as the group is asked about
+                        self._history.restore(lag)
+        except SetupError as error:
+            self._tell(f"What earlier rebalances did to the lag of groups is not known: {error}")
+
+    def _ask(self, admin: AdminClient, producer: LastingProducer) -> None:
         view = self._board.look()
+        if not view.complete:
+            return
         mine = self._config.cluster
         groups = [group for group in selected(view, self._config.metrics).shown if mine in ("", group.cluster)]
         told = lags_of(admin, {group.name for group in groups}, timeout_s=self._config.kafka.reach_timeout_s)
         lags = {(group.cluster, group.name): told[group.name] for group in groups if group.name in told}
         self._board.observe_lag(lags, unknown=len(groups) - len(lags))
+        for (cluster, name), record in self._history.observe(groups, lags, time.time_ns() // 1_000).items():
+            value = None if record is None else json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+            producer.produce(Queued(self._config.topics.lag, value, f"{cluster}/{name}".encode()))
+        producer.flush(self._config.kafka.reach_timeout_s)
         is_answered = bool(lags) or not groups
         if self._is_answered and not is_answered:
             self._tell(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Severity, Status
 from coordinator_model.groups.classic.state import State
@@ -73,6 +73,55 @@ def event_of(value: bytes | str) -> Json | None:
         return content if readable and all(isinstance(member, dict) for member in members) else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
+
+
+def lag_of(value: bytes | str) -> Json | None:
+    """Return the published lag of a group; None for what is none."""
+    try:
+        content: Json = json.loads(value)
+        return content if _is_lag(content) else None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+
+
+def _is_lag(content: Json) -> bool:
+    return (
+        all(isinstance(content[name], str) for name in ("cluster", "group"))
+        and isinstance(content["lag"], int)
+        and all(isinstance(behind, int) for topic in content["partitions"].values() for behind in topic.values())
+        and all(_is_buildup(one) for one in content["rebalances"])
+    )
+
+
+def _is_buildup(content: Json) -> bool:
+    generation, gone_at = content["generation"], content["gone_at"]
+    return (
+        isinstance(content["highest"] - content["before"], int)
+        and moment(content["began_at"]) is not None
+        and (gone_at is None or moment(gone_at) is not None)
+        and (generation is None or isinstance(generation, int))
+    )
+
+
+class RebalanceLag(NamedTuple):
+    """What a rebalance did to the lag of its group."""
+
+    built_up: int  #: records
+    gone_after_s: float | None  #: from the beginning of the rebalance; None while it is not gone
+
+
+def lag_of_rebalance(lag: Json | None, event: Json) -> RebalanceLag | None:
+    """Return what a rebalance that is over did to the lag, None if that is not known.
+
+    :param lag: what is published of its group.
+    """
+    known = [one for one in (lag or {}).get("rebalances", ()) if one["generation"] == event.get("to_generation") is not None]
+    if not known:
+        return None
+    begun_s = began_s(event)
+    nearest = min(known, key=lambda one: abs(seconds(one["began_at"]) - begun_s))
+    gone_s = moment(nearest["gone_at"])
+    return RebalanceLag(nearest["highest"] - nearest["before"], None if gone_s is None else max(0.0, gone_s - begun_s))
 
 
 def is_open(finding: Json) -> bool:

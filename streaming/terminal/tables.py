@@ -6,8 +6,9 @@ The trap: names come from the wire, and a terminal obeys control characters. So 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from rich import box
@@ -18,7 +19,7 @@ from rich.text import Text
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
 from streaming.replay.report import COLOURS, STATE_COLOURS
-from streaming.sinks.published import Json, duration, is_open, member_name, seconds
+from streaming.sinks.published import Json, RebalanceLag, duration, is_open, member_name, seconds
 from streaming.web.sentences import milliseconds
 from streaming.web.wire_text import readable
 
@@ -32,9 +33,26 @@ _GAP: Final = 2  #: spaces between columns of the board
 _MOST_WAITS: Final = 60  #: columns in which three names have room
 _NAMED: Final = 3  #: maximum number of members named in a row
 _RIGHT: Final = frozenset(
-    {"for", "generation", "gen", "members", "times", "took", "join", "sync", "moved", "member-s", "last hour", "its cost"}
+    {
+        "for",
+        "generation",
+        "gen",
+        "members",
+        "times",
+        "took",
+        "join",
+        "sync",
+        "moved",
+        "member-s",
+        "last hour",
+        "its cost",
+        "lag",
+        "gone after",
+    }
 )
-_NEVER_WRAPPED: Final = frozenset({"state", "severity", "rule", "for", "began", "took", "join", "sync", "member-s"})
+_NEVER_WRAPPED: Final = frozenset(
+    {"state", "severity", "rule", "for", "began", "took", "join", "sync", "member-s", "lag", "gone after"}
+)
 
 Worst = Mapping[tuple[str, str], tuple[Severity, int]]
 """The worst severity and the number of open findings by (cluster, group)."""
@@ -47,12 +65,17 @@ class LastHour(NamedTuple):
     cost_member_seconds: float
 
 
-def groups_table(shown: list[Json], worst: Worst, now_s: float) -> Table:
-    """Return the groups, with everything that is known of each, in as many lines as that takes."""
+def groups_table(shown: list[Json], worst: Worst, lags: Mapping[tuple[str, str], int], now_s: float) -> Table:
+    """Return the groups, with everything that is known of each, in as many lines as that takes.
+
+    :param lags: of groups by cluster and name, in records; without any there is no such column.
+    """
     several = len({known["cluster"] for known in shown}) > 1
-    table = _table("group", *(("cluster",) if several else ()), "state", "for", "generation", "members", "waits for", "findings")
+    columns = ("state", "for", "generation", "members", *(("lag",) if lags else ()), "waits for", "findings")
+    table = _table("group", *(("cluster",) if several else ()), *columns)
     for known in shown:
-        _add_row(table, _group_cells(known, worst, now_s))
+        lag = lags.get((known["cluster"], known["group"]))
+        _add_row(table, _group_cells(known, worst, now_s) | {"lag": Text("" if lag is None else f"{lag:,}")})
     return table
 
 
@@ -184,11 +207,14 @@ def clock(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S")
 
 
-def rebalances_table(shown: list[Json], width: int = WIDE, *, of_one_group: bool = False) -> Table:
+def rebalances_table(
+    shown: list[Json], width: int = WIDE, lags: Sequence[RebalanceLag | None] = (), *, of_one_group: bool = False
+) -> Table:
     """Return rebalances that are over, as their records in the topic of events tell of them.
 
     Their cost is in member-seconds: the time in which members did not consume, added up.
 
+    :param lags: what each did to the lag, as far as it is known; without any there are no such columns.
     :param of_one_group: whether they are the newest of one group, so that its name and the date go without saying.
     """
     is_wide = width >= WIDE
@@ -196,8 +222,10 @@ def rebalances_table(shown: list[Json], width: int = WIDE, *, of_one_group: bool
     if is_wide:
         columns = ("began", "generation", "cause", "by", "took", "join", "sync", "last to join", "moved", "member-s", "ended")
     moment = "%H:%M:%S" if of_one_group else "%Y-%m-%d %H:%M:%S" if is_wide else "%m-%d %H:%M:%S"
+    if any(lags):
+        columns = (*columns, "lag", "gone after")
     table = _table(columns[0], *(() if of_one_group else ("group",)), *columns[1:])
-    for event in shown:
+    for event, lag in zip_longest(shown, lags):
         began_s = seconds(event["began_at"]) if event.get("began_at") else seconds(event["at"])
         members = {member.get("member_id"): member for member in event.get("members") or ()}
         last, cost = event.get("last_member"), event.get("cost_member_seconds")
@@ -214,9 +242,15 @@ def rebalances_table(shown: list[Json], width: int = WIDE, *, of_one_group: bool
             "moved": Text("" if event.get("partitions_moved") is None else str(event["partitions_moved"])),
             "member-s": Text("" if cost is None else _rounded(cost)),
             "ended": Text(event.get("ended") or ""),
+            "lag": Text("" if lag is None else f"+{lag.built_up:,}"),
+            "gone after": Text("" if lag is None or not lag.built_up else _gone(lag)),
         }
         _add_row(table, cells)
     return table
+
+
+def _gone(lag: RebalanceLag) -> str:
+    return "not yet" if lag.gone_after_s is None else duration(lag.gone_after_s)
 
 
 def member_seconds(cost: float) -> str:

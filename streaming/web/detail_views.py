@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
-from streaming.sinks.published import STALE_S, Json, began_s, is_open, member_name, moment, seconds
-from streaming.web import drawing
+from streaming.sinks.published import STALE_S, Json, began_s, is_open, lag_of_rebalance, member_name, moment, seconds
+from streaming.web import drawing, sentences
 from streaming.web.group_view import FINISHED_FIELDS, group_by_id, link_to, rebalance_by_row
 from streaming.web.views import NotShownError, View
 from streaming.web.wire_text import readable
@@ -91,6 +91,7 @@ class Details:
                 "event": FINISHED_FIELDS | event,
                 "began_s": begun_s,
                 "who": _first_name(event),
+                "lag": sentences.built_up(lag_of_rebalance(past.lag, event)),
                 "has_epochs": _has_epochs(event),
                 "members": shown,
                 "lost": [member for member in members if member["is_lost"]][:_LOST_NAMED],

@@ -11,7 +11,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streaming.sinks.published import Json, began_s, is_open, member_name, moment
+from streaming.sinks.published import Json, began_s, is_open, lag_of_rebalance, member_name, moment
 from streaming.web import drawing, sentences
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines
@@ -164,6 +164,7 @@ class GroupPage:
                     content=content,
                     sentence=sentences.waits_for(content),
                     said=last_hour(past, now_s),
+                    lag=sentences.lag_facts(past.lag),
                 ),
                 "lane-names": self._render("_lane_names.html", names=_names(rows, unfolded=unfolded)),
                 "lane-axis": self._render("_lane_axis.html", ticks=seen.ticks(), height=height, top=AXIS_PX),
@@ -174,7 +175,9 @@ class GroupPage:
                 "folded": self._render(
                     "_folded.html", hidden=sum(row.others for row in rows), id=past.id, unfolded=unfolded, query=query
                 ),
-                "rebalances": self._render("_rebalances.html", past=past, rebalances=_rebalances(past)),
+                "rebalances": self._render(
+                    "_rebalances.html", past=past, rebalances=_rebalances(past), has_lag=past.lag is not None
+                ),
                 "members": self._render("_members.html", past=past, **_members(content, unfolded=unfolded)),
                 "group-findings": self._render(
                     "_findings.html", findings=findings[:20], more=len(findings) - 20, id="group-findings"
@@ -363,6 +366,7 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
                 "who": _who(event, names),
                 "last": _who(last, names) if last else event.get("last_member"),
                 "lanes": link_to(past.id, from_s=begun_s, to_s=event["at_s"]),
+                "lag": sentences.built_up(lag_of_rebalance(past.lag, event)),
             }
         )
     return found

@@ -73,6 +73,7 @@ class GroupPast:
     id: str  #: for addresses within a page: names from the wire have any characters
     kept: Kept = _BY_DEFAULT
     content: Json | None = None  #: its newest published record
+    lag: Json | None = None  #: its newest published lag
     events: deque[Json] = field(default_factory=deque)
     changes: list[StateChange] = field(default_factory=list)
     version: int = 0  #: of the whole state when anything of the group was last changed
@@ -167,6 +168,21 @@ class PageState:
             if since_s:
                 past.observe(StateChange(since_s, content["state"], content["generation"]))
 
+    def lag(self, key: Key, content: Json) -> None:
+        """How far a group is behind. It changes all the time, and is news only where that shows."""
+        with self.lock:
+            past = self.groups.get(key)
+            if past is None:
+                return
+            before, past.lag = past.lag, self.harmless(content)
+            if (
+                before is None
+                or before["rebalances"] != past.lag["rebalances"]
+                or rounded(before["lag"]) != rounded(past.lag["lag"])
+            ):
+                self.version += 1
+                past.version = self.version
+
     def finding(self, name: str, content: Json | None) -> None:
         """The newest record of a finding; None once it is withdrawn."""
         with self.lock:
@@ -224,6 +240,10 @@ class PageState:
             self.complete = True
             self.version += 1
 
+    def say_no_events(self, why: str | None) -> None:
+        """Why there are no events; None when there are."""
+        self.no_events = why
+
     def say(self, problem: str | None) -> None:
         """Why nothing new comes; None when it does."""
         with self.lock:
@@ -262,6 +282,11 @@ class PageState:
         for findings in found.values():
             findings.sort(key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))
         return found
+
+
+def rounded(records: int) -> int:
+    """Return a lag with two digits that count: what the list of groups shows of it."""
+    return round(records, 2 - len(str(records))) if records else 0
 
 
 def _state_after(past: GroupPast, event: Json) -> str | None:

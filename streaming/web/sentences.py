@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.view import RECONCILING
-from streaming.sinks.published import Json, duration, member_name, seconds
+from streaming.sinks.published import Json, RebalanceLag, duration, member_name, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +59,36 @@ def waits_for(group: Json | None) -> Sentence:
         text,
         seconds(group["state_since"]) if group["state_since"] else None,
         f" of at most {duration(longest_ms / 1000)}" if longest_ms > 0 else "",
+    )
+
+
+def lag_facts(lag: Json | None) -> list[tuple[str, str]]:
+    """Return the lag of a group, title and text: all of it, and the partitions that are furthest behind."""
+    if lag is None:
+        return []
+    behind = [
+        (records, f"{topic}-{partition}")
+        for topic, known in lag["partitions"].items()
+        for partition, records in known.items()
+        if records
+    ]
+    furthest = ", ".join(f"{records:,} of {name}" for records, name in sorted(behind, key=lambda one: (-one[0], one[1]))[:_NAMED])
+    return [("lag", f"{lag['lag']:,} records" + (f"; most: {furthest}" if furthest else ""))]
+
+
+def count(number: int) -> str:
+    """Return a number that may be large, in a column that is narrow: "12,000", "1.2 M"."""
+    return f"{number:,}" if number < 1_000_000 else f"{number / 1e6:,g} M"
+
+
+def built_up(lag: RebalanceLag | None) -> str:
+    """Return what a rebalance did to the lag: "+1,200 records, gone after 45 s"; empty if that is not known."""
+    if lag is None:
+        return ""
+    if not lag.built_up:
+        return "none built up"
+    return (
+        f"+{lag.built_up:,} records, {'not gone yet' if lag.gone_after_s is None else f'gone after {duration(lag.gone_after_s)}'}"
     )
 
 

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from streaming.kafka.compacted import CompactedReader, Record, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
-from streaming.sinks.published import Json, event_of, finding_of, group_of
+from streaming.sinks.published import Json, event_of, finding_of, group_of, lag_of
 from streaming.web.page_state import KEPT_S
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _WAIT_S: Final = 0.1
 _RETRY_S: Final = 3.0
-_ASK_FOR_EVENTS_EVERY_S: Final = 10.0
+_ASK_AGAIN_S: Final = 10.0
 _LOOK_AT_THE_MIRROR_EVERY_S: Final = 5.0
 
 _log: Final = logging.getLogger(__name__)
@@ -42,6 +42,37 @@ class TopicNames(NamedTuple):
     findings: str
     status: str
     events: str
+    lag: str
+
+
+class _Later:
+    """Topics that may not be there yet: a monitor of an earlier release writes no events, and one that does not ask for lag none of that.
+
+    :param missing: told why there are no records, and None once there are.
+    """
+
+    def __init__(self, reader: CompactedReader, missing: Callable[[str | None], None] = lambda _why: None) -> None:
+        self._reader = reader
+        self._missing = missing
+        self._ask_at_s = 0.0
+
+    def poll(self) -> list[Record]:
+        reader = self._reader
+        if not reader.ends:
+            if time.monotonic() < self._ask_at_s:
+                return []
+            self._ask_at_s = time.monotonic() + _ASK_AGAIN_S
+            try:
+                reader.start(patience_s=0)
+            except SetupError as error:
+                self._missing(str(error))
+                return []
+            self._missing(None)
+        return reader.poll(_WAIT_S)
+
+    def caught_up(self) -> bool:
+        """Whether everything is read that was there."""
+        return not self._reader.ends or self._reader.caught_up()
 
 
 class TopicsSource:
@@ -55,7 +86,6 @@ class TopicsSource:
         self._properties = properties
         self._names = names
         self._keys: dict[str, Key] = {}  # of a group's record → cluster and group: a tombstone has the key alone
-        self._ask_at_s = 0.0
         self._look_at_s = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
@@ -82,19 +112,23 @@ class TopicsSource:
         results = (names.groups, names.findings, names.status)
         with (
             CompactedReader(self._properties, results, "the reader", trouble=self._state.say) as reader,
-            CompactedReader(self._properties, (names.events,), "the reader", since_s=since_s) as events,
+            CompactedReader(self._properties, (names.events,), "the reader", since_s=since_s) as events_reader,
+            CompactedReader(self._properties, (names.lag,), "the reader") as lag_reader,
         ):
+            events, lag = _Later(events_reader, self._state.say_no_events), _Later(lag_reader)
             while not self._stop.is_set() and not self._started(reader):
                 self._stop.wait(_RETRY_S)
             while not self._stop.is_set():
                 for record in reader.poll(_WAIT_S):
                     self._take(record)
-                for record in self._polled(events):
+                for record in events.poll():
                     self._take_event(record)
+                for record in lag.poll():
+                    self._take_lag(record)
                 self._look_at_the_mirror(reader)
                 if not reader.in_trouble:
                     self._state.say(None)
-                if not self._state.complete and reader.caught_up() and (not events.ends or events.caught_up()):
+                if not self._state.complete and reader.caught_up() and events.caught_up() and lag.caught_up():
                     self._state.read_to_the_end()
 
     def _started(self, reader: CompactedReader) -> bool:
@@ -104,20 +138,6 @@ class TopicsSource:
             self._state.say(str(error))
             return False
         return True
-
-    def _polled(self, events: CompactedReader) -> list[Record]:
-        """Return the events that came. A monitor of an earlier release writes none, and the page does without."""
-        if not events.ends:
-            if time.monotonic() < self._ask_at_s:
-                return []
-            self._ask_at_s = time.monotonic() + _ASK_FOR_EVENTS_EVERY_S
-            try:
-                events.start(patience_s=0)
-            except SetupError as error:
-                self._state.no_events = str(error)
-                return []
-            self._state.no_events = None
-        return events.poll(_WAIT_S)
 
     def _look_at_the_mirror(self, reader: CompactedReader) -> None:
         """Take note of how far the mirror goes, now and then; who may not see that topic is not told how far the monitor is behind."""
@@ -137,6 +157,14 @@ class TopicsSource:
             self._state.unreadable += 1
         else:
             self._state.event(content)
+
+    def _take_lag(self, record: Record) -> None:
+        """A tombstone comes when the group is gone, and its own record tells so."""
+        content = None if record.value is None else lag_of(record.value)
+        if content is not None:
+            self._state.lag((content["cluster"], content["group"]), content)
+        elif record.value is not None:
+            self._state.unreadable += 1
 
     def _take(self, record: Record) -> None:
         state, value = self._state, record.value

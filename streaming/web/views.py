@@ -20,6 +20,7 @@ from coordinator_model.groups.epochs.view import RECONCILING
 from streaming.sinks.published import REBALANCING, Json, duration, member_name, seconds, trouble
 from streaming.web import drawing, sentences
 from streaming.web.from_events import record_of
+from streaming.web.page_state import rounded
 from streaming.web.static_files import address_of
 from streaming.web.wire_text import readable
 
@@ -152,6 +153,7 @@ class Overview:
             cluster=readable(past.key[0]) if several else "",
             name=readable(past.key[1]),
             now=summary(past),
+            lag=None if past.lag is None else sentences.count(rounded(past.lag["lag"])),
             sentence=sentences.waits_for(record_of(past)),
             strip=states,
             seen_x=min((one[0] for one in states), default=drawing.FAR * 10),

@@ -87,8 +87,10 @@ class Scene:
             "reach_timeout_s": 30,
         }
         file = self.folder / f"{process}.toml"
-        receivers = '[notify.stdout]\n[traces]\nendpoint = "http://127.0.0.1:1"\n' if process == NOTIFY else ""
-        file.write_text("[kafka]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in kafka.items()) + receivers)
+        further = {MONITOR: "[lag]\nenabled = true\n", NOTIFY: '[notify.stdout]\n[traces]\nendpoint = "http://127.0.0.1:1"\n'}
+        file.write_text(
+            "[kafka]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in kafka.items()) + further.get(process, "")
+        )
         return file
 
     def check(self, process: str) -> tuple[int, str]:
@@ -246,7 +248,7 @@ def test_each_right_to_create_that_is_missing_is_said(scene):
 
 
 def test_each_right_on_a_topic_that_is_missing_is_said(scene, group):
-    for name in (TOPICS.mirror, *result_topics(TOPICS), *notifier_topics(TOPICS)):
+    for name in (TOPICS.mirror, *result_topics(TOPICS), TOPICS.lag, *notifier_topics(TOPICS)):
         created(scene, name)
     runs = {
         MONITOR: lambda: scene.check(MONITOR),
@@ -264,7 +266,7 @@ def test_each_right_on_a_topic_that_is_missing_is_said(scene, group):
 
 
 def test_whatever_reads_needs_no_right_on_its_group_and_says_which_topic_it_may_not_read(scene, group):
-    for name in (TOPICS.mirror, *result_topics(TOPICS), *notifier_topics(TOPICS)):
+    for name in (TOPICS.mirror, *result_topics(TOPICS), TOPICS.lag, *notifier_topics(TOPICS)):
         created(scene, name)
     told: list[str] = []
     with FindingsReader(scene.kafka(MONITOR), TOPICS.findings, tell=told.append) as reader:

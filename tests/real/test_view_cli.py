@@ -4,24 +4,45 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Status
+from coordinator_model.finding import Status, iso_utc
 from streaming.cli import app
+from streaming.sinks.findings import microseconds
 from streaming.sinks.published import duration
 from tests.golden import transcript
 from tests.streaming.terminal.records import rebalance
 
 STUCK = "crime-leader-never-syncs"  #: as the transcript names it
-TOPICS = {name: f"view-{name}" for name in ("findings", "groups", "events", "status")}
+TOPICS = {name: f"view-{name}" for name in ("findings", "groups", "events", "status", "lag")}
 
 REBALANCES = [
     rebalance("orders", at_s=time.time() - 7_000, cost=100.5),
     rebalance("billing", at_s=time.time() - 60, cost=7.25, cause="member left"),
+]
+ORDERS_BEGAN_US = microseconds(REBALANCES[0]["began_at"])
+LAGS = [
+    {
+        "cluster": "lab",
+        "group": "orders",
+        "lag": 30,
+        "partitions": {"t": {"0": 30}},
+        "rebalances": [
+            {
+                "generation": 7,
+                "began_at": iso_utc(ORDERS_BEGAN_US + 4_000_000),
+                "before": 30,
+                "highest": 1_530,
+                "gone_at": iso_utc(ORDERS_BEGAN_US + 49_000_000),
+            }
+        ],
+    },
+    {"cluster": "lab", "group": "static", "lag": 12_345, "partitions": {"t": {"0": 12_000, "1": 345, "2": 0}}, "rebalances": []},
 ]
 
 
@@ -54,6 +75,8 @@ def config(broker, tmp_path_factory):
             producer.produce(TOPICS["findings"], json.dumps(finding.as_json()), key=finding.id)
     for event in (*REBALANCES, REBALANCES[0], {**REBALANCES[0], "id": "began", "kind": "rebalance_began"}):
         producer.produce(TOPICS["events"], json.dumps(event), key=f"{event['cluster']}/{event['group']}")
+    for lag in LAGS:
+        producer.produce(TOPICS["lag"], json.dumps(lag), key=f"{lag['cluster']}/{lag['group']}")
     producer.produce(TOPICS["status"], b"{}", key="mirror/0")
     assert producer.flush(10) == 0
     file = tmp_path_factory.mktemp("view") / "monitor.toml"
@@ -72,19 +95,32 @@ def test_groups_lists_the_group_in_trouble_first_with_whom_it_waits_for(config):
     result = run("groups", "--config", config)
     assert (result.exit_code, result.stderr) == (0, "")
     heading, _, first, *others = result.stdout.splitlines()
-    assert heading.split() == ["group", "state", "for", "generation", "members", "waits", "for", "findings"]
+    assert heading.split() == ["group", "state", "for", "generation", "members", "lag", "waits", "for", "findings"]
     assert first.startswith(STUCK)
     assert "CompletingRebalance" in first
     assert f"{STUCK}-culprit" in first
     assert first.endswith("1 warning")
-    assert [line.split()[:2] for line in others] == [["static", "Stable"]]
+    (other,) = (line.split() for line in others)
+    assert other[:2] == ["static", "Stable"]
+    assert "12,345" in other
 
 
 def test_groups_prints_the_published_records_as_json(config):
     result = run("groups", "--config", config, "--json")
     printed = [json.loads(line) for line in result.stdout.splitlines()]
     assert [known["group"] for known in printed] == [STUCK, "static"]
-    assert printed[1] == next(group.as_json() for group in healthy()[0])
+    assert printed[1] == next(group.as_json() for group in healthy()[0]) | {"lag": 12_345}
+    assert printed[0]["lag"] is None
+
+
+def test_where_no_lag_is_asked_for_nothing_is_said_of_it(config, tmp_path):
+    file = tmp_path / "monitor.toml"
+    file.write_text(Path(config).read_text().replace(TOPICS["lag"], "view-no-lag"))
+    result = run("groups", "--config", str(file))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[0].split() == ["group", "state", "for", "generation", "members", "waits", "for", "findings"]
+    assert "lag" not in run("rebalances", "--config", str(file)).stdout
+    assert "lag" not in run("group", "static", "--config", str(file)).stdout
 
 
 def test_group_shows_members_and_open_findings_with_evidence(config):
@@ -95,6 +131,12 @@ def test_group_shows_members_and_open_findings_with_evidence(config):
     assert "warning R-02 " in said
     assert "  to do     " in said
     assert "  evidence  " in said
+
+
+def test_group_shows_its_lag_and_the_partitions_that_are_furthest_behind(config):
+    assert "  lag           12,345 records; most: 12,000 of t-0, 345 of t-1\n" in run("group", "static", "--config", config).stdout
+    (printed,) = (json.loads(line) for line in run("group", "static", "--config", config, "--json").stdout.splitlines())
+    assert printed["lag"] == LAGS[1]
 
 
 def test_a_group_that_is_not_known_is_refused_with_the_nearest_name(config):
@@ -130,6 +172,9 @@ def test_rebalances_are_listed_once_each_with_cause_and_cost(config):
     assert heading.split()[:5] == ["began", "group", "generation", "cause", "by"]
     assert first.split()[2:6] == ["orders", "7", "new", "member"]
     assert second.split()[2:6] == ["billing", "7", "member", "left"]
+    assert heading.split()[-3:] == ["lag", "gone", "after"]
+    assert first.split()[-3:] == ["+1,500", "49", "s"]
+    assert second.split()[-1] == "served"
     assert total == "2 rebalances, 108 member-s without consuming"
 
 
@@ -137,9 +182,10 @@ def test_rebalances_are_chosen_by_group_and_time_and_printed_as_published(config
     def printed(*options):
         return [json.loads(line) for line in run("rebalances", "--config", config, "--json", *options).stdout.splitlines()]
 
-    assert printed() == REBALANCES
-    assert printed("--last-minutes", "60") == REBALANCES[1:]
-    assert printed("--group", "orders") == REBALANCES[:1]
+    orders, billing = REBALANCES[0] | {"lag": {"built_up": 1_500, "gone_after_s": 49.0}}, REBALANCES[1] | {"lag": None}
+    assert printed() == [orders, billing]
+    assert printed("--last-minutes", "60") == [billing]
+    assert printed("--group", "orders") == [orders]
     assert run("rebalances", "--config", config, "--group", "nobody").stdout == "No rebalance.\n"
 
 

@@ -27,7 +27,7 @@ def test_a_name_from_the_wire_is_shown_and_not_obeyed():
     text = "\n".join(
         line
         for table in (
-            tables.groups_table([hostile], {}, NOW_S),
+            tables.groups_table([hostile], {}, {}, NOW_S),
             tables.board_table([hostile], {}, [QUIET], NOW_S, widths=tables.board_widths([hostile], {}, 120), chosen=0),
             tables.group_line(hostile, NOW_S),
             tables.members_table(hostile),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from streaming.web import page_state
+import pytest
+
+from streaming.web import page_state, sentences
 from streaming.web.page_state import Kept, PageState
 from streaming.web.source import take_line
 from tests.streaming.web import history
@@ -100,6 +102,46 @@ def test_states_come_from_events_and_from_the_groups_own_records_alike():
         (-276, "Stable", 6),
         (-41, "PreparingRebalance", 6),
     ]
+
+
+LAG = {"cluster": "prod", "group": "orders", "lag": 123_456, "partitions": {"t": {"0": 123_456}}, "rebalances": []}
+
+
+def test_lag_that_shows_as_before_is_no_news_and_what_a_rebalance_did_to_it_is():
+    state = filled(history.orders())
+    past = state.groups[KEY]
+
+    def is_news(**changed):
+        before = past.version
+        state.lag(KEY, LAG | changed)
+        return past.version > before
+
+    assert is_news()
+    assert not is_news(lag=122_999)
+    assert past.lag["lag"] == 122_999
+    assert is_news(lag=95_000)
+    assert not is_news(lag=95_400)
+    assert is_news(lag=95_400, rebalances=[{"generation": 7}])
+
+
+def test_lag_of_a_group_that_is_not_known_is_nothing():
+    state = PageState()
+    state.lag(KEY, LAG)
+    assert state.groups == {}
+
+
+@pytest.mark.parametrize(
+    ("records", "shown"), [(0, 0), (7, 7), (99, 99), (104, 100), (105, 100), (106, 110), (12_345, 12_000), (999_999, 1_000_000)]
+)
+def test_two_digits_of_a_lag_count(records, shown):
+    assert page_state.rounded(records) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0"), (12_000, "12,000"), (1_000_000, "1 M"), (1_200_000, "1.2 M"), (4.6e9, "4,600 M")]
+)
+def test_a_large_number_is_short(number, said):
+    assert sentences.count(number) == said
 
 
 def test_a_recording_is_as_late_as_its_newest_record():

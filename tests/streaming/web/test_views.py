@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 import requests
 
+from streaming.sinks.published import seconds
 from streaming.web.happened import lines
 from streaming.web.page_state import PageState
 from streaming.web.server import Page, differences
@@ -168,6 +169,32 @@ def test_a_rebalance_says_who_came_last_and_what_it_cost(page, recorded):
     )
     assert "It cost 81.8 member-seconds without consuming." in text
     assert re.search(r"orders-2 ← last to join ?\+26\.0 s ?\+28\.0 s", text)
+
+
+def test_lag_is_shown_wherever_a_group_and_its_rebalances_are():
+    state = filled(history.orders())
+    past = state.groups["prod", "orders"]
+    event = list(past.rebalances)[-1]
+    (row,) = (line.row for line in lines([event])[0])
+    addresses = ("/", f"/groups/{past.id}", f"/groups/{past.id}/rebalances/{row}")
+    with served(state) as (page, _):
+        assert not any(re.search(r"\blag\b", get(page, address).words, re.IGNORECASE) for address in addresses)
+        rebalance = {
+            "generation": event["to_generation"],
+            "began_at": event["began_at"],
+            "before": 20,
+            "highest": 1_220,
+            "gone_at": history.iso(seconds(event["began_at"]) + 75),
+        }
+        partitions = {"orders": {"0": 12_000, "1": 345, "2": 0}}
+        state.lag(
+            past.key, {"cluster": "prod", "group": "orders", "lag": 12_345, "partitions": partitions, "rebalances": [rebalance]}
+        )
+        overview, group, one = (get(page, address).words for address in addresses)
+    assert "lag 12,000" in overview
+    assert "12,345 records; most: 12,000 of orders-0, 345 of orders-1" in group
+    assert "+1,200 records, gone after 1 min" in group
+    assert "without consuming. Lag: +1,200 records, gone after 1 min." in one
 
 
 def test_a_rebalance_names_who_never_came_back_and_since_when():
