@@ -269,7 +269,8 @@ E_15 = FrameRule(
     "for more than a minute, each rise of whose epoch is explained by what was seen.",
     expected="UNKNOWN_MEMBER_ID.",
     action=_REPORT,
-    false_alarms="A member that joined on a path that is not captured, with a subscription that raised no epoch.",
+    false_alarms="A member that joined on a path that is not captured, with a subscription that raised no epoch, or as another "
+    "fell silent.",
     checks={Unlawful: _broke(NEVER_JOINED)},
 )
 E_17 = FrameRule(

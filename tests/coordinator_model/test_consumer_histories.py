@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding, Severity, Status
 from tests.coordinator_model.reference import counters
 from tests.coordinator_model.reference.consumer_history import History, Plan, Profile, acts, plans, profiles
-from tests.coordinator_model.reference.consumer_unlawful import ACTS
+from tests.coordinator_model.reference.consumer_unlawful import ACTS, StrangerAccepted
 from tests.coordinator_model.reference.history import Act
 from tests.coordinator_model.reference.unlawful import Unlawful, exchanges
 from tests.coordinator_model.test_histories import describe, errors, renumbered, replay
@@ -131,3 +132,19 @@ def test_an_instance_id_stays_in_use_for_longer_when_the_coordinator_moves() -> 
     refused = [one.asked_us for one in exchanges(life.records) if one.error == 111]
     assert refused[-1] - refused[0] > 60_000_000
     assert [finding.rule for finding in replay(life) if finding.rule == "E-06"] == []
+
+
+def test_a_stranger_is_found_in_a_group_one_of_whose_members_fell_silent() -> None:
+    """No frame shows what raised the epoch, and the session that is over explains it: nobody need have joined unseen."""
+    profile = Profile(library="java", static=True, by_pattern=False, rebalance_ms=10_000, revoke_ms=0, throws=False)
+    plan = Plan(
+        seed=0,
+        profiles=(profile, replace(profile, static=False)),
+        acts=(Act(at_ms=3_163, what="restart", whom=0), Act(at_ms=5_675, what="stop", whom=0)),
+        brokers="4.0",
+    )
+    life, stranger = History(plan), StrangerAccepted(0)
+    stranger.commit_to(life)
+    life.run()
+    assert stranger.done is not None
+    assert "E-15" in {finding.rule for finding in replay(life)}

@@ -78,9 +78,10 @@ def _rose(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch:
     causes, group.recent = group.recent, []
     if before is None:
         return NOTHING
-    if epoch - before > len(causes):
+    explained = causes or [_removed_by_time(group, exchange.res_us)]
+    cause, member_id = explained[0]
+    if epoch - before > len(explained) or cause == UNSEEN_CAUSE:
         group.born_us = 0  # something raised it that was not seen: perhaps a member that joins elsewhere
-    cause, member_id = causes[0] if causes else _removed_by_time(group, exchange.res_us)
     bump = Bump(exchange.res_us, epoch, cause, member_id or None, answer_evidence(exchange, epoch))
     pause_us = int(_STORM_PAUSES * (member.interval_ms or _USUAL_INTERVAL_MS) * 1_000)
     if not group.bumps or bump.at_us - group.bumps[-1].at_us > pause_us:
