@@ -98,6 +98,7 @@ def _to_epochs(old: ClassicGroupModel, new: EpochGroup, at_us: int) -> None:
             if member.instance_id is not None:
                 new.instances[member.instance_id] = member.id
         new.mixed_since_us = at_us if new.members else 0
+    new.note_state(at_us)
     _carry_requests(old, new)
 
 

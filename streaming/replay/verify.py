@@ -14,7 +14,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 from confluent_kafka.admin import AdminClient
 
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.view import RECONCILING
+from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.kafka.topics import SILENT_LOGGER
 
 REQUEST_TIMEOUT_S: Final = 10.0

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Severity, Status
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.view import RECONCILING
+from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.sinks.findings import from_json, microseconds
 
 Json = dict[str, Any]

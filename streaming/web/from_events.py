@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.finding import iso_utc
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.view import RECONCILING
+from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.web.swim_lanes import Doing, SwimLanes, swim_lanes
 
 if TYPE_CHECKING:

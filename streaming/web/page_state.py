@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.view import RECONCILING
+from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.sinks.published import Json, is_open, seconds
 from streaming.web.wire_text import harmless
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.view import RECONCILING
+from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.sinks.published import Json, member_name, moment
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.view import RECONCILING
+from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.sinks.published import REBALANCING, Json, duration, member_name, seconds, trouble
 from streaming.web import drawing, sentences
 from streaming.web.from_events import record_of

@@ -427,6 +427,7 @@ def test_a_kind_that_is_known_already_is_no_news() -> None:
     a = talk.client("a")
     talk.consumer_heartbeat(a)
     assert len(talk.model.changed_groups()) == 1
+    talk.wait(ms=100)  # else the order of the two is not known
     talk.consumer_heartbeat(a)
     assert talk.model.changed_groups() == []
 

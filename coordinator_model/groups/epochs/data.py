@@ -19,6 +19,7 @@ from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMemb
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.settings import Settings
 
+RECONCILING: Final = "Reconciling"
 REMOVED_MEMBERS_KEPT: Final = 32
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "did not come back": SESSION_EXPIRED, "fenced": REFUSED, "removed": REMOVED}
 BUMPS_KEPT: Final = 6
@@ -84,6 +85,7 @@ class EpochGroupData:
         "settled",
         "shutdowns",
         "slow_changed",
+        "state",
         "state_since_us",
         "status_spells",
         "stirred_us",
@@ -147,6 +149,7 @@ class EpochGroupData:
         self.topic_names: dict[str, str] = {}
         self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
         self.mixed_since_us = 0
+        self.state = "Unknown"  #: in the coordinator's own words, as far as frames show it
         self.state_since_us = 0
         self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
         self.last_record_us = 0
@@ -168,6 +171,26 @@ class EpochGroupData:
         """True until the epoch of each member is known."""
         present = list(self.present_members())
         return self.epoch is None or any(member.epoch is None for member in present)
+
+    def note_state(self, at_us: int) -> None:
+        """Take note of the state after a change."""
+        state = self._state_now()
+        if state != self.state or not self.state_since_us:
+            self.changed = self.changed or state != self.state
+            self.state, self.state_since_us = state, at_us
+            self.slow_changed = True
+
+    def _state_now(self) -> str:
+        if any(member.removed == "aside" for member in self.members.values()):
+            return RECONCILING  # the coordinator counts it as a member that has not reached the newest epoch
+        present = list(self.present_members())
+        if not present:
+            return "Empty" if self.members else "Unknown"
+        if self.learning:
+            return "Unknown"
+        if any(member.pending or member.epoch != self.epoch for member in present):
+            return RECONCILING
+        return "Stable"
 
     def line(self, connection: str) -> ConnectionState:
         """Return the state of a connection; create it if needed."""
@@ -270,4 +293,5 @@ class EpochGroupData:
             member.gone = False
         for waiting in self.open.values():
             waiting.gap_free = False
+        self.note_state(at_us)
         self.changed = self.slow_changed = True

@@ -87,15 +87,17 @@ class EpochGroup(EpochGroupData):
             counts[error] = counts.get(error, 0) + 1
             self.counters.errors[self.cluster, record.api_key, error] += 1
             self.counted = True
-        return self._answered(exchange, body)
+        member = self.members.get(exchange.member_id)
+        if record.api_key == self.traits.api_key and member is not None and heartbeat.is_steady(self, exchange, member, body):
+            heartbeat.go_on(self, exchange, member, body)
+            return NOTHING
+        events = self._answered(exchange, body)
+        self.note_state(record.at_us)
+        return events
 
     def _answered(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == self.traits.api_key:
-            member = self.members.get(exchange.member_id)
-            if member is not None and heartbeat.is_steady(self, exchange, member, body):
-                heartbeat.go_on(self, exchange, member, body)
-                return NOTHING
             was = self.rebalance_events.known_of(self, exchange)
             events = heartbeat.on_response(self, exchange, body)
             self.rebalance_events.on_response(self, exchange, was, exchange.member_id or body.member_id or "")
@@ -146,6 +148,7 @@ class EpochGroup(EpochGroupData):
         if exchange is not None:
             self.connections[record.connection].outstanding -= 1
             self._outcome_unknown(exchange)
+            self.note_state(record.at_us)
         return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
@@ -160,6 +163,7 @@ class EpochGroup(EpochGroupData):
                 member.heartbeat_us = 0
         self.connections.pop(connection, None)
         self.last_record_us = at_us
+        self.note_state(at_us)
 
     # ------------------------------------------------------------------------------------------------ time
 
@@ -187,6 +191,7 @@ class EpochGroup(EpochGroupData):
                 if not away:
                     identity.left_behind(self, member, end_us)
                 self.remove(member, "did not come back" if away else "silent", end_us)
+                self.note_state(end_us)
                 yield end_us, (NOTHING if away else (WentSilent(member, end_us),))
 
     # ------------------------------------------------------------------------------------------------ views and snapshots

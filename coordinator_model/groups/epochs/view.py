@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from coordinator_model.counters import Cost, named_error
 from coordinator_model.finding import iso_utc
@@ -10,22 +10,6 @@ from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.waits import as_json, wait_for
-
-RECONCILING: Final = "Reconciling"
-
-
-def state_of(group: EpochGroupData) -> str:
-    """Return the state in the coordinator's own words, as far as frames show it."""
-    present = list(group.present_members())
-    if any(member.removed == "aside" for member in group.members.values()):
-        return RECONCILING  # the coordinator counts it as a member that has not reached the newest epoch
-    if not present:
-        return "Empty" if group.members else "Unknown"
-    if group.learning:
-        return "Unknown"
-    if any(member.pending or member.epoch != group.epoch for member in present):
-        return RECONCILING
-    return "Stable"
 
 
 def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int) -> GroupView:
@@ -35,8 +19,8 @@ def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int)
         "cluster": group.cluster,
         "group": group.name,
         "group_type": group.kind,
-        "state": state_of(group),
-        "state_since": iso_utc(group.epoch_us) if group.epoch_us else None,
+        "state": group.state,
+        "state_since": iso_utc(group.state_since_us) if group.state_since_us else None,
         "learning": group.learning_because if group.learning else None,
         "incarnation": group.incarnation,
         "coordinator": group.broker or None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from coordinator_model.groups.epochs.view import RECONCILING
+from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.sinks.published import group_of, trouble
 from streaming.web.sentences import waits_for
 from tests.coordinator_model.epochs import Epochs
