@@ -22,7 +22,7 @@ from tests.real.lab import java
 
 Kind = Literal["confluent-kafka", "kafka-python", "java"]
 Commits = Literal["auto", "sync", "async", "transaction"]
-Protocol = Literal["classic", "consumer", "share"]
+Protocol = Literal["classic", "consumer", "share", "streams"]
 
 KINDS: tuple[Kind, ...] = ("confluent-kafka", "kafka-python", "java")
 POLL_S = 0.25

@@ -1,4 +1,4 @@
-"""The Java client of the laboratory: compiled once against the kafka-clients jar that the newest broker comes with."""
+"""The Java clients of the laboratory, each compiled once: consumers against the jars of the newest broker, Streams against its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from streaming.spark import jvm
 
-SOURCE = Path(__file__).with_name("LabClient.java")
+FOLDER = Path(__file__).parent
+CONSUMER, STREAMS = "LabClient", "LabStreams"
+_COMPILING = threading.Lock()
 
 #: A Java client is one of many small processes here: little memory, and no time spent on optimising what runs for a minute.
 OPTIONS = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -24,16 +27,27 @@ def why_not() -> str | None:
     return None if shutil.which("javac") else "no javac on PATH: install a JDK"
 
 
+def _jars(main: str) -> list[Path]:
+    if main == STREAMS:
+        return jvm.jars("streams", ivy_file=FOLDER / "ivy.xml")
+    return [jar for jar in jvm.jars("broker") if jar.name.startswith(("kafka-clients-", "slf4j-api-", "lz4-", "snappy-", "zstd-"))]
+
+
+def class_path(main: str) -> str:
+    """Where a compiled client and what it needs are."""
+    with _COMPILING:
+        return _compiled(main)
+
+
 @functools.cache
-def class_path() -> str:
-    """Where the compiled client and what it needs are."""
-    jars = [jar for jar in jvm.jars("broker") if jar.name.startswith(("kafka-clients-", "slf4j-api-", "lz4-", "snappy-", "zstd-"))]
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+def _compiled(main: str) -> str:
+    source = FOLDER / f"{main}.java"
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"rebalance-monitor-lab-client-{digest}"
-    path = ":".join(str(jar) for jar in jars)
+    path = ":".join(str(jar) for jar in _jars(main))
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=folder.parent) as fresh:
-            command = ["javac", "-nowarn", "-XDignore.symbol.file", "-XDsuppressNotes", "-cp", path, "-d", fresh, str(SOURCE)]
+            command = ["javac", "-nowarn", "-XDignore.symbol.file", "-XDsuppressNotes", "-cp", path, "-d", fresh, str(source)]
             subprocess.run(command, check=True)
             shutil.copytree(fresh, f"{fresh}.whole")
         Path(f"{fresh}.whole").rename(folder)
@@ -43,4 +57,5 @@ def class_path() -> str:
 def command(options: Mapping[str, Any]) -> list[str]:
     """The command line of a client's process; options that are None are left out."""
     words = [f"{name}={value}" for name, value in options.items() if value is not None]
-    return [jvm.java_command(), *OPTIONS, "-cp", class_path(), "LabClient", *words]
+    main = STREAMS if options["protocol"] == "streams" else CONSUMER
+    return [jvm.java_command(), *OPTIONS, "-cp", class_path(main), main, *words]

@@ -264,6 +264,28 @@ def share(stage: Stage) -> None:
     time.sleep(4 * BEAT_S)
 
 
+def streams(stage: Stage) -> None:
+    """Members of a Streams group come, which has topics made for itself; one is killed, another comes, and one leaves."""
+    members = stage.troupe("java", "java", protocol="streams")
+    time.sleep(3 * BEAT_S)
+    members[0].kill()
+    time.sleep(SESSION_S + 3 * BEAT_S)
+    stage.enter("java", "streams").wait_until_working()
+    time.sleep(4 * BEAT_S)
+    members[1].stop()
+    time.sleep(3 * BEAT_S)
+
+
+def streams_source_missing(stage: Stage) -> None:
+    """A Streams group reads a topic that is not there yet."""
+    members = [stage.enter("java", "streams", topics=("late",)) for _ in range(2)]
+    time.sleep(15 * BEAT_S)  # its members give up and start again all the while
+    stage.broker.create_topic("late", 2)
+    for member in members:
+        member.wait_until_working()
+    time.sleep(3 * BEAT_S)
+
+
 LIVES: dict[str, Script] = {
     "consumer-steady": steady,
     "consumer-rolling-restart": rolling_restart,
@@ -278,6 +300,8 @@ LIVES: dict[str, Script] = {
     "migration-refused": migration_refused,
     "migration-empty": empty_conversion,
     "share": share,
+    "streams": streams,
+    "streams-source-missing": streams_source_missing,
     "consumer-coordinator-restart": coordinator_restart,
 }
 ALONE = frozenset({"consumer-coordinator-restart"})
@@ -285,10 +309,10 @@ ALONE = frozenset({"consumer-coordinator-restart"})
 
 
 def lives_for(line: str) -> tuple[str, ...]:
-    """The lives that a line of releases can have: share groups are preview before 4.2."""
+    """The lives that a line of releases can have: share and Streams groups are preview before 4.2."""
     if line.startswith("3."):
         return ()
-    return tuple(name for name in LIVES if name != "share" or not line.startswith("4.1"))
+    return tuple(name for name in LIVES if not name.startswith(("share", "streams")) or not line.startswith("4.1"))
 
 
 def record(jars: Sequence[Path], recording: Path, logs: Path, lives: Sequence[str]) -> None:

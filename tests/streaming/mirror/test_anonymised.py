@@ -17,7 +17,11 @@ from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_rules import settled
 from tests.golden import transcript
 
-WORDS_OF_THE_PROTOCOL = {b"cooperative", b"share"}  #: names of groups that are parts of an assignor's and a feature's name
+WORDS_OF_THE_PROTOCOL = {
+    b"cooperative",
+    b"share",
+    b"streams",
+}  #: names of groups that are parts of an assignor's and of features' names
 
 
 def without_names(records: list[MirrorRecord]) -> tuple[list[MirrorRecord], dict[str, str]]:
