@@ -41,7 +41,7 @@ def demo(
     ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Print one line per event instead of live tables.")] = False,
 ) -> None:
-    """Run the monitor on a real Kafka broker with real consumers, and inject six faults.
+    """Run the monitor on a real Kafka broker with real consumers, and inject seven faults.
 
     A consumer process is stopped, a zombie ignores that it was fenced, and two processes share an instance id. A member never rejoins, a
     leader never sends the assignment, and a proxy changes the broker's answers. The monitor must find each fault and name its culprit. It
@@ -68,7 +68,7 @@ def demo(
     duration_s = seconds(duration)
     if duration_s < LEAST_DURATION_S:
         raise typer.BadParameter(
-            f"{duration} is too short for six faults: at least {LEAST_DURATION_S:.0f}s", param_hint="--duration"
+            f"{duration} is too short for seven faults: at least {LEAST_DURATION_S:.0f}s", param_hint="--duration"
         )
     console = Console(highlight=False)
     try:
