@@ -29,6 +29,8 @@ WIDEST: Final = 140
 WIDE: Final = 110
 """Columns from which a table of one line per group has room for everything."""
 
+_WIDE_WITH_LAG: Final = 180  #: columns in which rebalances have room for their lag and for everything else
+_LESS_THAN_LAG: Final = frozenset({"join", "sync", "ended"})
 _GAP: Final = 2  #: spaces between columns of the board
 _MOST_WAITS: Final = 60  #: columns in which three names have room
 _NAMED: Final = 3  #: maximum number of members named in a row
@@ -217,13 +219,14 @@ def rebalances_table(
     :param lags: what each did to the lag, as far as it is known; without any there are no such columns.
     :param of_one_group: whether they are the newest of one group, so that its name and the date go without saying.
     """
-    is_wide = width >= WIDE
+    is_wide = width >= (WIDEST if any(lags) else WIDE)
     columns: tuple[str, ...] = ("began", "cause", "by", "took", *(("last to join",) if of_one_group else ()), "member-s")
     if is_wide:
         columns = ("began", "generation", "cause", "by", "took", "join", "sync", "last to join", "moved", "member-s", "ended")
     moment = "%H:%M:%S" if of_one_group else "%Y-%m-%d %H:%M:%S" if is_wide else "%m-%d %H:%M:%S"
     if any(lags):
-        columns = (*columns, "lag", "gone after")
+        kept = columns if width >= _WIDE_WITH_LAG else tuple(name for name in columns if name not in _LESS_THAN_LAG)
+        columns = (*kept, "lag", "gone after")
     table = _table(columns[0], *(() if of_one_group else ("group",)), *columns[1:])
     for event, lag in zip_longest(shown, lags):
         began_s = seconds(event["began_at"]) if event.get("began_at") else seconds(event["at"])

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from coordinator_model.finding import Severity
+from streaming.sinks.published import RebalanceLag
 from streaming.terminal import tables
 from streaming.web.wire_text import harmless
 from tests.streaming.terminal.records import NOW_S, finding, group, iso, rebalance
@@ -78,3 +79,16 @@ def test_a_rebalance_that_is_over_is_a_row_with_cause_who_and_cost():
     narrow = printed(tables.rebalances_table(shown, 80), 80)
     assert len(narrow) == 2 + 2
     assert " ".join(narrow[2].split()) == "09-21 14:03:17 orders new member worker-1 2.5 s 1,234"
+
+
+def test_rebalances_have_room_for_their_lag_before_how_they_ended():
+    shown, lags = [rebalance("orders"), rebalance("a"), rebalance("b")], [RebalanceLag(1_234, 45.0), RebalanceLag(7, None), None]
+    heading, _, *rows = printed(tables.rebalances_table(shown, 150, lags), 150)
+    assert heading.split()[-4:] == ["member-s", "lag", "gone", "after"]
+    assert [row.split("3  ", 1)[1].split() for row in rows] == [
+        ["12.5", "+1,234", "45", "s"],
+        ["12.5", "+7", "not", "yet"],
+        ["12.5"],
+    ]
+    heading, *_ = printed(tables.rebalances_table(shown, 200, lags), 200)
+    assert heading.split()[-4:] == ["ended", "lag", "gone", "after"]
