@@ -28,7 +28,7 @@ class Connector(NamedTuple):
     """Spark's Kafka connector, as a Maven repository knows it."""
 
     scala: str  #: 2.12 up to 3.5, 2.13 since 4.0
-    revision: str  #: for Ivy: not every patch release of Spark has one, so the newest up to this one
+    revision: str  #: for Ivy: not every release of Spark has one, or not at once, so the newest of its major up to this one
 
     @property
     def package(self) -> str:
@@ -38,8 +38,7 @@ class Connector(NamedTuple):
 def connector() -> Connector:
     """The one that fits the Spark that is installed."""
     (core,) = JARS.glob("spark-core_*.jar")
-    major, minor, _ = VERSION
-    return Connector(core.name.split("_")[1].partition("-")[0], f"[{major}.{minor}.0,{pyspark.__version__}]")
+    return Connector(core.name.split("_")[1].partition("-")[0], f"[{VERSION[0]}.0.0,{pyspark.__version__}]")
 
 
 def misfit() -> str | None:

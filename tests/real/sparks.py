@@ -32,7 +32,7 @@ from tests.real.feeder import Feeder
 from tests.real.kills import PARTITIONS, Run, compare
 from tests.real.monitor_process import MonitorProcess
 
-RELEASES: Final = ("3.5.9", "4.0.5", "4.1.4", "4.2.1")
+RELEASES: Final = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 TESTS: Final = {
     "story": (
         "tests/real/test_job.py",

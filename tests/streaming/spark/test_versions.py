@@ -29,7 +29,7 @@ def test_the_connector_is_of_the_scala_and_the_line_of_the_spark_that_is_install
     monkeypatch.setattr(versions, "JARS", tmp_path)
     monkeypatch.setattr(versions, "VERSION", (3, 5, 9))
     monkeypatch.setattr(versions.pyspark, "__version__", "3.5.9")
-    assert versions.connector() == ("2.12", "[3.5.0,3.5.9]")
+    assert versions.connector() == ("2.12", "[3.0.0,3.5.9]")
     assert versions.connector().package == "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.9"
 
 
