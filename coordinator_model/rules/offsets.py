@@ -409,7 +409,7 @@ O_07 = FrameRule(
     "else set it meanwhile. The first 256 partitions of a generation are watched.",
     expected="Positions that grow.",
     action="Review the order in which that client commits (asynchronous commits, several threads), unless it sought back on "
-    "purpose.",
+    "purpose. librdkafka sends a commit that was answered REQUEST_TIMED_OUT again, behind newer ones: the next commit puts that right.",
     false_alarms="An application that seeks back. Commits that were under way at once on several connections, and "
     "transactional ones, are not compared; and what the member brings forward again within half a second is let pass.",
     suppressed_by=("O-02", "O-06"),
