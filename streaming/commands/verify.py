@@ -24,7 +24,7 @@ from streaming.kafka.acls import grant_groups, user_of
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
-from streaming.replay.verify import MOVING, Answers, describe_groups, differences, unknown_because
+from streaming.replay.verify import DESCRIBED_TYPES, MOVING, Answers, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,6 +49,7 @@ class Verification:
     different: dict[str, list[str]] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)  #: why the monitor does not know the group yet
     hidden: list[str] = field(default_factory=list)  #: groups that this user may not describe
+    undescribed: dict[str, str] = field(default_factory=dict)  #: types of the groups that librdkafka cannot ask for
 
 
 def verify(
@@ -80,7 +81,8 @@ def verify(
 ) -> None:
     """Compare the monitor's view of each group with the brokers' answers to DescribeGroups and ConsumerGroupDescribe.
 
-    State, type, protocol and members are compared. Groups that the monitor is still learning are listed separately.
+    State, type, protocol and members are compared. Groups that the monitor is still learning are listed separately, and so are share
+    and Streams groups, which librdkafka cannot describe.
 
         rebalance-monitor verify --bootstrap-server broker1:9094
 
@@ -176,7 +178,11 @@ def _of_one_cluster(records: Iterable[dict[str, Any]], cluster: str | None) -> K
 
 
 def _to_compare(known: Known) -> set[str]:
-    """Return the groups that exist according to the monitor."""
+    """Return the groups that exist according to the monitor and that the brokers can be asked for."""
+    return {name for name in _alive(known) if known[name]["group_type"] in DESCRIBED_TYPES}
+
+
+def _alive(known: Known) -> set[str]:
     return {name for name, record in known.items() if record["state"] not in _GONE and not unknown_because(record)}
 
 
@@ -187,11 +193,13 @@ def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Verific
     """
     wanted = set(only)
     outcome = Verification()
-    described, alive = answers.described, _to_compare(known)
+    described, alive = answers.described, _alive(known)
     for name in sorted((described.keys() | alive) & wanted if wanted else described.keys() | alive):
         because = unknown_because(known.get(name))
         if because is not None:
             outcome.unknown[name] = because
+        elif name not in described and known[name]["group_type"] not in DESCRIBED_TYPES:
+            outcome.undescribed[name] = known[name]["group_type"]
         elif name in answers.hidden:
             outcome.hidden.append(name)
         elif name not in described:
@@ -209,6 +217,8 @@ def _nothing_compared(outcome: Verification, only: list[str], watched: Mapping[s
             f"user {user_of(watched)} is not allowed to see any of the {len(outcome.hidden)} groups on "
             f"{watched['bootstrap.servers']} that the monitor knows; grant the right: {grant_groups(watched)}"
         )
+    if outcome.undescribed:
+        return f"the {len(outcome.undescribed)} groups that the monitor knows are share or Streams groups, which librdkafka cannot describe"
     if not outcome.unknown:
         return f"neither side knows {'group ' + ', '.join(only) if only else 'any group'}"
     name, because = next(iter(outcome.unknown.items()))
@@ -226,10 +236,13 @@ def _show(outcome: Verification, console: Console) -> None:
         console.print(
             Text.assemble((name, "yellow"), " cannot be compared: not allowed to see it (the right to Describe the group)")
         )
+    for name, group_type in outcome.undescribed.items():
+        console.print(Text.assemble((name, "yellow"), f" cannot be compared: librdkafka cannot describe a {group_type} group"))
     counts = (
         (len(outcome.equal), "equal"),
         (len(outcome.different), "different"),
         (len(outcome.unknown), "not known to the monitor"),
         (len(outcome.hidden), "not allowed to see"),
+        (len(outcome.undescribed), "of a type that cannot be described"),
     )
     console.print(", ".join(f"{count} {what}" for count, what in counts if count))

@@ -32,6 +32,8 @@ _UNNAMED: Final = RECONCILING
 
 _TYPES: Final = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
 
+DESCRIBED_TYPES: Final = frozenset(_TYPES.values())
+"""librdkafka has no request for share and Streams groups (ShareGroupDescribe, StreamsGroupDescribe)."""
 
 MOVING: Final = frozenset(
     {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}

@@ -91,6 +91,13 @@ def test_says_in_turn_that_it_cannot_that_all_is_equal_and_what_differs(scene):
 
     publish(broker, {**known, "group": "gone", "learning": "a gap"})
     assert verify(broker)[0] == 0
+
+    publish(broker, {**known, "group": "jobs", "group_type": "share"})
+    status, said = verify(broker)
+    assert status == 0
+    assert "jobs cannot be compared: librdkafka cannot describe a share group\n" in said
+    assert said.endswith("1 equal, 1 of a type that cannot be described\n")
+    assert verify(broker, "--group", "jobs")[0] == 2
     publish(broker, {**known, "cluster": "other"})
     status, said = verify(broker)
     assert status == 2
