@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,9 +33,17 @@ class Site:
 
     :param jars: of the release to run.
     :param tampers: what the proxies before the brokers lie about.
+    :param properties: broker properties beside those of the demo's broker.
     """
 
-    def __init__(self, size: int, jars: Sequence[Any], mirror: Mirror, tampers: Sequence[Tamper] = ()) -> None:
+    def __init__(
+        self,
+        size: int,
+        jars: Sequence[Any],
+        mirror: Mirror,
+        tampers: Sequence[Tamper] = (),
+        properties: Mapping[str, str | int] | None = None,
+    ) -> None:
         self._stack = contextlib.ExitStack()
         self.mirror = mirror
         self._tampers = tampers
@@ -43,6 +51,7 @@ class Site:
         self._cluster = Cluster(
             size,
             advertised=[{"PLAINTEXT": front} for front in self.fronts],
+            properties=properties,
             initial_rebalance_delay_ms=INITIAL_DELAY_MS,
             heap_mib=384,
             jars=jars,
