@@ -140,6 +140,7 @@ def test_E_03_fires_when_the_epoch_that_was_given_last_is_fenced() -> None:
     talk.settle()
     finding = talk.the("E-03")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.BROKER)
+    assert finding.summary.endswith(" in group g at epoch 2, the one that it was given last.")
     assert len(finding.evidence) == 3
     over(talk)
     assert talk.the("E-03").status is Status.RESOLVED
