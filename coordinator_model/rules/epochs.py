@@ -211,7 +211,8 @@ E_05 = FrameRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CLIENT,
     meaning="A client cannot join, or would claim partitions that the coordinator did not give it.",
-    condition="A heartbeat with epoch 0 lacks a rebalance timeout, a subscription or the empty list of partitions, or lists partitions.",
+    condition="A heartbeat with epoch 0 lacks a rebalance timeout, a subscription or the empty list of partitions, lists partitions, or "
+    "has a blank instance id or rack.",
     expected="A join with timeout and subscription that owns nothing.",
     action="Upgrade that client's library.",
     false_alarms="None known.",
@@ -279,8 +280,8 @@ E_17 = FrameRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.BROKER,
     meaning="The coordinator does not check what it must: a client may own partitions without its consent.",
-    condition="A heartbeat succeeded that must be refused for its form alone: a dirty join, no member id, a static leave without "
-    "instance id, an epoch below -2.",
+    condition="A heartbeat succeeded that must be refused for its form alone: a dirty join, no member id, a blank instance id or rack, a "
+    "static leave without instance id, an epoch below -2.",
     expected="INVALID_REQUEST.",
     action=_REPORT,
     false_alarms="A broker that is not Apache Kafka may be more lenient.",

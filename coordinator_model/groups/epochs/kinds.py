@@ -30,11 +30,13 @@ class Kind(NamedTuple):
 
 def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:
     epoch = body.member_epoch
-    instance_id = getattr(body, "instance_id", None)
+    instance_id, rack_id = getattr(body, "instance_id", None), body.rack_id
     if not body.member_id.strip() and not (blank_id_allowed and version == 0 and epoch == JOIN_EPOCH):
         return "it names no member"
     if instance_id is not None and not instance_id.strip():
         return "its instance id is blank"
+    if rack_id is not None and not rack_id.strip():
+        return "its rack is blank"
     if epoch < ASIDE_EPOCH:
         return f"there is no epoch {epoch}"
     if epoch == ASIDE_EPOCH and instance_id is None:
@@ -45,7 +47,7 @@ def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:
 def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
     timeout_ms, topics, pattern = body.rebalance_timeout_ms, body.subscribed_topic_names, body.subscribed_topic_regex
     entries = body.topic_partitions
-    says_nothing = timeout_ms == -1 and topics is None and pattern is None and entries is None
+    says_nothing = timeout_ms == -1 and topics is None and pattern is None and entries is None and body.rack_id is None
     if says_nothing and body.member_epoch > JOIN_EPOCH and body.instance_id is None and body.member_id.strip():
         return UNCHANGED  # nearly all are so
     malformed = _malformed(body, version, blank_id_allowed=True)

@@ -147,7 +147,8 @@ class ShareCoordinator(ConsumerCoordinator):
 def shape_error(body: wire.ShareGroupHeartbeatRequest) -> int:
     """42 for a request that no client may send."""
     joins_without_topics = body.member_epoch == 0 and not body.subscribed_topic_names
-    return 42 if not body.member_id.strip() or body.member_epoch < -1 or joins_without_topics else 0
+    blank_rack = body.rack_id is not None and not body.rack_id.strip()
+    return 42 if not body.member_id.strip() or body.member_epoch < -1 or joins_without_topics or blank_rack else 0
 
 
 def _shown(assigned: dict[Partition, int]) -> wire.ShareGroupHeartbeatResponseAssignment:

@@ -200,6 +200,7 @@ def shape_error(body: wire.StreamsGroupHeartbeatRequest) -> int:
         not body.member_id.strip()
         or body.member_epoch < -1
         or body.instance_id is not None
+        or (body.rack_id is not None and not body.rack_id.strip())
         or len({one is None for one in lists}) > 1
         or (is_join and (body.topology is None or body.rebalance_timeout_ms == -1 or lists != ((), (), ())))
         or (body.member_epoch > 0 and body.topology is not None)

@@ -238,6 +238,8 @@ DIRTY = {
     "no list": {"owned": None},
     "partitions": {"owned": foo(0)},
     "no subscription": {"subscribed_topic_names": None},
+    "blank rack": {"rack_id": " "},
+    "blank instance id": {"instance_id": ""},
 }
 
 
@@ -280,6 +282,22 @@ def test_E_17_fires_on_a_static_leave_without_an_instance_id() -> None:
     a.instance_id = None
     talk.leaves(a, -2)
     assert talk.rules() == ["E-17"]
+
+
+def test_E_17_fires_on_a_heartbeat_that_says_nothing_but_a_blank_rack() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a, rack_id="")
+    assert talk.rules() == ["E-17"]
+    assert talk.the("E-17").summary.endswith("which it must refuse: its rack is blank.")
+
+
+def test_E_17_allows_a_rack_that_has_a_name() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a, rack_id="r1")
+    talk.settle()
+    assert talk.rules() == []
 
 
 def test_E_17_allows_the_first_version_to_leave_the_id_to_the_broker() -> None:
