@@ -15,7 +15,7 @@ from coordinator_model.groups.epochs.events import (
     StaticLeaveRefused,
     WrongGroupType,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.rules.base import (
@@ -138,6 +138,8 @@ def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Brea
     known = f"although its epoch is {member.epoch}"
     if misjudged.accepted and member.joined_epoch is not None and exchange.generation < member.joined_epoch:
         known = f"although it joined at epoch {member.joined_epoch}"
+    elif misjudged.too_early:
+        known = f"although {partitions_text(group, misjudged.too_early)} was not assigned to it at that epoch"
     did = "accepted" if misjudged.accepted else "refused"
     frames = (*(() if member.epoch_frame is None else (member.epoch_frame,)), asked_evidence(exchange), answer_evidence(exchange))
     return Breach(
@@ -279,8 +281,8 @@ E_20 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="Offsets are saved for a member that is fenced, or a healthy member's progress is lost.",
-    condition="A commit was accepted above the member's epoch, or below that of its join (critical); or STALE_MEMBER_EPOCH to its exact "
-    "epoch. No heartbeat of the member was under way.",
+    condition="A commit was accepted above the member's epoch, below that of its join, or at one at which the partition was not yet "
+    "assigned to it (critical); or STALE_MEMBER_EPOCH to its exact epoch. No heartbeat of the member was under way.",
     expected="Accepted at the member's epoch; since 4.3 also at older ones at which the partition was assigned already (KIP-1251).",
     action="Keep the frames and the coordinator's log of that moment, and report them.",
     false_alarms="None known.",

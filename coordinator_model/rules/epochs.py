@@ -58,7 +58,9 @@ def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
 def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
     exchange, facts = unlawful.exchange, unlawful.exchange.facts
     if unlawful.kind == FENCED:
-        return f"fenced {sender_text(exchange)} in group {group.name} at epoch {exchange.generation}, the one that it was given last"
+        return (
+            f"fenced {sender_text(exchange)} in group {group.name} at epoch {exchange.generation}, the one that it was given last"
+        )
     if unlawful.kind == REFUSED:
         return f"refused {asked} in group {group.name} with {error_name(exchange.error)}, for which there is no reason"
     accepted = f"accepted {asked} in group {group.name}"

@@ -137,17 +137,19 @@ class Epochs(Conversation):
                 self.beats(client)
             self.wait(5_000)
 
-    def commits(self, client: Client, error: int = 0, *, epoch: int | None = None, version: int = 9) -> None:
+    def commits(self, client: Client, error: int = 0, *, epoch: int | None = None, version: int = 9, number: int = 0) -> None:
+        """Of topic ``foo``, by its id from version 10 on."""
         self.wait(20)
-        partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        partition = wire.OffsetCommitRequestPartition(partition_index=number, committed_offset=5)
+        topic = {"topic_id": TOPICS["foo"]} if version >= 10 else {"name": "foo"}
         request = wire.OffsetCommitRequest(
             group_id=self.group,
             generation_id_or_member_epoch=client.generation if epoch is None else epoch,
             member_id=client.member_id,
-            topics=(wire.OffsetCommitRequestTopic(name="foo", partitions=(partition,)),),
+            topics=(wire.OffsetCommitRequestTopic(partitions=(partition,), **topic),),
         )
-        done = wire.OffsetCommitResponsePartition(partition_index=0, error_code=error)
-        reply = wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(name="foo", partitions=(done,)),))
+        done = wire.OffsetCommitResponsePartition(partition_index=number, error_code=error)
+        reply = wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(partitions=(done,), **topic),))
         self.call(client, request, reply, version=version)
 
     # -------------------------------------------------------------------------------------------- classic members

@@ -5,6 +5,9 @@ A heartbeat under way makes two epochs possible at the moment of a commit, so ne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, Final
+
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedAfterEnd
 from coordinator_model.groups.epochs.evidence import answer_evidence
@@ -13,8 +16,11 @@ from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusal
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import NONE, NOT_ADMITTED, STALE_MEMBER_EPOCH
 
-MEMBER_EPOCH_SINCE = 9
+MEMBER_EPOCH_SINCE: Final = 9
 """OffsetCommit: carries the epoch of a member (KIP-848)."""
+
+TOPIC_IDS_SINCE: Final = 10
+"""OffsetCommit: names topics by their ids."""
 
 _REFUSED = (STALE_MEMBER_EPOCH, *NOT_ADMITTED)
 
@@ -26,7 +32,7 @@ def on_request(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
     return NOTHING
 
 
-def on_response(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
+def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     member = group.members.get(exchange.member_id)
     if member is None or not exchange.member_id:
         return NOTHING
@@ -59,15 +65,44 @@ def on_response(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
         joined = member.joined_epoch
         if asked > member.epoch or (joined is not None and asked < joined):
             return (*events, CommitMisjudged(exchange, member, accepted=True))
-    if error == STALE_MEMBER_EPOCH and asked == member.epoch and not member.reloaded:
+        if asked < member.epoch and (early := frozenset(_too_early(group, exchange, member, body))):
+            return (*events, CommitMisjudged(exchange, member, accepted=True, too_early=early))
+    if error == STALE_MEMBER_EPOCH and asked == member.epoch:
         return (*events, CommitMisjudged(exchange, member, accepted=False))
     return events
 
 
+def _too_early(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> Iterator[tuple[str, int]]:
+    """Yield the partitions that were accepted at an epoch at which they were certainly not the member's.
+
+    A release before 4.3 accepts no older epoch at all. Since then one is lawful at which the partition was assigned already (KIP-1251).
+    """
+    if not group.traits.answers_full_requests or member.ever is None:
+        return  # tasks are not partitions
+    for topic in body.topics:
+        ids = _ids_of(group, member, topic, exchange.api_version)
+        for partition in topic.partitions if ids is not None else ():
+            had = {(id_, partition.partition_index) for id_ in ids or ()} & member.ever
+            if partition.error_code == NONE and all(member.later.get(each, 0) > exchange.generation for each in had):
+                yield min(ids or (), default=topic.name), partition.partition_index
+
+
+def _ids_of(group: EpochGroupData, member: EpochMember, topic: Any, version: int) -> frozenset[str] | None:
+    """Return which topics of the member a commit can mean, None if a name is needed that is not known."""
+    if version >= TOPIC_IDS_SINCE:
+        return frozenset({topic.topic_id})
+    names = {id_: group.topic_text(id_) for id_, _ in member.ever or ()}
+    if any(id_ == named for id_, named in names.items()):
+        return None
+    return frozenset(id_ for id_, named in names.items() if named == topic.name)
+
+
 def _settled(group: EpochGroupData, exchange: Exchange, member: EpochMember, facts: EpochCommitFacts) -> bool:
-    """Return True if the member had one epoch from the request to the response."""
+    """Return True if the member had one epoch from the request to the response, of the coordinator that answers."""
     return (
         facts.settled
+        and exchange.broker == group.broker
+        and not member.reloaded
         and member.present
         and facts.epoch is not None
         and facts.epoch == member.epoch

@@ -15,7 +15,7 @@ from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
+from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.settings import Settings
 
@@ -229,7 +229,7 @@ class EpochGroupData:
         member.removed, member.removed_us, member.removed_frame = why, at_us, frame
         member.told_us = 0
         member.told_frame = None
-        member.pending = frozenset()
+        member.pending = NO_PARTITIONS
         member.heartbeat_us = 0
         member.empty_since_us = 0
         self.stirred_us = at_us
@@ -268,6 +268,7 @@ class EpochGroupData:
         for member in self.members.values():
             member.reloaded = True
             member.gone = False
+            member.later = {}  # an older release does not write since when each partition is assigned
             member.heartbeat_us = 0
             member.rejoin_asked_us = None  # the timer of its JoinGroup is not restored
             if member.told_us:

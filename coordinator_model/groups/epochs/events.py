@@ -146,6 +146,7 @@ class CommitMisjudged(NamedTuple):
     exchange: Exchange
     member: EpochMember
     accepted: bool
+    too_early: Partitions = frozenset()  #: that were not the member's at that epoch, if the commit names any (by topic id or name)
 
 
 class CommittedAfterEnd(NamedTuple):

@@ -105,7 +105,7 @@ class EpochGroup(EpochGroupData):
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
             self._note_release(exchange)
-            return commits.on_response(self, exchange) if api_key == OFFSET_COMMIT else NOTHING
+            return commits.on_response(self, exchange, body) if api_key == OFFSET_COMMIT else NOTHING
         if api_key in _CLASSIC:
             was = self.rebalance_events.known_of(self, exchange)
             events = classic_members.on_response(self, exchange, body)

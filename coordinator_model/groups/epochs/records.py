@@ -76,6 +76,8 @@ class EpochMember:
     disconnected_us: int = 0
     reason: str = ""  #: heartbeats give none
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
+    later: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Partition → epoch of the answer that assigned it first since its join; those of the join itself are not listed."""
 
     def __post_init__(self) -> None:
         # A snapshot stores sets as plain lists.
@@ -97,6 +99,7 @@ class EpochMember:
         """Drop what may have changed unseen: frames are missing, or the outcome of a request is not known."""
         self.epoch = self.previous = self.joined_epoch = self.granted = self.ever = None
         self.pending = NO_PARTITIONS
+        self.later = {}
         self.told_us = self.empty_since_us = 0
         self.told_frame = None
         self.refusals = self.commit_refusals = None

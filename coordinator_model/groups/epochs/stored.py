@@ -13,7 +13,15 @@ from typing import Any, Final
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell, by_topic
+from coordinator_model.groups.epochs.records import (
+    NO_PARTITIONS,
+    Bump,
+    DoubleGrant,
+    EpochMember,
+    InstanceUse,
+    StatusSpell,
+    by_topic,
+)
 from coordinator_model.groups.records import ClientInfo, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire import API_NAMES
 
@@ -30,7 +38,7 @@ _read_plain = attrgetter(*_PLAIN)
 # What every heartbeat changes; stored with the fast part, as microseconds before the last record.
 _FAST: Final = ("epoch_us", "accepted_us", "accepted_asked_us", "proven_us", "last_frame_us", "heartbeat_us", "paused_us")
 _SETS: Final = ("granted", "pending", "ever")
-_MEMBER: Final = tuple(known.name for known in fields(EpochMember) if known.name not in (*_FAST, *_SETS, "last_frame"))
+_MEMBER: Final = tuple(known.name for known in fields(EpochMember) if known.name not in (*_FAST, *_SETS, "later", "last_frame"))
 _read_member = attrgetter(*_MEMBER)
 _read_fast = attrgetter(*_FAST)
 _API_KEYS: Final = {name: key for key, name in API_NAMES.items()}
@@ -103,7 +111,13 @@ def _member_values(member: EpochMember, numbers: dict[str, int]) -> list[Any]:
         place: value for place, (value, default) in enumerate(zip(_read_member(member), _DEFAULTS, strict=True)) if value != default
     }
     granted, pending, ever = (_packed(getattr(member, name), numbers) for name in _SETS)
-    return [values, granted, pending or None, True if ever == granted and ever is not None else ever]
+    stored = [values, granted, pending or None, True if ever == granted and ever is not None else ever]
+    later = [[epoch, _packed(_since(member, epoch), numbers)] for epoch in sorted(set(member.later.values()))]
+    return [*stored, later] if later else stored
+
+
+def _since(member: EpochMember, epoch: int) -> Partitions:
+    return frozenset(partition for partition, since in member.later.items() if since == epoch)
 
 
 def _packed(partitions: Partitions | None, numbers: dict[str, int]) -> list[Any] | None:
@@ -168,15 +182,17 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         for instance_id, (takes, refused, frames) in group.instance_uses.items()
     }
     given = iter(fast[0])
-    for values, granted, pending, ever in members:
+    for values, granted, pending, ever, *more in members:
         member = EpochMember("")
         for place, value in values.items():
             setattr(member, _MEMBER[place], value)
         member.actor = ClientInfo(*member.actor)
         member.rejoin_frames = list(member.rejoin_frames)
         member.granted = _unpacked(granted, topics)
-        member.pending = _unpacked(pending, topics) or frozenset()
+        member.pending = _unpacked(pending, topics) or NO_PARTITIONS
         member.ever = member.granted if ever is True else _unpacked(ever, topics)
+        for epoch, packed in more[0] if more else ():
+            member.later |= dict.fromkeys(_unpacked(packed, topics) or NO_PARTITIONS, epoch)
         for name in _FAST:
             before_us = next(given)
             default = None if name == "proven_us" else 0

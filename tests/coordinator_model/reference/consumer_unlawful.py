@@ -273,6 +273,7 @@ class Shadow(UnlawfulHeartbeat):
     """Somebody without the right sends a request now and then, which is to be refused, and once is not."""
 
     least_acts = 2
+    commit_version = 9
 
     def commit_to(self, history: Any) -> None:
         super().commit_to(history)
@@ -284,9 +285,8 @@ class Shadow(UnlawfulHeartbeat):
         request = None if self.history.coordinator.consumer is None or self._is_late() else self.request()
         if request is not None:
             world = self.history.world
-            connection = Connection(
-                world, "shadow", self.history.coordinator.name, {**VERSIONS["newest"], 8: 9, 68: 1, 76: 1, 88: 0}
-            )
+            versions = {**VERSIONS["newest"], 8: self.commit_version, 68: 1, 76: 1, 88: 0}
+            connection = Connection(world, "shadow", self.history.coordinator.name, versions)
             connection.ask(request, lambda _: None)
             world.at(2 * SECOND, connection.close)
         self.history.world.at(3 * SECOND, self._call)
@@ -473,6 +473,48 @@ class CommitOfTheFutureAccepted(Shadow):
         return last is not None and last.answer.member_epoch < act.generation
 
 
+class CommitTooEarlyAccepted(CommitOfTheFutureAccepted):
+    """A commit with an epoch of the member that is older than its right to the partition is accepted."""
+
+    least_acts = 4
+    commit_version = 10  # which names topics by their ids
+
+    def request(self) -> Any:
+        for one in self.group.members.values():
+            newest = max(one.assigned.items(), key=lambda given: given[1], default=None)
+            if self.group.release < (4, 2) or one.classic is not None or one.epoch <= 0 or newest is None or newest[1] < 2:
+                continue
+            (name, number), since = newest
+            self.partition = (topic_id(name), number)
+            partition = wire.OffsetCommitRequestPartition(partition_index=number, committed_offset=1)
+            return wire.OffsetCommitRequest(
+                group_id=self.history.world.group,
+                generation_id_or_member_epoch=since - 1,
+                member_id=one.id,
+                group_instance_id=one.instance_id,
+                topics=(wire.OffsetCommitRequestTopic(topic_id=self.partition[0], partitions=(partition,)),),
+            )
+        return None
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """Since its join, which was seen, the partition was first given with a newer epoch; or the commit is older than the join."""
+        last = self.delivered(seen, act)
+        if last is None or last.answer.member_epoch <= act.generation:
+            return False
+        first: int | None = None
+        has_joined = False
+        for one in heartbeats(seen, act.request.member_id):
+            if one.answered_us > act.asked_us or one.error:
+                continue
+            if one.request.member_epoch == 0:
+                has_joined, first = True, None
+            if one.answer.assignment is not None and self.partition in granted(one.answer) and first is None:
+                first = None if one.request.member_epoch == 0 else one.answer.member_epoch
+                if first is None:
+                    return False  # it may have had it before
+        return has_joined and first is not None and first > act.generation
+
+
 class CommitRefused(UnlawfulHeartbeat):
     """A commit with the member's epoch is refused as stale."""
 
@@ -516,5 +558,6 @@ ACTS: tuple[type[Unlawful], ...] = (
     StrangerAccepted,
     MalformedAccepted,
     CommitOfTheFutureAccepted,
+    CommitTooEarlyAccepted,
     CommitRefused,
 )

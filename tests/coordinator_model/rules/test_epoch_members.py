@@ -262,6 +262,83 @@ def test_E_20_allows_the_epochs_since_the_partition_was_assigned(epoch: int) -> 
     assert talk.rules() == []
 
 
+def grows(talk: Epochs) -> Client:
+    """A member that joins at epoch 7 with two partitions, and is given a third at epoch 10."""
+    a = alone(talk, 7)
+    talk.beats(a, 10, foo(0, 1, 2))
+    talk.beats(a, 11)
+    return a
+
+
+@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.parametrize(("number", "epoch"), [(2, 9), (5, 10)])
+def test_E_20_fires_when_a_commit_is_accepted_at_an_epoch_at_which_the_partition_was_not_the_members(
+    number: int, epoch: int, version: int
+) -> None:
+    """It was assigned later, or never."""
+    talk = Epochs()
+    talk.commits(grows(talk), epoch=epoch, number=number, version=version)
+    talk.settle()
+    assert talk.rules() == ["E-20"]
+    assert f"although foo-{number} was not assigned to it at that epoch" in talk.the("E-20").summary
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_E_20_allows_older_epochs_at_which_the_partition_was_assigned_already(version: int) -> None:
+    talk = Epochs()
+    a = grows(talk)
+    for number, epoch in ((0, 7), (1, 9), (2, 10), (2, 11), (5, 11)):
+        talk.commits(a, epoch=epoch, number=number, version=version)
+    talk.commits(a, 113, epoch=9, number=2, version=version)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_20_allows_an_older_epoch_for_a_partition_that_was_taken_away_and_came_back() -> None:
+    talk = Epochs()
+    a = grows(talk)
+    talk.beats(a, 11, foo(0, 2))
+    talk.beats(a, 12, owned=foo(0, 2))
+    talk.beats(a, 13, foo(0, 1, 2))
+    talk.commits(a, epoch=12, number=1)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_20_allows_an_older_epoch_where_the_topics_name_is_not_known() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.joins(a, 7, foo(0), "foo", "bar")
+    talk.beats(a, 10, foo(0, 1))
+    talk.commits(a, epoch=9, number=1)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_20_allows_an_older_epoch_for_what_another_coordinator_assigned() -> None:
+    talk = Epochs()
+    a = grows(talk).reconnected("2")
+    talk.beats(a)
+    talk.commits(a, epoch=9, number=2)
+    talk.settle()
+    assert "E-20" not in talk.rules()
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_E_20_leaves_a_coordinator_alone_that_has_not_answered_a_heartbeat_yet(*, refused: bool) -> None:
+    """What the coordinator before it wrote last may be lost."""
+    talk = Epochs()
+    a = grows(talk)
+    if refused:
+        talk.refused(a, 16)
+    b = a.reconnected("1" if refused else "2")
+    talk.commits(b, 113)
+    talk.commits(b, epoch=12)
+    talk.commits(b, epoch=10, number=5)
+    talk.settle()
+    assert "E-20" not in talk.rules()
+
+
 def test_E_20_leaves_a_commit_alone_while_a_heartbeat_is_under_way() -> None:
     talk = Epochs()
     a = alone(talk, 7)
