@@ -209,7 +209,9 @@ def test_whom_the_page_refuses_to_keep_up_to_date_is_told_and_sees_the_page_as_i
     with served(state, streams=1) as (address, page):
         with requests.get(f"{address}/stream?view=/", stream=True, timeout=10):
             tab.open(address)
-            tab.wait_until(lambda: "not live: the page is looked at by too many" in text(tab, "#live"), "it says that it is not live")
+            tab.wait_until(
+                lambda: "not live: the page is looked at by too many" in text(tab, "#live"), "it says that it is not live"
+            )
             assert len(names(tab)) == 15
             tab.wait_until(lambda: tab.complaints, "the browser notes the refusal")
         assert ["503" in complaint for complaint in tab.complaints] == [True]
