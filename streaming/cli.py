@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.console import Console
 from rich.markup import escape
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from streaming.commands.output import EXIT_UNUSABLE, print_error
@@ -63,12 +63,17 @@ class _Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = dict.fromkeys(_COMMANDS)  # by which a mistyped one is told what may be meant
+        self._of_name: Callable[[str], Any] = _imported
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        return _imported(cmd_name) if cmd_name in _COMMANDS else None
+        return self._of_name(cmd_name) if cmd_name in _COMMANDS else None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._of_name = _listed
+        super().format_help(ctx, formatter)
 
 
 @cache
@@ -83,6 +88,14 @@ def _imported(name: str) -> Any:
         around.command(name)(found)
     group: Any = get_command(around)
     return group.commands[name]
+
+
+def _listed(name: str) -> Any:
+    """Return a command for the list of all, which also has those whose libraries are not installed."""
+    try:
+        return _imported(name)
+    except ModuleNotFoundError:
+        return TyperCommand(name, help=f"Not installed: {_remedy(name)}")
 
 
 def _group(callback: Callable[..., None] = lambda: None, **settings: Any) -> typer.Typer:
@@ -139,8 +152,11 @@ def main() -> None:
 def _what_to_install(error: ModuleNotFoundError) -> str:
     """Return which extra of the package brings the library that a command needs."""
     command = next((word for word in sys.argv[1:] if word in _COMMANDS), "")
-    remedy = f"pip install 'rebalance-monitor[{_EXTRAS.get(command, 'tap')}]'"
-    return f"{command or 'this'} needs the library {error.name}, which is not installed: {remedy}"
+    return f"{command or 'this'} needs the library {error.name}, which is not installed: {_remedy(command)}"
+
+
+def _remedy(command: str) -> str:
+    return f"pip install 'rebalance-monitor[{_EXTRAS.get(command, 'tap')}]'"
 
 
 def _in_words(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -90,6 +91,17 @@ def without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_what_reads_captures_needs_neither_kafka_nor_spark(arguments):
     done = without_extras(*arguments)
     assert (done.returncode, "error" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ()])
+def test_the_list_of_commands_also_has_those_whose_libraries_are_not_installed(arguments):
+    done = without_extras(*arguments)
+    assert done.stderr == ""
+    listed = {line.split()[1]: line for line in done.stdout.splitlines() if re.match(r"│ [a-z]+ ", line)}
+    assert list(listed) == list(cli._COMMANDS)
+    assert "Replay captured traffic" in listed["replay"]
+    assert "Not installed: pip install 'rebalance-monitor[job]'" in listed["run"]
+    assert "Not installed: pip install 'rebalance-monitor[tap]'" in listed["tap"]
 
 
 @pytest.mark.parametrize(
