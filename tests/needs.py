@@ -22,6 +22,7 @@ PACKAGES: Final = {
     "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",
     "promtool": "prometheus",
+    "tshark": "tshark",
 }
 """Debian's package that has a program. ``.ci/run`` installs them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import socket
 import ssl
@@ -24,7 +25,20 @@ from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from tests.certificates import Authority
 from tests.golden import transcript
 from tests.needs import needs
-from tests.streaming.mirror.wires import Connection, Segment, block, captured, enhanced, interface, pcap, request, response, section
+from tests.streaming.mirror.wires import (
+    CLIENT,
+    Connection,
+    Segment,
+    block,
+    captured,
+    enhanced,
+    interface,
+    pcap,
+    request,
+    response,
+    section,
+    sized,
+)
 
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[4]
@@ -413,6 +427,35 @@ def test_an_encrypted_transcript_has_the_records_of_the_plain_one(scene):
     found, expected = Read(encrypted, KeyLog(scene.log)), Read(pcap(plain), None)
     assert sorted(found.told(), key=repr) == sorted(expected.told(), key=repr)
     assert found.stats.decrypted == len(lines)
+
+
+def followed(capture: Path, key_log: Path) -> tuple[bytes, bytes]:
+    """What tshark reads of the first connection: the client's bytes and the broker's."""
+    told = subprocess.run(
+        ["tshark", "-r", capture, "-o", f"tls.keylog_file:{key_log}", "-d", "tcp.port==9092,tls", "-q", "-z", "follow,tls,raw,0"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line for line in told.stdout.splitlines() if re.fullmatch(r"\t?[0-9a-f]+", line)]
+    sides = [[line for line in lines if line.startswith("\t") is of_the_second] for of_the_second in (False, True)]
+    first, second = (bytes.fromhex("".join(side)) for side in sides)
+    return (first, second) if f"Node 0: {CLIENT[0]}:{CLIENT[1]}" in told.stdout else (second, first)
+
+
+@needs("tshark")
+@pytest.mark.parametrize("suite", [None, *SUITES_1_2], ids=lambda suite: suite or "TLS 1.3")
+def test_tshark_reads_the_same_of_the_same_file(scene, tmp_path, suite):
+    if suite is not None:
+        scene.client.maximum_version = ssl.TLSVersion.TLSv1_2
+        scene.client.set_ciphers(suite)
+    beats(scene.line(), *range(20)).close()
+    capture = tmp_path / "tls.pcap"
+    capture.write_bytes(pcap(scene.segments))
+    records = Read(capture.read_bytes(), KeyLog(scene.log)).records
+    ours = [b"".join(sized(record.frame) for record in records if record.kind is kind) for kind in (Kind.REQUEST, Kind.RESPONSE)]
+    assert len(records) >= 40
+    assert followed(capture, scene.log) == tuple(ours)
 
 
 class TestKeyLog:
