@@ -12,6 +12,7 @@ from harness import running_tap, wait_for
 from kafka import KafkaConsumer
 from test_mirror_cli import _dumpcap, _told
 
+from coordinator_model.wire.constants import OFFSET_COMMIT
 from coordinator_model.wire.record import MirrorRecord
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.pcap.capture_reader import CaptureReader
@@ -19,7 +20,11 @@ from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.tls.connection import NO_SECRETS
 from streaming.mirror.pcap.tls.key_log import KeyLog
 from streaming.mirror.tap_tls import CertificateFiles, TapTls
+from streaming.spark import jvm
 from tests.certificates import Authority
+from tests.needs import needs
+from tests.processes import started
+from tests.real.lab import java
 
 pytestmark = pytest.mark.real
 
@@ -102,3 +107,58 @@ def test_a_capture_with_a_key_log_tells_what_a_tap_tells_that_ends_tls(tmp_path:
     assert {record.group for record in records if record.group} == {"g"}
     assert set(stats.refused_tls) == {NO_SECRETS}  # librdkafka logs none
     assert (stats.losses, running.stats.opaque, running.stats.refused) == (0, 0, 0)
+
+
+def agent(key_log: Path) -> str:
+    """The JVM option of docs/inputs.md."""
+    (jar,) = jvm.jars("agent", ivy_file=Path(__file__).with_name("ivy-key-log.xml"))
+    return f"-javaagent:{jar}={key_log}"
+
+
+class BrokerThatLogsKeys(Broker):
+    def __init__(self, key_log: Path, **options: Any) -> None:
+        super().__init__(**options)
+        self._key_log = key_log
+
+    def _java(self) -> list[str]:
+        java_command, *options = super()._java()
+        return [java_command, agent(self._key_log), *options]
+
+
+@needs("javac")
+def test_what_an_agent_logs_in_java_opens_a_capture_before_a_client_and_one_before_a_broker(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "certificates")
+    tap, server = (authority.identity(name, address=HOST) for name in ("tap", "broker"))
+    address, tapped = f"{HOST}:{free_port()}", Sink()
+    front, behind = tmp_path / "front.pcapng", tmp_path / "behind.pcapng"
+    keys_of_client, keys_of_broker = tmp_path / "client.log", tmp_path / "broker.log"
+    properties = {"listener.name.tls.ssl.keystore.type": "PEM", "listener.name.tls.ssl.keystore.location": str(server.both)}
+    tls = TapTls(own=CertificateFiles(tap.certificate, tap.key), is_broker_tls=True, broker_authority=authority.certificate)
+    options = {
+        "bootstrap": address,
+        "client_id": "java",
+        "group": "g",
+        "topics": "data",
+        "protocol": "classic",
+        "assignors": "range",
+    }
+    options |= {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "rebalance_timeout_ms": 12_000, "commits": "auto"}
+    options |= {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.type": "PEM"}
+    options |= {"kafka.ssl.truststore.location": str(authority.certificate)}
+    with BrokerThatLogsKeys(keys_of_broker, listeners={"TLS": "SSL"}, advertised={"TLS": address}, properties=properties) as broker:
+        broker.create_topic("data", 4)
+        with (
+            running_tap([f"{address}={broker.address('TLS')}"], tapped, cluster="c", tls=tls) as running,
+            _dumpcap(front, int(address.partition(":")[2])),
+            _dumpcap(behind, int(broker.address("TLS").partition(":")[2])),
+        ):
+            java_command, *rest = java.command(options)
+            with started([java_command, agent(keys_of_client), *rest]) as client:
+                wait_for(lambda: sum(record.api_key == OFFSET_COMMIT for record in tapped) >= 4, "it commits what it was given")
+                client.terminate()
+                client.wait(30)
+            wait_for(lambda: running.stats.open_connections == 0, "all connections are closed")
+            for path, key_log in ((front, keys_of_client), (behind, keys_of_broker)):
+                wait_for(lambda: _told(read(path, key_log)[0]) == _told(tapped), f"{path.name} tells what the tap tells")  # noqa: B023
+    assert _told(tapped)
+    assert [read(path, keys)[1].refused_tls for path, keys in ((front, keys_of_client), (behind, keys_of_broker))] == [{}, {}]

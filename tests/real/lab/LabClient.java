@@ -134,6 +134,11 @@ public final class LabClient {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", options.get("bootstrap"));
         settings.put("client.id", options.get("client_id"));
+        options.forEach((name, value) -> {
+            if (name.startsWith("kafka.")) {
+                settings.put(name.substring("kafka.".length()), value);
+            }
+        });
         return settings;
     }
 
