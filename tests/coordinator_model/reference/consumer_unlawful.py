@@ -54,12 +54,7 @@ class UnlawfulHeartbeat(Unlawful):
         """Whether this is an answer to lie in."""
         raise NotImplementedError
 
-    def knowable(self, seen: list[Seen]) -> bool:
-        act = self.act(seen)
-        return act is not None and self.proves(act, seen)
-
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        """Whether what was captured proves the act."""
         return True
 
     def _is_late(self) -> bool:
@@ -376,7 +371,7 @@ class GoneAccepted(Shadow):
 class FencedAccepted(GoneAccepted):
     """An id that was told that it is unknown is accepted without a join."""
 
-    least_acts = 4
+    least_acts = 10
 
     @staticmethod
     def _ends(asked: Asked, body: Any) -> bool:

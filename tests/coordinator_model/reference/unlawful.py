@@ -1,7 +1,8 @@
 """One unlawful act in an otherwise lawful life: a coordinator that lies once, or lets somebody through whom it should refuse.
 
 Each act knows which rules are right to speak, and whether somebody who watches the wire can know of it at all: that is worked out from
-what was captured, by other means than the model's.
+what was captured, by other means than the model's. *Knowable* is an act whose answer was captured, for which the frames captured before
+and after it leave no lawful explanation, and after which the capture goes on for as long as a late frame may take to bring one.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from coordinator_model import wire
+from coordinator_model.wire.constants import JOIN_GROUP, UNKNOWN_MEMBER_ID
 from coordinator_model.wire.record import Kind, MirrorRecord
 from tests.coordinator_model.reference.history import History, Plan
 from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS, Asked, Connection
+
+WRITTEN_US = 7_500 * MS  #: a write to the log takes no longer: 5 s, and what a timer may be late
+EXPLAINED_US = 2 * SECOND  #: a late frame comes within half a second, and a tick follows within one more
 
 
 class Seen(NamedTuple):
@@ -94,6 +99,14 @@ class Unlawful:
         raise NotImplementedError
 
     def knowable(self, seen: list[Seen]) -> bool:
+        """Whether somebody who watches the wire can know of the act, in the sense of the module's description."""
+        end_us = self.history.records[-1].at_us
+        in_time = [one for one in seen if one.answered_us < end_us - EXPLAINED_US]
+        act = self.act(in_time)
+        return act is not None and self.proves(act, in_time)
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """Whether what was captured leaves no lawful explanation of the act."""
         raise NotImplementedError
 
     def act(self, seen: list[Seen]) -> Seen | None:
@@ -144,11 +157,8 @@ class StaleAccepted(Unlawful):
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, error_code=0)
 
-    def knowable(self, seen: list[Seen]) -> bool:
-        act = self.act(seen)
-        return act is not None and any(
-            one.answer.generation_id > act.generation and one.answered_us < act.asked_us for one in joins(seen)
-        )
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        return any(one.answer.generation_id > act.generation and one.answered_us < act.asked_us for one in joins(seen))
 
 
 class StaleCommitAccepted(StaleAccepted):
@@ -184,9 +194,8 @@ class StrangerAccepted(StaleAccepted):
     def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
         return connection.client_id == "shadow" and isinstance(body, wire.HeartbeatResponse) and body.error_code == 25
 
-    def knowable(self, seen: list[Seen]) -> bool:
-        act = self.act(seen)
-        if act is None or _roster_known(seen, act.generation, act.asked_us) is None:
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        if _roster_known(seen, act.generation, act.asked_us) is None:
             return False
         # After the next round the roster of this one no longer says anything; that it still stands must be known at the answer.
         return not any(one.answer.generation_id > act.generation and one.answered_us < act.answered_us for one in joins(seen))
@@ -203,11 +212,8 @@ class ValidRefused(Unlawful):
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, error_code=22)
 
-    def knowable(self, seen: list[Seen]) -> bool:
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
         """The generation was proven before and, by a success asked after the refusal, was still the same later."""
-        act = self.act(seen)
-        if act is None:
-            return False
         before = any(one.answer.generation_id == act.generation and one.answered_us < act.asked_us for one in joins(seen))
         after = any(one.asked_us > act.answered_us and not one.queued_behind and self._proves(one, act.generation) for one in seen)
         return before and after
@@ -243,11 +249,8 @@ class MemberUnknown(Unlawful):
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, error_code=25)
 
-    def knowable(self, seen: list[Seen]) -> bool:
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
         """It is known to be a member, and was accepted a moment ago, in a round whose SyncGroups were all answered."""
-        act = self.act(seen)
-        if act is None:
-            return False
         roster = _roster_known(seen, act.generation, act.asked_us)
         if roster is None or all(entry.member_id != act.request.member_id for entry in roster.members):
             return False
@@ -291,11 +294,8 @@ class WentBack(Unlawful):
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, generation_id=body.generation_id - 2)
 
-    def knowable(self, seen: list[Seen]) -> bool:
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
         """A higher generation was proven before it was asked, and its roster names the member that asks."""
-        act = self.act(seen)
-        if act is None:
-            return False
         earlier = [one.answer for one in joins(seen) if one.answered_us < act.asked_us]
         newest = max((answer.generation_id for answer in earlier), default=-1)
         roster = _roster_known(seen, newest, act.asked_us)
@@ -318,8 +318,8 @@ class ForeignId(Unlawful):
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, member_id=next(id_ for id_ in _members(self.history) if id_ != asked.body.member_id))
 
-    def knowable(self, seen: list[Seen]) -> bool:
-        return self.act(seen) is not None
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        return True
 
 
 class SwappedAssignment(Unlawful):
@@ -338,9 +338,8 @@ class SwappedAssignment(Unlawful):
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, assignment=self._other(body))
 
-    def knowable(self, seen: list[Seen]) -> bool:
-        act = self.act(seen)
-        return act is not None and any(
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        return any(
             isinstance(one.answer, wire.SyncGroupResponse)
             and one.generation == act.generation
             and any(entry.member_id == act.request.member_id for entry in one.request.assignments)
@@ -367,10 +366,8 @@ class ForeignProtocol(Unlawful):
     def lie(self, asked: Asked, body: Any) -> Any:
         return replace(body, protocol_name="invented")
 
-    def knowable(self, seen: list[Seen]) -> bool:
-        """The capture goes on for longer than a late frame may take to explain it."""
-        act = self.act(seen)
-        return act is not None and self.history.records[-1].at_us > act.answered_us + 2 * SECOND
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        return True
 
 
 class JoinForgotten(Unlawful):
@@ -392,46 +389,36 @@ class JoinForgotten(Unlawful):
         return None
 
     def knowable(self, seen: list[Seen]) -> bool:
-        """The roster names it, and it stayed a member, its connection open, without another attempt, for longer than any slack.
+        """There is no answer to capture: the others were told, the roster names it, and a write would have taken no longer."""
+        told = [one for one in joins(seen) if self.done is not None and one.answer.generation_id == self.generation]
+        if not any(entry.member_id == self.member_id for one in told for entry in one.answer.members):
+            return False
+        due_us, until_us = told[0].answered_us + WRITTEN_US, self._waited_until_us(seen)
+        return any(due_us < record.at_us < until_us for record in self.history.records)
 
-        While it waits it sends no heartbeat, so a coordinator that has forgotten its JoinGroup ends its session.
+    def _waited_until_us(self, seen: list[Seen]) -> int:
+        """Until its connection ends, it asks again, or it has no place in the group any more; or to the end of the capture.
+
+        While it waits it sends no heartbeat, so a coordinator that has forgotten its JoinGroup ends its session. A JoinGroup that the
+        client had queued behind the forgotten one is answered in its place.
         """
-        if self.done is None:
-            return False
-        roster = next((one for one in joins(seen) if one.answer.generation_id == self.generation and one.answer.members), None)
-        if roster is None or all(entry.member_id != self.member_id for entry in roster.answer.members):
-            return False
-        patience_us = 12 * SECOND
+        assert self.done is not None
         records = self.history.records
         closed = [one.at_us for one in records if one.kind is Kind.CLOSE and one.connection == self.done[0]]
-        again = [
-            one.at_us
-            for one in records
-            if one.kind is Kind.REQUEST
-            and one.api_key == 11
-            and _decode(one).member_id == self.member_id
-            and one.at_us > self.at_us
-        ]
-        evicted = [
-            one.answered_us
-            for one in seen
-            if isinstance(one.answer, wire.HeartbeatResponse)
-            and one.error == 25
-            and one.request.member_id == self.member_id
-            and one.answered_us > self.at_us
-        ]
-        # A JoinGroup that the client had queued behind the forgotten one is answered in its place.
-        served = [one.answered_us for one in joins(seen) if one.answer.member_id == self.member_id and one.answered_us > self.at_us]
-        dropped = [
-            one.answered_us
-            for one in joins(seen)
-            if one.answer.generation_id > self.generation
-            and one.answer.members
-            and all(entry.member_id != self.member_id for entry in one.answer.members)
-        ]
-        if min(dropped, default=records[-1].at_us) < self.at_us + 7_500 * MS:
+        later = [one for one in records if one.kind is Kind.REQUEST and one.api_key == JOIN_GROUP and one.at_us > self.at_us]
+        again = [one.at_us for one in later if _decode(one).member_id == self.member_id]
+        over = [one.answered_us for one in seen if one.answered_us > self.at_us and self._is_over(one)]
+        return min([*closed, *again, *over, records[-1].at_us])
+
+    def _is_over(self, one: Seen) -> bool:
+        """Whether this answer shows that the member waits no longer."""
+        if isinstance(one.answer, wire.HeartbeatResponse):
+            return one.error == UNKNOWN_MEMBER_ID and one.request.member_id == self.member_id
+        if not isinstance(one.answer, wire.JoinGroupResponse) or one.error:
             return False
-        return min([*closed, *again, *evicted, *served, records[-1].at_us]) > self.at_us + patience_us
+        roster = [entry.member_id for entry in one.answer.members]
+        dropped = one.answer.generation_id > self.generation and bool(roster) and self.member_id not in roster
+        return dropped or one.answer.member_id == self.member_id
 
 
 def lived(plan: Plan, act: type[Unlawful] | None, random: Random) -> History:
