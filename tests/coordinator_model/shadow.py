@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Finding, Severity
+from coordinator_model.finding import Finding
 from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -41,6 +41,7 @@ from coordinator_model.wire.constants import (
     TXN_OFFSET_COMMIT,
 )
 from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.lives import SKEW_MS, Spoil, from_the_middle, is_error, late, lossy, skewed
 from tests.coordinator_model.reference.history import Plan, acts, plans
 
 JUDGED = {HEARTBEAT, SYNC_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, JOIN_GROUP, LEAVE_GROUP, DELETE_GROUPS}
@@ -144,48 +145,17 @@ def judged(records: list[MirrorRecord], own: Settings | None = None) -> Shadow:
     model = Coordinator(topic="mirror", partition=0, settings=own)
     with shadowed() as shadow:
         for record in records:
-            shadow.errors.extend(one for one in model.receive(record) if one.severity.rank >= Severity.ERROR.rank)
+            shadow.errors.extend(filter(is_error, model.receive(record)))
     return shadow
 
 
 # ---------------------------------------------------------------------------------------------------- captures that are spoilt
 
-Spoil = Callable[[list[MirrorRecord], Random], list[MirrorRecord]]
-SKEW_MS = 100
 LATEST_MS = 2_000
-
-
-def renumbered(records: list[MirrorRecord]) -> list[MirrorRecord]:
-    return [record._replace(offset=offset) for offset, record in enumerate(records)]
 
 
 def plain(records: list[MirrorRecord], _: Random) -> list[MirrorRecord]:
     return records
-
-
-def skewed(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
-    """Each connection has a clock of its own."""
-    off: dict[str, int] = {}
-    return renumbered(
-        [one._replace(at_us=one.at_us + off.setdefault(one.connection, random.randint(-SKEW_MS, SKEW_MS) * 500)) for one in records]
-    )
-
-
-def late(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
-    """Each connection's records arrive up to two seconds late, in their own order. The monitor is told to wait for so long."""
-    delay: dict[str, int] = {}
-    arrives = [one.at_us + delay.setdefault(one.connection, random.randrange(LATEST_MS * 1_000)) for one in records]
-    return renumbered([records[index] for index in sorted(range(len(records)), key=arrives.__getitem__)])
-
-
-def lossy(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
-    """Some records are missing, and their offsets with them."""
-    start = random.randrange(len(records))
-    return records[:start] + records[start + random.randrange(1, 20) :]
-
-
-def from_the_middle(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
-    return renumbered(records[random.randrange(len(records)) :])
 
 
 class Kind(NamedTuple):
@@ -198,7 +168,7 @@ FAILOVERS = ("fail over", "unload", "reload", "broker crash", "restart", "cut", 
 KINDS = {
     "plain": Kind(plain, plans()),
     "clocks 100 ms apart": Kind(skewed, plans(), Settings(clock_skew_ms=SKEW_MS)),
-    "up to 2 s late": Kind(late, plans(), Settings(reorder_window_ms=LATEST_MS)),
+    "up to 2 s late": Kind(late(LATEST_MS), plans(), Settings(reorder_window_ms=LATEST_MS)),
     "loss": Kind(lossy, plans()),
     "from the middle": Kind(from_the_middle, plans()),
     "failovers": Kind(plain, plans(acts=st.lists(acts(FAILOVERS), min_size=3, max_size=8).map(tuple))),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Finding, Severity, Status
-from tests.coordinator_model.reference import counters
-from tests.coordinator_model.reference.consumer_history import History, Plan, Profile, acts, plans, profiles
+from tests.coordinator_model import lives
+from tests.coordinator_model.lives import errors, replay
+from tests.coordinator_model.reference.consumer_history import Plan, Profile, acts, changes_protocol, plans, profiles
 from tests.coordinator_model.reference.consumer_unlawful import ACTS, StrangerAccepted
 from tests.coordinator_model.reference.history import Act
 from tests.coordinator_model.reference.unlawful import Unlawful, exchanges
-from tests.coordinator_model.test_histories import describe, errors, renumbered, replay
 
 KIP_848 = ("java", "librdkafka", "franz-go")
 CLIENTS_ONLY = ("stop", "crash", "start", "freeze", "stall", "cut", "subscribe", "topic", "newcomer", "restart")
@@ -27,101 +24,43 @@ CLIENTS_ONLY = ("stop", "crash", "start", "freeze", "stall", "cut", "subscribe",
 @given(plans())
 def test_a_lawful_life_has_no_error(plan: Plan) -> None:
     life = plan.run()
-    findings = replay(life)
-    wrong = [finding for finding in findings if finding.severity.rank >= Severity.ERROR.rank]
-    counters.count_lawful(
-        "migration" if life.changes_protocol else "consumer",
-        records=len(life.records),
-        false=len(wrong),
-        warnings=sum(finding.severity is Severity.WARNING and finding.status is Status.OPEN for finding in findings),
-    )
-    if wrong:
-        note(describe(life, wrong))
-    assert wrong == []
+    lives.assert_no_error("migration" if changes_protocol(life.records) else "consumer", life)
 
 
 @given(plans(), st.integers(0, 2**32 - 1))
 def test_clocks_that_differ_within_the_skew_bound_make_no_error(plan: Plan, seed: int) -> None:
-    skew_ms, random = 100, Random(seed)
-    off: dict[str, int] = {}
-    records = [
-        record._replace(at_us=record.at_us + off.setdefault(record.connection, random.randint(-skew_ms, skew_ms) * 500))
-        for record in plan.run().records
-    ]
-    assert errors(renumbered(records), clock_skew_ms=skew_ms) == []
+    assert errors(lives.skewed(plan.run().records, Random(seed)), clock_skew_ms=lives.SKEW_MS) == []
 
 
 @given(plans(), st.integers(0, 2**32 - 1))
 def test_connections_interleaved_differently_make_no_error(plan: Plan, seed: int) -> None:
-    random = Random(seed)
-    records = plan.run().records
-    late: dict[str, int] = {}
-    arrives = [record.at_us + late.setdefault(record.connection, random.randrange(400_000)) for record in records]
-    order = sorted(range(len(arrives)), key=arrives.__getitem__)
-    found = errors(renumbered([records[index] for index in order]))
+    found = errors(lives.late()(plan.run().records, Random(seed)))
     # E-08: what a member was granted last, on the connection before, may be captured after it says so on the next.
     assert [text for text in found if not text.startswith("E-08")] == []
 
 
-@given(plans(), st.floats(0, 1))
-def test_starting_in_the_middle_makes_no_error(plan: Plan, share: float) -> None:
-    records = plan.run().records
-    assert errors(renumbered(records[int(len(records) * share) :])) == []
+@given(plans(), st.integers(0, 2**32 - 1))
+def test_starting_in_the_middle_makes_no_error(plan: Plan, seed: int) -> None:
+    assert errors(lives.from_the_middle(plan.run().records, Random(seed))) == []
+
+
+@given(plans(), st.integers(0, 2**32 - 1))
+def test_records_lost_anywhere_make_no_error(plan: Plan, seed: int) -> None:
+    assert errors(lives.lossy(plan.run().records, Random(seed))) == []
 
 
 @given(plans(), st.lists(st.floats(0, 1), max_size=5))
 def test_snapshots_anywhere_give_identical_findings(plan: Plan, cuts: list[float]) -> None:
-    life = plan.run()
-    restored_at = {int(len(life.records) * cut) for cut in cuts}
-    model = Coordinator(topic="mirror", partition=0)
-    found: list[Finding] = []
-    for index, record in enumerate(life.records):
-        if index in restored_at:
-            model = Coordinator.restore(model.snapshot())
-        found.extend(model.receive(record))
-    assert found == replay(life)
-
-
-@given(plans(), st.floats(0, 1), st.integers(1, 20))
-def test_records_lost_anywhere_make_no_error(plan: Plan, share: float, lost: int) -> None:
-    records = plan.run().records
-    start = int(len(records) * share)
-    assert errors(records[:start] + records[start + lost :]) == []
+    lives.assert_restarts_change_nothing(plan.run(), cuts)
 
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
-    counts = counters.unlawful.setdefault(act.__name__, Counter())
-
-    @settings(max_examples=min(settings().max_examples // 4, 2_000))
-    @given(
-        plans(
-            profiles=st.lists(profiles(KIP_848), min_size=2, max_size=4).map(tuple),
-            acts=st.lists(acts(CLIENTS_ONLY), min_size=act.least_acts, max_size=act.least_acts + 4).map(tuple),
-        ),
-        st.integers(0, 2),
+    lawful = plans(
+        profiles=st.lists(profiles(KIP_848), min_size=2, max_size=4).map(tuple),
+        acts=st.lists(acts(CLIENTS_ONLY), min_size=act.least_acts, max_size=act.least_acts + 4).map(tuple),
     )
-    def found(plan: Plan, nth: int) -> None:
-        life, unlawful = History(plan), act(nth)
-        unlawful.commit_to(life)
-        life.run()
-        counts["histories"] += 1
-        if unlawful.done is None:
-            return
-        counts["done"] += 1
-        if not unlawful.knowable(exchanges(life.records)):
-            return
-        counts["knowable"] += 1
-        findings = replay(life)
-        spoke = any(finding.rule in act.rules for finding in findings)
-        counts["found"] += spoke
-        if not spoke:
-            note(f"{unlawful.done}\n{describe(life, findings)}")
-        assert spoke
-
-    found()
-    assert counts["knowable"] > 0
-    assert counts["found"] > 0
+    lives.assert_found_whenever_known(act.__name__, act, lawful, examples=min(settings().max_examples // 4, 2_000))
 
 
 def test_an_instance_id_stays_in_use_for_longer_when_the_coordinator_moves() -> None:
@@ -143,7 +82,7 @@ def test_a_stranger_is_found_in_a_group_one_of_whose_members_fell_silent() -> No
         acts=(Act(at_ms=3_163, what="restart", whom=0), Act(at_ms=5_675, what="stop", whom=0)),
         brokers="4.0",
     )
-    life, stranger = History(plan), StrangerAccepted(0)
+    life, stranger = plan.life(), StrangerAccepted(0)
     stranger.commit_to(life)
     life.run()
     assert stranger.done is not None

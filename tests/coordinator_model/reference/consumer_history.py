@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from random import Random
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
 from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.reference import history
 from tests.coordinator_model.reference.client import Client
 from tests.coordinator_model.reference.consumer_client import ConsumerClient, know
 from tests.coordinator_model.reference.consumer_coordinator import ConsumerCoordinator
 from tests.coordinator_model.reference.history import Act
-from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, World
+from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS
 
 ACTS = (
     "stop", "crash", "start", "freeze", "stall", "cut", "subscribe", "topic", "newcomer", "restart", "migrate",
@@ -38,61 +38,29 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Plan:
-    seed: int
-    profiles: tuple[Profile, ...]
-    acts: tuple[Act, ...] = ()
+class Plan(history.Plan):
     lasts_ms: int = 150_000
     brokers: str = "4.3"
     policy: str = "bidirectional"
 
-    def run(self) -> History:
-        history = History(self)
-        history.run()
-        return history
+    def life(self) -> History:
+        return History(self)
 
 
-@dataclass
-class History:
+class History(history.History):
     plan: Plan
-    world: World = field(init=False)
-    clients: list[Client] = field(init=False, default_factory=list)
-    profiles: list[Profile] = field(init=False, default_factory=list)
-    log: list[Any] = field(init=False, default_factory=list)
+    starts_within_ms = 6_000
 
     def __post_init__(self) -> None:
-        self.world = World(Random(self.plan.seed))
         self.topics = {know(topic) for topic in TOPICS}
-        self.brokers = [
-            ConsumerCoordinator(
-                self.world, name, self.log, release=RELEASES[self.plan.brokers], topics=self.topics, policy=self.plan.policy
-            )
-            for name in ("1", "2")
-        ]
-        self.brokers[0].active = True
+        self.profiles: list[Profile] = []  # of the clients
         self.migrating: set[int] = set()  # clients that are stopped, and will come back with the other protocol
+        super().__post_init__()
 
-    @property
-    def records(self) -> list[MirrorRecord]:
-        return self.world.records
-
-    @property
-    def changes_protocol(self) -> bool:
-        """Whether members of both protocols take part."""
-        return {JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT} <= {record.api_key for record in self.records}
-
-    @property
-    def coordinator(self) -> ConsumerCoordinator:
-        return next(broker for broker in self.brokers if broker.active)
-
-    def run(self) -> None:
-        world = self.world
-        world.at(world.random.randrange(SECOND), world.tick)
-        for profile in self.plan.profiles:
-            world.at(world.random.randrange(6_000) * MS, self._starting(self._client(profile)))
-        for act in self.plan.acts:
-            world.at(act.at_ms * MS, lambda act=act: self._do(act))
-        world.run(START_US + self.plan.lasts_ms * MS)
+    def _broker(self, name: str) -> ConsumerCoordinator:
+        return ConsumerCoordinator(
+            self.world, name, self.log, release=RELEASES[self.plan.brokers], topics=self.topics, policy=self.plan.policy
+        )
 
     def _client(self, profile: Profile, *, place: int | None = None) -> Client:
         number = len(self.clients) if place is None else place
@@ -182,20 +150,10 @@ class History:
             for broker in self.brokers:
                 broker.topic_created(topic)
 
-    def _move(self, how: str) -> None:
-        old = self.coordinator
-        new = old if how == "reload" else next(broker for broker in self.brokers if broker is not old)
-        if how == "broker crash":
-            old.active = False
-            old.epoch += 1
-        else:
-            old.resign()
-        new.become_coordinator(self.world.random.randrange(1, 3_000) * MS)
-        if how == "broker crash":
-            for client in self.clients:
-                if client.running:
-                    client.broker = new.name
-                    client.cut()
+
+def changes_protocol(records: list[MirrorRecord]) -> bool:
+    """Return True if members of both protocols take part."""
+    return {JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT} <= {record.api_key for record in records}
 
 
 def profiles(libraries: tuple[str, ...] = ("java", "librdkafka", "franz-go", "classic")) -> st.SearchStrategy[Profile]:

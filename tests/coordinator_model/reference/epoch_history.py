@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.coordinator_model.reference.client import Client
 from tests.coordinator_model.reference.consumer_client import know
+from tests.coordinator_model.reference.consumer_coordinator import ConsumerCoordinator
 from tests.coordinator_model.reference.consumer_history import RELEASES, History, Plan, Profile, acts
 from tests.coordinator_model.reference.epoch_clients import ShareClient, StreamsClient
 from tests.coordinator_model.reference.history import Act
@@ -30,30 +31,23 @@ class SharePlan(Plan):
     ready_ms: int = 400
     is_small: bool = False
 
-    def run(self) -> ShareHistory:
-        history = ShareHistory(self)
-        history.run()
-        return history
+    def life(self) -> ShareHistory:
+        return ShareHistory(self)
 
 
 class ShareHistory(History):
     plan: SharePlan
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.brokers = [
-            ShareCoordinator(
-                self.world,
-                name,
-                self.log,
-                release=RELEASES[self.plan.brokers],
-                topics=self.topics,
-                ready_ms=self.plan.ready_ms,
-                max_size=FULL_AT if self.plan.is_small else 200,
-            )
-            for name in ("1", "2")
-        ]
-        self.brokers[0].active = True
+    def _broker(self, name: str) -> ConsumerCoordinator:
+        return ShareCoordinator(
+            self.world,
+            name,
+            self.log,
+            release=RELEASES[self.plan.brokers],
+            topics=self.topics,
+            ready_ms=self.plan.ready_ms,
+            max_size=FULL_AT if self.plan.is_small else 200,
+        )
 
     def _client(self, profile: Profile, *, place: int | None = None) -> Client:
         client = ShareClient(self.world, f"worker-{len(self.clients)}", topics=("t",))
@@ -73,31 +67,27 @@ class StreamsPlan(Plan):
     source_after_ms: int = 0
     is_small: bool = False
 
-    def run(self) -> StreamsHistory:
-        history = StreamsHistory(self)
-        history.run()
-        return history
+    def life(self) -> StreamsHistory:
+        return StreamsHistory(self)
 
 
 class StreamsHistory(ShareHistory):
     plan: StreamsPlan  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        History.__post_init__(self)
-        self.brokers = [
-            StreamsCoordinator(
-                self.world,
-                name,
-                self.log,
-                release=RELEASES[self.plan.brokers],
-                topics=self.topics,
-                max_size=FULL_AT if self.plan.is_small else 100,
-            )
-            for name in ("1", "2")
-        ]
-        self.brokers[0].active = True
+        super().__post_init__()
         self.is_shut_down = False
         self.world.at(self.plan.source_after_ms * MS, lambda: self._create(know("payments")))
+
+    def _broker(self, name: str) -> ConsumerCoordinator:
+        return StreamsCoordinator(
+            self.world,
+            name,
+            self.log,
+            release=RELEASES[self.plan.brokers],
+            topics=self.topics,
+            max_size=FULL_AT if self.plan.is_small else 100,
+        )
 
     def _client(self, profile: Profile, *, place: int | None = None) -> Client:
         client = StreamsClient(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.reference.client import Client
-from tests.coordinator_model.reference.coordinator import NEWEST, Coordinator, Group
+from tests.coordinator_model.reference.coordinator import NEWEST, Coordinator
 from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, World
 
 ACTS = (
@@ -40,15 +41,19 @@ class Act:
 @dataclass(frozen=True)
 class Plan:
     seed: int
-    profiles: tuple[Profile, ...]
+    profiles: tuple[Any, ...]
     acts: tuple[Act, ...] = ()
     lasts_ms: int = 60_000
     brokers: str = "newest"  #: their release; replacements of static members are written from 2.6.1 on (KAFKA-10284)
 
+    def life(self) -> History:
+        """The life that is planned, before it begins."""
+        return History(self)
+
     def run(self) -> History:
-        history = History(self)
-        history.run()
-        return history
+        life = self.life()
+        life.run()
+        return life
 
 
 @dataclass
@@ -56,32 +61,41 @@ class History:
     plan: Plan
     world: World = field(init=False)
     clients: list[Client] = field(init=False, default_factory=list)
-    log: list[Group] = field(init=False, default_factory=list)
+    log: list[Any] = field(init=False, default_factory=list)
+
+    starts_within_ms: ClassVar[int] = 4_000
 
     def __post_init__(self) -> None:
         self.world = World(Random(self.plan.seed))
-        self.brokers = [Coordinator(self.world, name, self.log, release=RELEASES[self.plan.brokers]) for name in ("1", "2")]
+        self.brokers = [self._broker(name) for name in ("1", "2")]
         self.brokers[0].active = True
+
+    def _broker(self, name: str) -> Any:
+        return Coordinator(self.world, name, self.log, release=RELEASES[self.plan.brokers])
 
     @property
     def records(self) -> list[MirrorRecord]:
         return self.world.records
 
     @property
-    def coordinator(self) -> Coordinator:
+    def coordinator(self) -> Any:
         return next(broker for broker in self.brokers if broker.active)
 
     def run(self) -> None:
         world = self.world
         world.at(world.random.randrange(SECOND), world.tick)
-        for index, profile in enumerate(self.plan.profiles):
-            client = self._client(index, profile)
-            world.at(world.random.randrange(4_000) * MS, client.start)
+        for profile in self.plan.profiles:
+            world.at(world.random.randrange(self.starts_within_ms) * MS, self._starting(self._client(profile)))
         for act in self.plan.acts:
             world.at(act.at_ms * MS, lambda act=act: self._do(act))
         world.run(START_US + self.plan.lasts_ms * MS)
 
-    def _client(self, index: int, profile: Profile) -> Client:
+    def _starting(self, client: Client) -> Callable[[], None]:
+        """Start a process, unless another has taken its place: no two have one instance id."""
+        return lambda: client.start() if client in self.clients else None
+
+    def _client(self, profile: Any) -> Client:
+        index = len(self.clients)
         spoken = zip(VERSIONS[profile.release].items(), VERSIONS[self.plan.brokers].values(), strict=True)
         versions = {api_key: min(own, of_broker) for (api_key, own), of_broker in spoken}
         client = Client(
@@ -118,7 +132,7 @@ class History:
                     one.metadata_changed()
             case "newcomer":
                 profile = self.plan.profiles[act.whom % len(self.plan.profiles)]
-                self._client(len(self.clients), profile).start()
+                self._client(profile).start()
             case _:
                 self._move(act.what)
 
@@ -128,13 +142,14 @@ class History:
         if how == "broker crash":
             old.active = False
             old.epoch += 1
+        else:
+            old.resign()
+        new.become_coordinator(self.world.random.randrange(1, 3_000) * MS)
+        if how == "broker crash":
             for client in self.clients:
                 if client.running:
                     client.broker = new.name
                     client.cut()
-        else:
-            old.resign()
-        new.become_coordinator(self.world.random.randrange(1, 3_000) * MS)
 
 
 def profiles() -> st.SearchStrategy[Profile]:

@@ -423,11 +423,11 @@ class JoinForgotten(Unlawful):
 
 def lived(plan: Plan, act: type[Unlawful] | None, random: Random) -> History:
     """A life by this plan that is over, with the act in it at one of the first occasions, if there is one."""
-    history = History(plan)
+    life = plan.life()
     if act is not None:
-        act(random.randrange(3)).commit_to(history)
-    history.run()
-    return history
+        act(random.randrange(3)).commit_to(life)
+    life.run()
+    return life
 
 
 ACTS: tuple[type[Unlawful], ...] = (

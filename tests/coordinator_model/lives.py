@@ -1,0 +1,152 @@
+"""Random lives of groups, put to the model: whole or as a spoilt capture shows them, lawful or with one unlawful act in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Finding, Severity, Status
+from coordinator_model.settings import Settings
+from coordinator_model.wire import API_NAMES, decode
+from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.reference import counters
+from tests.coordinator_model.reference.history import History, Plan
+from tests.coordinator_model.reference.unlawful import Unlawful, exchanges
+
+SKEW_MS = 100
+LATEST_MS = 400  #: less than the model waits for late records by default
+
+Spoil = Callable[[list[MirrorRecord], Random], list[MirrorRecord]]
+
+
+def replay(life: History) -> list[Finding]:
+    model = Coordinator(topic="mirror", partition=0)
+    return [finding for record in life.records for finding in model.receive(record)]
+
+
+def is_error(finding: Finding) -> bool:
+    return finding.severity.rank >= Severity.ERROR.rank
+
+
+def errors(records: list[MirrorRecord], **settings: int) -> list[str]:
+    model = Coordinator(topic="mirror", partition=0, settings=Settings(**settings))
+    found = [finding for record in records for finding in model.receive(record)]
+    return [f"{finding.rule} {finding.summary}" for finding in found if is_error(finding)]
+
+
+def describe(life: History, findings: list[Finding]) -> str:
+    lines = []
+    begin_us = life.records[0].at_us
+    for record in life.records:
+        body: object = ""
+        if record.api_key >= 0 and record.frame:
+            body = decode(record.frame, request=record.kind == "req", api_key=record.api_key, api_version=record.api_version).body
+        if record.kind != "tick" and record.api_key != 12:
+            lines.append(
+                f"{(record.at_us - begin_us) / 1e6:9.4f} {record.broker} {record.connection:12} #{record.exchange:<3} "
+                f"{API_NAMES.get(record.api_key, '')} {record.kind} {body}"
+            )
+    lines += [f"!!! {finding.opened_at_us - begin_us} {finding.status} {finding.summary}" for finding in findings]
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------------------------------------------- captures that are spoilt
+
+
+def renumbered(records: list[MirrorRecord]) -> list[MirrorRecord]:
+    return [record._replace(offset=offset) for offset, record in enumerate(records)]
+
+
+def skewed(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """Each connection is captured by a clock of its own; no two differ by more than ``SKEW_MS``."""
+    off: dict[str, int] = {}
+    return renumbered(
+        [one._replace(at_us=one.at_us + off.setdefault(one.connection, random.randint(-SKEW_MS, SKEW_MS) * 500)) for one in records]
+    )
+
+
+def late(latest_ms: int = LATEST_MS) -> Spoil:
+    """Let each connection's records arrive late, in their own order."""
+
+    def spoil(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+        delay: dict[str, int] = {}
+        arrives = [one.at_us + delay.setdefault(one.connection, random.randrange(latest_ms * 1_000)) for one in records]
+        return renumbered([records[index] for index in sorted(range(len(records)), key=arrives.__getitem__)])
+
+    return spoil
+
+
+def lossy(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """Some records are missing, and their offsets with them."""
+    start = random.randrange(len(records))
+    return records[:start] + records[start + random.randint(1, 20) :]
+
+
+def from_the_middle(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    return renumbered(records[random.randrange(len(records)) :])
+
+
+# ---------------------------------------------------------------------------------------------------- what holds of every life
+
+
+def assert_no_error(kind: str, life: History) -> None:
+    """Assert that the model blames nobody for a lawful life, and count it."""
+    findings = replay(life)
+    wrong = [finding for finding in findings if is_error(finding)]
+    counters.count_lawful(
+        kind,
+        records=len(life.records),
+        false=len(wrong),
+        warnings=sum(finding.severity is Severity.WARNING and finding.status is Status.OPEN for finding in findings),
+    )
+    if wrong:
+        note(describe(life, wrong))
+    assert wrong == []
+
+
+def assert_restarts_change_nothing(life: History, cuts: list[float]) -> None:
+    """Assert that a model which is stored and restored says what one says that is not.
+
+    :param cuts: where that happens, as shares of the life.
+    """
+    restored_at = {int(len(life.records) * cut) for cut in cuts}
+    model = Coordinator(topic="mirror", partition=0)
+    found: list[Finding] = []
+    for index, record in enumerate(life.records):
+        if index in restored_at:
+            model = Coordinator.restore(model.snapshot())
+        found.extend(model.receive(record))
+    assert found == replay(life)
+
+
+def assert_found_whenever_known(name: str, act: type[Unlawful], plans: st.SearchStrategy[Plan], *, examples: int) -> None:
+    """Assert that one of the act's rules speaks of each act that can be known, and count the acts by name."""
+    counts = counters.unlawful.setdefault(name, Counter())
+
+    @settings(max_examples=examples)
+    @given(plans, st.integers(0, 2))
+    def found(plan: Plan, nth: int) -> None:
+        life, unlawful = plan.life(), act(nth)
+        unlawful.commit_to(life)
+        life.run()
+        counts["histories"] += 1
+        if unlawful.done is None:
+            return
+        counts["done"] += 1
+        if not unlawful.knowable(exchanges(life.records)):
+            return
+        counts["knowable"] += 1
+        findings = replay(life)
+        spoke = any(finding.rule in act.rules for finding in findings)
+        counts["found"] += spoke
+        if not spoke:
+            note(f"{unlawful.done}\n{describe(life, findings)}")
+        assert spoke
+
+    found()
+    assert counts["knowable"] > 0
