@@ -73,7 +73,7 @@ kills: setup ## Kill the running job twenty times, and compare what it knows wit
 	@$(BIN)/python -m tests.real.kills $(ARGS)
 
 .PHONY: cluster
-cluster: setup ## Submit the job to a Spark standalone cluster of two workers, kill each part of it, and compare with a local run
+cluster: setup ## Submit the job to a Spark standalone cluster of two workers, kill each part of it, and compare with a local run (ARGS="--kills 20")
 	@$(BIN)/python -m tests.real.cluster $(ARGS)
 
 .PHONY: s3

@@ -1,15 +1,18 @@
 """A Spark standalone cluster on loopback, and the monitor submitted to it: killed part by part, it finds what a local run finds.
 
-    python -m tests.real.cluster
+    python -m tests.real.cluster [--kills 4]
 
-A master and two workers with work folders of their own. A second monitor is turned away. Under live traffic an executor is killed by SIGKILL, then a worker, then the driver,
-and the monitor is submitted again. In the end a monitor on one machine reads the same mirror topic. Compared are the ids of the findings
-and their final status, the groups, the events, and the positions in the checkpoint; the findings also with those of the model alone.
+A master and two workers with work folders of their own. A second monitor is turned away. Under live traffic an executor, a worker and the
+driver are killed by SIGKILL in turn; a driver is submitted again. In the end a monitor on one machine reads the same mirror topic. Compared
+are the ids of the findings and their final status, the groups, the events, and the positions in the checkpoint; the findings also with
+those of the model alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -38,6 +41,7 @@ PARTITIONS: Final = 4
 LANES: Final = 2
 WORKERS: Final = 2
 CONF: Final = {"spark.executor.cores": "1", "spark.executor.memory": "512m"}
+VICTIMS: Final = ("executor", "worker", "driver")
 _EXECUTOR: Final = r"CoarseGrainedExecutorBackend"
 
 
@@ -224,10 +228,11 @@ def wait_until_read_further(monitor: MonitorProcess) -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=4, help="how many, of executors, workers and the driver in turn")
+    kills = list(itertools.islice(itertools.cycle(VICTIMS), parser.parse_args().kills))
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
-        wrong = run(
-            Path(folder), broker, kills=["executor", "worker", "driver", "executor"], tell=lambda said: print(said, flush=True)
-        )
+        wrong = run(Path(folder), broker, kills=kills, tell=lambda said: print(said, flush=True))
     print("\n".join(wrong) or "equal to a local run")
     return 1 if wrong else 0
 
