@@ -176,6 +176,11 @@ def jars(configuration: str, *, report: Report | None = None, ivy_file: Path | N
     return [folder / configuration / jar.name for jar in manifest[configuration]]
 
 
+def are_fetched() -> bool:
+    """Whether all jars of ``deploy/ivy.xml`` are in the cache."""
+    return _whole(cache_folder()) is not None
+
+
 def verify() -> list[Path]:
     """The cached jars whose SHA-256 is no longer that of the fetched file. Takes a moment; :func:`jars` looks at sizes only."""
     folder = cache_folder()

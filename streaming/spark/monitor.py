@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -25,7 +26,7 @@ from streaming.spark.supervisor import JVM_ENDS_WITHIN_S, Supervisor
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from pyspark.sql import SparkSession
@@ -92,9 +93,9 @@ class Monitor:
 
     def __enter__(self) -> Self:
         self._started_at = self._heard_at = time.monotonic()
-        self._say_starting()
         try:
-            self._supervisor.start()
+            with self._saying_starting():
+                self._supervisor.start()
         except BaseException:
             self._stop()
             raise
@@ -160,6 +161,25 @@ class Monitor:
         if not isinstance(self._folder, Path):
             for sentence in checkpoint.check(self._folder, self._mirror, lanes=self._config.job.lanes):
                 self._tell(sentence)
+
+    @contextmanager
+    def _saying_starting(self) -> Iterator[None]:
+        """Say it while the JVM starts, for which this thread waits."""
+        started = threading.Event()
+
+        def say() -> None:
+            while time.monotonic() - self._started_at < _STARTS_WITHIN_S:
+                self._say_starting()
+                if started.wait(_SAY_STARTING_EVERY_S):
+                    break
+
+        speaker = threading.Thread(target=say, name="starting")
+        speaker.start()
+        try:
+            yield
+        finally:
+            started.set()
+            speaker.join()
 
     def _say_starting(self) -> None:
         """Write to the status topic that the monitor starts: a slow start would look like a dead monitor."""

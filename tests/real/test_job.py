@@ -20,6 +20,7 @@ from coordinator_model.coordinator import Coordinator
 from streaming.commands.run import run
 from streaming.config.settings import load
 from streaming.spark.supervisor import Supervisor
+from tests.processes import below, end
 from tests.real.feeder import events_of
 from tests.real.harness import raw_topic, wait_for
 from tests.real.monitor_process import SETTINGS, START_UP_S, MonitorProcess
@@ -225,6 +226,28 @@ def test_a_backlog_is_read_in_bounded_batches_and_raises_nothing_that_live_readi
         monitor.kill()
 
 
+def test_a_monitor_whose_jvm_starts_slowly_says_for_as_long_that_it_starts(broker, mirror, tmp_path):
+    """Else it is taken for dead after a minute, and everybody is told."""
+
+    def starting() -> int:
+        told = [json.loads(message.value()) for message in raw_topic(broker.internal, "slow-status")]
+        return sum("starting_since_ms" in status for status in told)
+
+    spark = r"^\S*java (?!.*launcher\.Main).*deploy\.SparkSubmit"
+    monitor = Monitor(tmp_path, broker.internal, "slow").start()
+    try:
+        wait_for(lambda: below(monitor.process.pid, spark), "the JVM starts", START_UP_S)
+        (machine,) = below(monitor.process.pid, spark)
+        machine.suspend()
+        before = starting()
+        wait_for(lambda: starting() >= before + 2, "it says twice more that it starts")
+        machine.resume()
+        monitor.wait_until_read(mirror[1])
+    finally:
+        end(below(monitor.process.pid, spark))  # a stopped one does not notice that its driver is gone
+        monitor.kill()
+
+
 def test_a_state_that_cannot_be_read_ends_it_with_a_sentence(undisturbed, producer):
     """What only Spark can see, and only when a batch asks for it: the state store's own files."""
     produce(producer, TOPIC, 0, tick(time.time_ns() // 1000))
@@ -304,6 +327,16 @@ def test_result_topics_that_may_not_be_created(broker, mirror, tmp_path, capsys)
     said = refusal(monitor.config, capsys)
     assert "topics.create is false" in said
     assert re.search(r"--create --topic barred-findings .*--config cleanup.policy=compact", said)
+
+
+def test_what_is_fetched_at_the_first_start_is_said_before_it_takes_its_time(broker, mirror, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("REBALANCE_MONITOR_JVM_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("REBALANCE_MONITOR_IVY_SETTINGS", str(tmp_path / "nowhere.xml"))
+    monitor = Monitor(tmp_path, broker.internal, "first")
+    assert run(monitor.config) == 2
+    captured = capsys.readouterr()
+    assert captured.out.endswith("fetching Spark's Kafka connector (60 MB, once for this user)\n")
+    assert "nowhere.xml" in captured.err
 
 
 @pytest.mark.parametrize("suffix", ["", ".jvm", ".python", ".quality"])
