@@ -334,8 +334,11 @@ def _why(said: list[str]) -> str:
         name = missing[0].replace("#", ":").replace(";", ":")
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         return f"cannot fetch {name}{others}: {access or 'the Maven repository does not have it'}; {remedy}"
+    thrown = next(
+        (found[1] for line in said if (found := re.match(r'(?:Exception in thread "\w+" )?[\w.$]+Exception: (.+)', line))), None
+    )
     last = next((line for line in reversed(said) if line and not line.startswith(":: USE VERBOSE")), "no output")
-    return f"Ivy could not fetch the JVM parts: {access or last}; {remedy}"
+    return f"Ivy could not fetch the JVM parts: {access or thrown or last}; {remedy}"
 
 
 def _listing(folder: Path) -> list[Jar]:

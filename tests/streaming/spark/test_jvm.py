@@ -226,7 +226,15 @@ class TestIvy:
 
     def test_a_broken_settings_file(self, fresh):
         fresh.write_text("<nonsense")
-        with pytest.raises(JvmError, match="Ivy could not fetch the JVM parts"):
+        with pytest.raises(
+            JvmError, match=r"Ivy could not fetch the JVM parts: failed to load settings from file:\S+ivysettings\.xml"
+        ):
+            jvm.jars("spark")
+
+    def test_a_settings_file_that_is_missing_is_named(self, fresh):
+        with pytest.raises(
+            JvmError, match=r"Ivy could not fetch the JVM parts: ivy configuration file not found: \S+ivysettings\.xml; "
+        ):
             jvm.jars("spark")
 
 
