@@ -62,8 +62,8 @@ def prepare(config: MonitorConfig) -> Mirror:
     if mirror not in existing:
         _raise_if_hidden(admin, config, mirror, "Read")
         raise SetupError(
-            f"the mirror topic {mirror} does not exist on {config.kafka.bootstrap_servers}; start the tap, or create it: "
-            f"{_command(config, mirror, partitions=4, topic_config={})}"
+            f"the mirror topic {mirror} does not exist on {config.kafka.bootstrap_servers}; start the tap with --create-topic, or create "
+            f"it: {_command(config, mirror, partitions=4, topic_config={})}"
         )
     if existing[mirror] > MAX_PARTITIONS:
         raise SetupError(f"the mirror topic {mirror} has {existing[mirror]} partitions; the monitor serves up to {MAX_PARTITIONS}")
