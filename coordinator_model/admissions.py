@@ -24,6 +24,10 @@ from coordinator_model.wire.record import Kind, MirrorRecord
 CONVERTING: Final = KIND_BY_API.keys() | {JOIN_GROUP}
 """APIs whose success shows the type of a group."""
 
+_SHOWS: Final = {api_key: kind.name for api_key, kind in KIND_BY_API.items()}
+"""API key of a heartbeat → the type of group whose members send it."""
+
+_REQUEST: Final = Kind.REQUEST  # bound once, since every heartbeat uses it
 _KEPT: Final = 1_000
 
 
@@ -41,10 +45,12 @@ class Admissions:
         :param found: receives the findings.
         """
         held = self._groups.kind_of(key)
-        kind = KIND_BY_API.get(record.api_key)
-        is_own = kind is not None and held == kind.name
-        if record.kind is Kind.REQUEST:
-            if kind is None or is_own:
+        shows = _SHOWS.get(record.api_key)
+        is_request = record.kind is _REQUEST
+        if held == shows and (is_request or not self._waiting):
+            return False  # nearly all are so
+        if is_request:
+            if shows is None:
                 return False
             self._waiting[record.connection, record.exchange] = record
             if len(self._waiting) > _KEPT:
@@ -52,10 +58,10 @@ class Admissions:
             return True
         asked = self._waiting.pop((record.connection, record.exchange), None) if self._waiting else None
         if asked is None:
-            if is_own:
+            if held == shows:
                 return False
             self._look_at_join(record, key, body, held, found)
-            return kind is not None
+            return shows is not None
         shown = kind_shown(record.api_key, body)
         if shown is None or (held and not may_convert(self._groups.opened(key)[0], asked.at_us)):
             if held:

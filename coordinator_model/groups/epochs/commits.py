@@ -25,8 +25,7 @@ TOPIC_IDS_SINCE: Final = 10
 _REFUSED = (STALE_MEMBER_EPOCH, *NOT_ADMITTED)
 
 
-def on_request(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
-    member = group.members.get(exchange.member_id)
+def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     known = member if member is not None and member.present and not member.classic else None
     exchange.facts = EpochCommitFacts(None if known is None else known.epoch, not _heartbeat_open(group, exchange))
     return NOTHING

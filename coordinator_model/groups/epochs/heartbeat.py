@@ -28,6 +28,7 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.judgement import goes_on, unlawful
+from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.protocol import lawful_errors
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
@@ -57,30 +58,43 @@ _JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, FENCED_INSTANCE_ID, U
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
-def on_request(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
-    facts, asked = exchange.facts, exchange.generation
-    assert isinstance(facts, HeartbeatFacts)
-    events: tuple[Event, ...] = NOTHING
-    if facts.malformed and asked == JOIN_EPOCH:
-        events += (MalformedHeartbeat(exchange),)
-    member = group.members.get(exchange.member_id)
+def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+    events = NOTHING if exchange.facts is UNCHANGED else _said(exchange, member)
     if member is None:
         return events
-    if asked == JOIN_EPOCH:
+    if exchange.generation > JOIN_EPOCH:
+        events += _paused(group, exchange, member)
+    elif exchange.generation == JOIN_EPOCH:
         member.gone = False
-    if asked > JOIN_EPOCH and facts.owned and member.ever is not None and not facts.owned <= member.ever:
-        events += (ClaimedMore(exchange, member, facts.owned - member.ever),)
-    if member.heartbeat_us and member.interval_ms and asked > JOIN_EPOCH:
-        since_us = max(member.heartbeat_us, member.paused_us)
-        if exchange.inv_us - since_us > SLOW_TIMES * member.interval_ms * 1_000 and group.coverage.since_us <= since_us:
-            events += (PausedLong(exchange, member, exchange.inv_us - since_us),)
     member.heartbeat_us = exchange.inv_us
     return events
 
 
+def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+    """Return what is wrong with the content of a request."""
+    facts, asked = exchange.facts, exchange.generation
+    assert isinstance(facts, HeartbeatFacts)
+    if facts.malformed and asked == JOIN_EPOCH:
+        return (MalformedHeartbeat(exchange),)
+    if asked > JOIN_EPOCH and facts.owned and member is not None and member.ever is not None and not facts.owned <= member.ever:
+        return (ClaimedMore(exchange, member, facts.owned - member.ever),)
+    return NOTHING
+
+
+def _paused(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
+    """Return an event if the member let too much time pass since its last heartbeat."""
+    if not member.heartbeat_us:
+        return NOTHING
+    since_us = max(member.heartbeat_us, member.paused_us)
+    pause_us = exchange.inv_us - since_us
+    if not 0 < SLOW_TIMES * member.interval_ms * 1_000 < pause_us or group.coverage.since_us > since_us:
+        return NOTHING
+    return (PausedLong(exchange, member, pause_us),)
+
+
 def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
     """Return True if another heartbeat of the same member waits for its response."""
-    return bool(group.open) and any(
+    return any(
         other.member_id == exchange.member_id and other.api_key == exchange.api_key and other.key != exchange.key
         for other in group.open.values()
     )
@@ -105,7 +119,7 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and body.member_id in {None, exchange.member_id}
         and group.traits.says_nothing(body)
         and group.rebalance_events.awaits_nothing(member)
-        and not _others_open(group, exchange)
+        and not (group.open and _others_open(group, exchange))
     )
 
 

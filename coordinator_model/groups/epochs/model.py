@@ -54,11 +54,11 @@ class EpochGroup(EpochGroupData):
         line.outstanding += 1
         self.open[exchange.key] = exchange
         events = NOTHING
+        member = self.members.get(exchange.member_id)
         if api_key == self.traits.api_key:
-            events = heartbeat.on_request(self, exchange)
+            events = heartbeat.on_request(self, exchange, member)
         elif api_key in COMMITS:
-            events = commits.on_request(self, exchange)
-        member = self.members.get(exchange.member_id) if exchange.member_id else None
+            events = commits.on_request(self, exchange, member)
         if member is not None:
             member.last_frame_us = record.at_us
             member.last_frame = API_NAMES[api_key]
