@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StreamsJoinRefused
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.groups.epochs.kinds import SHARE
 from coordinator_model.groups.epochs.statuses import (
     ASSIGNMENT_DELAYED,
@@ -15,9 +16,25 @@ from coordinator_model.groups.epochs.statuses import (
     MISSING_CLIENT_TAGS,
     MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
+    SHUTDOWN_APPLICATION,
+    SHUTDOWN_WINDOW_US,
     STALE_TOPOLOGY,
 )
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about, begin, plural, seconds, who
+from coordinator_model.rules.base import (
+    Breach,
+    Due,
+    FrameRule,
+    Rule,
+    TimerRule,
+    about,
+    begin,
+    plural,
+    seconds,
+    sender_fields,
+    sender_text,
+    who,
+)
+from coordinator_model.wire import error_name
 
 _NOTHING_US: Final = 60_000_000
 
@@ -82,6 +99,38 @@ def _shutdown(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
     )
 
 
+def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
+    """Return the breach of a request to stop that was not seen; the answers quote who made it."""
+    since_us = told.exchange.res_us - SHUTDOWN_WINDOW_US
+    if told.code != SHUTDOWN_APPLICATION or any(at_us > since_us for at_us, _ in group.shutdowns):
+        return None
+    detail = f": “{told.detail}”" if told.detail else ""
+    return Breach(
+        "",
+        f"The members of Streams group {group.name} are told to stop, at the request of one that was not seen{detail}.",
+        f"status {SHUTDOWN_APPLICATION} (shutdown application) in {told.spell.times} {plural(told.spell.times, 'answer')}",
+        told.spell.frames,
+        generation=told.member.epoch,
+    )
+
+
+def _join_refused(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
+    exchange = refused.exchange
+    reason = error_name(exchange.error) + (f": “{refused.text}”" if refused.text else "")
+    return Breach(
+        exchange.member_id,
+        f"{begin(sender_text(exchange))} cannot join Streams group {group.name}: its topology is refused with {reason}.",
+        f"a join with a topology answered {reason}",
+        (asked_evidence(exchange), answer_evidence(exchange)),
+        **sender_fields(exchange),
+    )
+
+
+def _has_joined(group: EpochGroupData, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is not None and member.present
+
+
 def _share_starves(group: EpochGroupData) -> Iterator[Due]:
     members = list(group.present_members())
     if group.kind != SHARE or not members or any(not member.empty_since_us or not member.topics for member in members):
@@ -129,12 +178,12 @@ R_20 = FrameRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CLIENT,
     meaning="All instances of a Streams application stop, because one met an error that it holds for fatal.",
-    condition="A member's heartbeat asks for it. Critical if another member does within an hour: the application was restarted, and fails "
-    "again.",
+    condition="A member's heartbeat asks for it, or answers have status 4 although no such request was seen within an hour. Critical if "
+    "another member asks within an hour: the application was restarted, and fails again.",
     expected="An application that runs.",
     action="Read the log of the member named.",
     false_alarms="None known.",
-    checks={ShutdownAsked: _shutdown},
+    checks={ShutdownAsked: _shutdown, StatusTold: _told_to_stop},
     quiet_times=15,
 )
 R_21 = TimerRule(
@@ -151,4 +200,21 @@ R_21 = TimerRule(
     due=_share_starves,
 )
 
-RULES: tuple[Rule, ...] = (R_19, R_20, R_21)
+R_22 = FrameRule(
+    id="R-22",
+    name="topology refused",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CONFIG,
+    meaning="An instance of a Streams application does not start.",
+    condition="A well-formed join of a Streams group was answered STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, "
+    "STREAMS_TOPOLOGY_FENCED, or INVALID_REQUEST, which brokers answer to a topology other than the group's.",
+    expected="One topology for all instances, of which the broker can make the internal topics.",
+    action="Read the broker's reason, if it gives one. Stop all instances of the older version before those of a changed topology start: "
+    "up to 4.4 brokers take a new topology only in an empty group.",
+    false_alarms="None known.",
+    checks={StreamsJoinRefused: _join_refused},
+    over=_has_joined,
+)
+
+RULES: tuple[Rule, ...] = (R_19, R_20, R_21, R_22)

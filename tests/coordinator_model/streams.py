@@ -39,15 +39,22 @@ class Streams(Epochs):
             warmup_tasks=None if tasks is None else (),
         )
 
-    def enters(self, client: Client, epoch: int, tasks: Tasks = (), *statuses: tuple[int, str], topology: int = 0) -> None:
-        self.wait(20)
-        fields = {
+    def entry(self, client: Client, topology: int = 0, **fields: Any) -> Any:
+        values = {
             "rebalance_timeout_ms": RT_MS,
             "topology": wire.StreamsGroupHeartbeatRequestTopology(epoch=topology, subtopologies=(_SOURCE,)),
             "process_id": client.name,
         }
-        self.call(client, self.task_beat(client, 0, tasks=(), **fields), self.tasks_given(client, epoch, tasks, *statuses))
+        return self.task_beat(client, 0, tasks=(), **{**values, **fields})
+
+    def enters(self, client: Client, epoch: int, tasks: Tasks = (), *statuses: tuple[int, str], topology: int = 0) -> None:
+        self.wait(20)
+        self.call(client, self.entry(client, topology), self.tasks_given(client, epoch, tasks, *statuses))
         client.generation = epoch
+
+    def refused_entry(self, client: Client, error: int, text: str | None = None, **fields: Any) -> None:
+        self.wait(20)
+        self.call(client, self.entry(client, **fields), wire.StreamsGroupHeartbeatResponse(error_code=error, error_message=text))
 
     def works(
         self,

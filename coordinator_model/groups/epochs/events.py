@@ -247,6 +247,13 @@ class StatusTold(NamedTuple):
     spell: StatusSpell
 
 
+class StreamsJoinRefused(NamedTuple):
+    """A well-formed join of a Streams member was refused for its topology, or for a field that the broker does not take yet."""
+
+    exchange: Exchange
+    text: str
+
+
 class ShutdownAsked(NamedTuple):
     """A member of a Streams group asks the whole application to stop."""
 

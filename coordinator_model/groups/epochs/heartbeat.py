@@ -22,6 +22,7 @@ from coordinator_model.groups.epochs.events import (
     NoAssignment,
     PausedLong,
     StaticLeaveRefused,
+    StreamsJoinRefused,
     SubscriptionFlapped,
     TooManyTopics,
     WrongGroupType,
@@ -41,6 +42,10 @@ from coordinator_model.wire.constants import (
     GROUP_ID_NOT_FOUND,
     INVALID_REQUEST,
     NONE,
+    STREAMS_GROUP_HEARTBEAT,
+    STREAMS_INVALID_TOPOLOGY,
+    STREAMS_INVALID_TOPOLOGY_EPOCH,
+    STREAMS_TOPOLOGY_FENCED,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_SERVER_ERROR,
     UNRELEASED_INSTANCE_ID,
@@ -52,6 +57,9 @@ JOIN_WINDOW_US: Final = 60_000_000
 FLAP_WINDOW_US: Final = 900_000_000
 _CHANGES_KEPT: Final = 6
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
+_TOPOLOGY_REFUSED: Final = frozenset(
+    {INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED}
+)
 _JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID})
 """Answers that the table can prove wrong; every other one may have a reason that no frame shows."""
 
@@ -357,6 +365,10 @@ def _refused(
         if member is not None:
             times = _count_refusal(member, exchange).count
         return (WrongGroupType(exchange, body.error_message or "", times),)
+    if error in _TOPOLOGY_REFUSED and asked == JOIN_EPOCH and exchange.api_key == STREAMS_GROUP_HEARTBEAT:
+        facts = exchange.facts
+        malformed = isinstance(facts, HeartbeatFacts) and facts.malformed
+        return NOTHING if malformed else (StreamsJoinRefused(exchange, body.error_message or ""),)
     if member is None:
         return NOTHING
     if error == INVALID_REQUEST and asked == ASIDE_EPOCH and exchange.instance_id is None and member.instance_id is not None:

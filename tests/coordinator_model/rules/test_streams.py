@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import topics
@@ -134,6 +137,29 @@ def test_R_20_fires_when_the_application_comes_back_and_asks_again() -> None:
     assert "the application comes back and fails again" in finding.summary
 
 
+def test_R_20_quotes_who_asked_where_the_request_was_not_seen() -> None:
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (0,))
+    talk.works(a, None, None, (4, "Streams group member b-id requested a shutdown."))
+    finding = talk.the("R-20")
+    assert (finding.severity, finding.member_id) == (Severity.INFO, None)
+    assert finding.summary == (
+        "The members of Streams group g are told to stop, at the request of one that was not seen: “Streams group member b-id requested a "
+        "shutdown.”."
+    )
+
+
+def test_R_20_says_nothing_new_when_the_others_are_told_of_a_request_that_was_seen() -> None:
+    talk = Streams()
+    other = talk.member("b")
+    talk.enters(other, 1, (1,))
+    fails(talk, "a", 2)
+    talk.works(other, 2, None, (4, "Streams group member a-id requested a shutdown."))
+    talk.settle()
+    assert (talk.the("R-20").member_id, talk.the("R-20").count) == ("a-id", 1)
+
+
 def test_R_20_is_no_matter_of_an_ordinary_leave() -> None:
     talk = Streams()
     a = talk.member("a")
@@ -183,6 +209,52 @@ def test_R_21_waits_a_minute_and_allows_one_member_to_have_nothing() -> None:
     talk.shares(a, 3, 4)
     talk.goes_on([a, b], 80)
     assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- R-22
+
+
+@pytest.mark.parametrize("error", [42, 130, 131, 132])
+def test_R_22_warns_of_a_topology_that_is_refused(error: int) -> None:
+    talk = Streams()
+    talk.enters(talk.member("a"), 1, (0,))
+    b = talk.member("b")
+    talk.refused_entry(b, error, "Topology updates are not supported yet.")
+    finding = talk.the("R-22")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CONFIG, "b-id")
+    assert finding.summary.endswith("“Topology updates are not supported yet.”.")
+    assert talk.rules() == ["R-22"]
+    talk.enters(b, 2, (1,))
+    talk.wait(1_500)
+    assert talk.the("R-22").status is Status.RESOLVED
+
+
+def test_R_22_is_no_matter_of_other_refusals_nor_of_a_malformed_join() -> None:
+    talk = Streams()
+    talk.enters(talk.member("a"), 1, (0,))
+    b = talk.member("b")
+    for error in (81, 14, 30):
+        talk.refused_entry(b, error)
+    talk.refused_entry(b, 42, rebalance_timeout_ms=-1)
+    talk.settle()
+    assert "R-22" not in talk.rules()
+
+
+def test_endpoints_of_an_application_are_in_no_finding_and_in_no_view() -> None:
+    """They are host names of its users' making (interactive queries)."""
+    talk = Streams()
+    a = talk.member("a")
+    host = wire.StreamsGroupHeartbeatRequestEndpoint(host="secret.example", port=8080)
+    own = wire.StreamsGroupHeartbeatResponseEndpoint(host="secret.example", port=8080)
+    talk.call(a, talk.entry(a, user_endpoint=host), talk.tasks_given(a, 1, ()))
+    a.generation = 1
+    for _ in range(14):
+        answer = talk.tasks_given(a, 1, None, (1, "payments"))
+        shown = wire.StreamsGroupHeartbeatResponseEndpointToPartitions(user_endpoint=own)
+        talk.call(a, talk.task_beat(a, 1), replace(answer, partitions_by_user_endpoint=(shown,)))
+        talk.wait(5_000)
+    assert talk.rules() == ["R-19"]
+    assert "secret.example" not in f"{talk.findings}{talk.group_json()}"
 
 
 def test_a_snapshot_keeps_statuses_and_requests_to_stop() -> None:
