@@ -81,8 +81,8 @@ def _too_early(group: EpochGroupData, exchange: Exchange, member: EpochMember, b
     for topic in body.topics:
         ids = _ids_of(group, member, topic, exchange.api_version)
         for partition in topic.partitions if ids is not None else ():
-            had = {(id_, partition.partition_index) for id_ in ids or ()} & member.ever
-            if partition.error_code == NONE and all(member.later.get(each, 0) > exchange.generation for each in had):
+            had = {(id_, partition.partition_index) for id_ in ids or ()} & member.ever.keys()
+            if partition.error_code == NONE and all(member.ever[each] > exchange.generation for each in had):
                 yield min(ids or (), default=topic.name), partition.partition_index
 
 

@@ -268,7 +268,8 @@ class EpochGroupData:
         for member in self.members.values():
             member.reloaded = True
             member.gone = False
-            member.later = {}  # an older release does not write since when each partition is assigned
+            if member.ever is not None:
+                member.ever = dict.fromkeys(member.ever, 0)  # an older release does not write since when each is assigned
             member.heartbeat_us = 0
             member.rejoin_asked_us = None  # the timer of its JoinGroup is not restored
             if member.told_us:

@@ -84,9 +84,10 @@ def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     assert isinstance(facts, HeartbeatFacts)
     if facts.malformed and asked == JOIN_EPOCH:
         return (MalformedHeartbeat(exchange),)
-    if asked > JOIN_EPOCH and facts.owned and member is not None and member.ever is not None and not facts.owned <= member.ever:
-        return (ClaimedMore(exchange, member, facts.owned - member.ever),)
-    return NOTHING
+    if asked <= JOIN_EPOCH or not facts.owned or member is None or member.ever is None:
+        return NOTHING
+    foreign = facts.owned.difference(member.ever)
+    return (ClaimedMore(exchange, member, foreign),) if foreign else NOTHING
 
 
 def _paused(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:

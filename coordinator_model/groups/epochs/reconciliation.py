@@ -20,10 +20,10 @@ _DOUBLES_KEPT = 16
 def joins(exchange: Exchange, member: EpochMember, assignment: Partitions | None) -> None:
     """Process the success of a join: what the member owned and was told before is settled."""
     member.pending = NO_PARTITIONS
-    member.later = {}
     member.told_us = 0
     member.told_frame = None
-    member.granted = member.ever = assignment
+    member.granted = assignment
+    member.ever = None if assignment is None else dict.fromkeys(assignment, 0)
     member.granted_us = exchange.res_us
     member.granted_frame = answer_evidence(exchange)
 
@@ -63,10 +63,7 @@ def goes_on(
         member.granted_us = exchange.res_us
         member.granted_frame = answer_evidence(exchange)
     member.granted = assignment
-    if member.ever is not None:
-        if not overlapped:
-            member.later |= dict.fromkeys(assignment - member.ever, epoch)
-        member.ever |= assignment
+    member.was_assigned(assignment, 0 if overlapped else epoch)
     member.pending = (member.pending - assignment) | taken
     _note_told(group, exchange, member, taken)
 

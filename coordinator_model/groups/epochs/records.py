@@ -49,7 +49,7 @@ class EpochMember:
     told_us: int = 0
     told_frame: Evidence | None = None
     told_timeout_ms: int | None = None  #: its rebalance timeout at that time
-    ever: Partitions | None = None  #: all that it was assigned since its join; None if its join was not seen
+    ever: dict[tuple[str, int], int] | None = None  #: see :meth:`was_assigned`; None if its join was not seen
     topics: tuple[str, ...] | None = None
     pattern: str | None = None
     rebalance_timeout_ms: int | None = None
@@ -76,13 +76,10 @@ class EpochMember:
     disconnected_us: int = 0
     reason: str = ""  #: heartbeats give none
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
-    later: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Partition → epoch of the answer that assigned it first since its join; those of the join itself are not listed."""
 
     def __post_init__(self) -> None:
         # A snapshot stores sets as plain lists.
         self.granted = None if self.granted is None else _as_set(self.granted)
-        self.ever = None if self.ever is None else _as_set(self.ever)
         self.pending = _as_set(self.pending)
 
     @property
@@ -95,11 +92,18 @@ class EpochMember:
         """What the coordinator can give to nobody else yet, as far as that is known."""
         return self.pending if self.granted is None else self.granted | self.pending
 
+    def was_assigned(self, assignment: Partitions, epoch: int) -> None:
+        """Note for each partition that the member was assigned since its join the epoch of the answer that did so first.
+
+        :param epoch: 0 if it may have had them before: with its join, and where the order of frames is not known.
+        """
+        if self.ever is not None:
+            self.ever = {**dict.fromkeys(assignment, epoch), **self.ever}
+
     def forget(self) -> None:
         """Drop what may have changed unseen: frames are missing, or the outcome of a request is not known."""
         self.epoch = self.previous = self.joined_epoch = self.granted = self.ever = None
         self.pending = NO_PARTITIONS
-        self.later = {}
         self.told_us = self.empty_since_us = 0
         self.told_frame = None
         self.refusals = self.commit_refusals = None

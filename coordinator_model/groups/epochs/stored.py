@@ -37,8 +37,8 @@ _read_plain = attrgetter(*_PLAIN)
 
 # What every heartbeat changes; stored with the fast part, as microseconds before the last record.
 _FAST: Final = ("epoch_us", "accepted_us", "accepted_asked_us", "proven_us", "last_frame_us", "heartbeat_us", "paused_us")
-_SETS: Final = ("granted", "pending", "ever")
-_MEMBER: Final = tuple(known.name for known in fields(EpochMember) if known.name not in (*_FAST, *_SETS, "later", "last_frame"))
+_SETS: Final = ("granted", "pending", "ever")  #: partitions; of the last also the epochs at which they were assigned
+_MEMBER: Final = tuple(known.name for known in fields(EpochMember) if known.name not in (*_FAST, *_SETS, "last_frame"))
 _read_member = attrgetter(*_MEMBER)
 _read_fast = attrgetter(*_FAST)
 _API_KEYS: Final = {name: key for key, name in API_NAMES.items()}
@@ -112,12 +112,13 @@ def _member_values(member: EpochMember, numbers: dict[str, int]) -> list[Any]:
     }
     granted, pending, ever = (_packed(getattr(member, name), numbers) for name in _SETS)
     stored = [values, granted, pending or None, True if ever == granted and ever is not None else ever]
-    later = [[epoch, _packed(_since(member, epoch), numbers)] for epoch in sorted(set(member.later.values()))]
+    later = [[epoch, _packed(_since(member, epoch), numbers)] for epoch in sorted({*(member.ever or {}).values()} - {0})]
     return [*stored, later] if later else stored
 
 
 def _since(member: EpochMember, epoch: int) -> Partitions:
-    return frozenset(partition for partition, since in member.later.items() if since == epoch)
+    """Return what the member was assigned first by an answer with this epoch."""
+    return frozenset(partition for partition, since in (member.ever or {}).items() if since == epoch)
 
 
 def _packed(partitions: Partitions | None, numbers: dict[str, int]) -> list[Any] | None:
@@ -190,9 +191,10 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         member.rejoin_frames = list(member.rejoin_frames)
         member.granted = _unpacked(granted, topics)
         member.pending = _unpacked(pending, topics) or NO_PARTITIONS
-        member.ever = member.granted if ever is True else _unpacked(ever, topics)
+        partitions = member.granted if ever is True else _unpacked(ever, topics)
+        member.ever = None if partitions is None else dict.fromkeys(partitions, 0)
         for epoch, packed in more[0] if more else ():
-            member.later |= dict.fromkeys(_unpacked(packed, topics) or NO_PARTITIONS, epoch)
+            member.ever = {**(member.ever or {}), **dict.fromkeys(_unpacked(packed, topics) or (), epoch)}
         for name in _FAST:
             before_us = next(given)
             default = None if name == "proven_us" else 0

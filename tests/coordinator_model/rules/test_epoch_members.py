@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import INTERVAL_MS, Epochs, foo
@@ -337,6 +338,17 @@ def test_E_20_leaves_a_coordinator_alone_that_has_not_answered_a_heartbeat_yet(*
     talk.commits(b, epoch=10, number=5)
     talk.settle()
     assert "E-20" not in talk.rules()
+
+
+def test_a_snapshot_keeps_since_when_partitions_are_assigned_and_can_be_taken_after_their_member_left() -> None:
+    talk = Epochs()
+    a = grows(talk)
+    talk.model = Coordinator.restore(talk.model.snapshot())
+    talk.commits(a, epoch=9, number=2)
+    talk.settle()
+    assert talk.rules() == ["E-20"]
+    talk.leaves(a)
+    Coordinator.restore(talk.model.snapshot())
 
 
 def test_E_20_leaves_a_commit_alone_while_a_heartbeat_is_under_way() -> None:
