@@ -17,9 +17,11 @@ from streaming.demo.broker import BrokerError
 from streaming.demo.processes import ChildError
 from streaming.demo.raw_client import RawClientError
 from streaming.spark.jvm import JvmError
+from tests.conformance.builds import BuildError
+from tests.conformance.libraries import LIBRARIES
 from tests.real.lab import java, releases, totals
-from tests.real.lab.client import KINDS
-from tests.real.lab.laboratory import run
+from tests.real.lab.client import KINDS, LIBRARY_KINDS, Kind
+from tests.real.lab.laboratory import Say, run
 from tests.real.lab.table import as_json, table, troubles, violations
 
 VIOLATIONS_TAKE_S = 75.0
@@ -56,9 +58,7 @@ def main(
     for line in lines:
         if line not in releases.RELEASES:
             raise typer.BadParameter(f"no releases {line}, only {', '.join(releases.RELEASES)}", param_hint="--version")
-    missing = java.why_not()
-    if missing:
-        say(f"no Java clients: {missing}")
+    kinds = _kinds(say)
     place = folder or Path(tempfile.mkdtemp(prefix="rebalance-monitor-lab-"))
     place.mkdir(parents=True, exist_ok=True)
     results = []
@@ -70,7 +70,7 @@ def main(
                 brokers=brokers or (1, 3)[(seed + number) % 2],
                 seed=seed,
                 seconds=max(LEAST_CHAOS_S, minutes * 60 / len(lines) - VIOLATIONS_TAKE_S),
-                kinds=[kind for kind in KINDS if kind != "java" or not missing],
+                kinds=kinds,
                 folder=place,
                 say=say,
             )
@@ -87,6 +87,22 @@ def main(
     if results:
         _show(results, place)
     raise typer.Exit(0 if all(result.good for result in results) and not broken else 1)
+
+
+def _kinds(say: Say) -> list[Kind]:
+    """The clients that there can be here; the others are said."""
+    missing: dict[str, str] = {}
+    if because := java.why_not():
+        missing["java"] = because
+    for library in LIBRARIES:
+        if library.name in LIBRARY_KINDS:
+            try:
+                library.command()
+            except BuildError as error:
+                missing[library.name] = str(error)
+    for name, why in missing.items():
+        say(f"no {name} clients: {why}")
+    return [kind for kind in (*KINDS, *LIBRARY_KINDS) if kind not in missing]
 
 
 def _sum_up(folders: list[Path]) -> None:

@@ -20,7 +20,7 @@ from coordinator_model.finding import Blame, Finding
 from tests.real.lab.cluster import Site
 from tests.real.lab.fleet import Fleet, Make, Membership
 
-MOST_MEMBERS = 11  # processes that two cores can carry beside the brokers
+MOST_MORE = 1  # members than at the start: two cores carry no more processes beside the brokers
 MOST_PARTITIONS = 8
 SESSION_S = 6.0  # of the fleet's clients
 OUTAGE_S = 1.5 * SESSION_S
@@ -63,6 +63,7 @@ class Chaos:
         self._fleet = fleet
         self._partitions = dict(partitions)
         self._say = say
+        self._most_members = len(fleet.members) + MOST_MORE
         self._undo: list[tuple[float, Callable[[], None]]] = []
         self._table: list[tuple[int, Callable[[], bool]]] = [
             (4, self._add),
@@ -129,7 +130,7 @@ class Chaos:
     # --- acts: True when there was something to do -------------------------------------------------------------------
 
     def _add(self) -> bool:
-        if len(self._fleet.members) >= MOST_MEMBERS:
+        if len(self._fleet.members) >= self._most_members:
             return False
         member = self._fleet.add(self.rng.choice(self._fleet.makes))
         self._say(f"add {member.client.client_id} ({member.client.kind})")

@@ -20,11 +20,14 @@ from typing import Any, Literal
 from streaming.demo.consumer import tell
 from tests.real.lab import java
 
-Kind = Literal["confluent-kafka", "kafka-python", "java"]
+Kind = Literal["confluent-kafka", "kafka-python", "java", "aiokafka", "franz-go", "sarama", "kafkajs"]
 Commits = Literal["auto", "sync", "async", "transaction"]
 Protocol = Literal["classic", "consumer", "share", "streams"]
 
 KINDS: tuple[Kind, ...] = ("confluent-kafka", "kafka-python", "java")
+LIBRARY_KINDS: tuple[Kind, ...] = ("aiokafka", "franz-go", "sarama", "kafkajs")
+"""Led by their conformance drivers, if their toolchains are there."""
+
 POLL_S = 0.25
 COMMIT_EVERY = 4  # polls
 
@@ -48,13 +51,19 @@ class Client:
     rebalance_timeout_ms: int = 12_000
     revoke_ms: int = 0  #: how long its callback takes when partitions are taken from it
 
+    @classmethod
+    def of(cls, text: str) -> Client:
+        """What :meth:`command` handed over."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(text).items()})
+
     def command(self) -> list[str]:
         """The command line of its process."""
         if self.kind == "java":
             return java.command(
                 {name: ",".join(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
             )
-        return [sys.executable, "-m", "tests.real.lab.client", json.dumps(asdict(self))]
+        module = "library_client" if self.kind in LIBRARY_KINDS else "client"
+        return [sys.executable, "-m", f"tests.real.lab.{module}", json.dumps(asdict(self))]
 
 
 class Orders:
@@ -75,9 +84,7 @@ class Orders:
 
 
 def main() -> None:
-    options = Client(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(sys.argv[1]).items()}
-    )
+    options = Client.of(sys.argv[1])
     orders = Orders()
     consume = _confluent_kafka if options.kind == "confluent-kafka" else _kafka_python
     tell("started")

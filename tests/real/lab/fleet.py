@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+
+import psutil
 
 from streaming.demo.processes import Child, Processes
 from tests.real.lab.client import Client, Commits, Kind, Protocol
@@ -31,10 +34,15 @@ class Make:
 
 
 MAKES: tuple[Make, ...] = (
-    Make(name="eager", kinds=("confluent-kafka", "kafka-python", "java"), assignors=("range",), commits="auto"),
+    Make(
+        name="eager",
+        kinds=("confluent-kafka", "kafka-python", "java", "franz-go", "sarama", "aiokafka"),
+        assignors=("range",),
+        commits="auto",
+    ),
     Make(
         name="cooperative",
-        kinds=("confluent-kafka", "java"),
+        kinds=("confluent-kafka", "java", "franz-go"),
         assignors=("cooperative-sticky",),
         commits="sync",
         topics=("lab-a", "lab-b"),
@@ -50,12 +58,15 @@ MAKES: tuple[Make, ...] = (
     ),
     Make(name="transactions", kinds=("confluent-kafka", "java"), assignors=("range",), commits="transaction"),
 )
+#: It calls its assignor otherwise than all others do, so it has a group of its own.
+KAFKAJS = Make(name="kafkajs", kinds=("kafkajs", "kafkajs"), assignors=("roundrobin",), commits="async")
 NEW_PROTOCOL = Make(name="new-protocol", kinds=("confluent-kafka", "java"), assignors=(), commits="sync", protocol="consumer")
 
 
-def makes_for(line: str) -> tuple[Make, ...]:
-    """The groups that a line of releases can have: brokers know the consumer protocol (KIP-848) since 4.0."""
-    return MAKES if line.startswith("3.") else (*MAKES, NEW_PROTOCOL)
+def makes_for(line: str, kinds: Collection[Kind] = ()) -> tuple[Make, ...]:
+    """The groups that a line of releases and these clients can have: brokers know the consumer protocol (KIP-848) since 4.0."""
+    makes = MAKES if "kafkajs" not in kinds else (*MAKES, KAFKAJS)
+    return makes if line.startswith("3.") else (*makes, NEW_PROTOCOL)
 
 
 @dataclass(slots=True)
@@ -127,12 +138,19 @@ class Fleet:
         return self._start(member.client)
 
     def suspend(self, member: Membership) -> None:
-        member.child.signal(signal.SIGSTOP)
+        self._signal_all(member, signal.SIGSTOP)
         member.suspended = True
 
     def resume(self, member: Membership) -> None:
-        member.child.signal(signal.SIGCONT)
+        self._signal_all(member, signal.SIGCONT)
         member.suspended = False
+
+    def _signal_all(self, member: Membership, number: signal.Signals) -> None:
+        """To its process and a driver that is its child."""
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(member.child.pid).children(recursive=True):
+                process.send_signal(number)
+        member.child.signal(number)
 
     def switch_topics(self, member: Membership) -> None:
         member.child.signal(signal.SIGHUP)
