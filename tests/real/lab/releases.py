@@ -8,8 +8,8 @@ from streaming.spark import jvm
 
 LAB_JARS = Path(__file__).resolve().parents[3] / "deploy" / "ivy-lab.xml"
 
-#: Line of releases → configuration of ``deploy/ivy-lab.xml``; the newest is the one of ``deploy/ivy.xml``, which the demo runs too.
-RELEASES = {"4.3": None, "4.1": "broker-4.1", "3.9": "broker-3.9"}
+#: Line of releases → configuration of ``deploy/ivy-lab.xml``; None for the one of ``deploy/ivy.xml``, which the demo runs too.
+RELEASES = {"4.4": "broker-4.4", "4.3": None, "4.2": "broker-4.2", "4.1": "broker-4.1", "3.9": "broker-3.9"}
 
 
 def broker_jars(line: str) -> list[Path]:
