@@ -1,26 +1,16 @@
-"""A share group and a Streams group of real Java clients: the model behind a tap says of them what the broker's own description says.
-
-librdkafka and kafka-python have no request for these groups, so the broker is asked with this project's encoder.
-"""
+"""A share group and a Streams group of real Java clients: the model behind a tap says of them what the broker's own description says."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from coordinator_model.settings import Settings
-from coordinator_model.wire import (
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-    StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
-)
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.processes import Processes
-from streaming.demo.raw_client import Connection
 from tests.real.harness import running_tap, wait_for
-from tests.real.lab import java
+from tests.real.lab import java, newer_groups
 from tests.real.lab.lives import Actor, Stage
 from tests.real.lab.monitor import Monitor
 
@@ -28,12 +18,7 @@ pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.skipif(java.why_no
 
 TOPIC = "orders"
 AGREE_WITHIN_S = 90.0
-VERSIONS = {ShareGroupDescribeRequest.API_KEY: 1, StreamsGroupDescribeRequest.API_KEY: 0}
-NOT_YET = {14, 15, 16, 69}  #: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_ID_NOT_FOUND
-REQUESTS: dict[str, Any] = {
-    "share": (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
-    "streams": (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse),
-}
+KINDS = ("share", "streams")
 
 
 class Group(NamedTuple):
@@ -46,12 +31,9 @@ class Group(NamedTuple):
 
 def described(broker: Broker, kind: str) -> Group | None:
     """What the broker says of the group that is named like its kind; None before it has one."""
-    request, response = REQUESTS[kind]
-    with Connection(broker.internal, client_id="describer", versions=VERSIONS) as connection:
-        [group] = connection.ask(request(group_ids=(kind,)), response).groups
-    if group.error_code in NOT_YET:
+    group = newer_groups.answer_about(broker.internal, kind, kind)
+    if group is None:
         return None
-    assert group.error_code == 0, group.error_message
     return Group(
         group.group_state,
         group.group_epoch if group.members else None,
@@ -87,7 +69,7 @@ def wait_until_agreed(broker: Broker, monitor: Monitor, kind: str, actors: list[
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", REQUESTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_model_says_what_the_broker_says(kind, tmp_path):
     front = f"{HOST}:{free_port()}"
     with (

@@ -26,6 +26,7 @@ SESSION_S = 6.0  # of the fleet's clients
 OUTAGE_S = 1.5 * SESSION_S
 LONGEST_WITHOUT_RIGHT_S = 31.0  # the first time; then 5 to 15
 SETTLED_S = 15.0  # who has lived for so long is a member, and nothing is left of an earlier process of the same name
+BETWEEN_MIGRATIONS_S = 4.0  # the group is mixed meanwhile
 AFTERMATH_S = 2 * SESSION_S  # so long after an outage it may still be held against somebody
 
 
@@ -77,6 +78,7 @@ class Chaos:
             (2, self._rolling_restart),
             (2, self._delete_group),
             (1, self._remove_static),
+            (2, self._migrate),
             (2, self._restart_broker),
             (1, self._lose_coordinator),
             (1, self._take_right_to_write),
@@ -183,7 +185,10 @@ class Chaos:
         return True
 
     def _switch_topics(self) -> bool:
-        member = self.rng.choice(self._awake())
+        able = [member for member in self._awake() if member.client.other_topics != member.client.topics]
+        if not able:
+            return False
+        member = self.rng.choice(able)
         self._say(f"{member.client.client_id} changes its subscription")
         self._fleet.switch_topics(member)
         return True
@@ -208,6 +213,19 @@ class Chaos:
             self._fleet.remove(member)
             self._fleet.again(member)
             time.sleep(1)
+        return True
+
+    def _migrate(self) -> bool:
+        """A rolling upgrade to the consumer protocol, or back; who is suspended stays behind."""
+        makes = [make for make in self._fleet.makes if make.migrates]
+        if not makes:
+            return False
+        make = self.rng.choice(makes)
+        self._say(f"{make.name} migrates to the {self._fleet.migrate(make)} protocol, member by member")
+        for member in [member for member in self._fleet.group(make) if not member.suspended]:
+            self._fleet.remove(member)
+            self._fleet.again(member)
+            time.sleep(BETWEEN_MIGRATIONS_S)
         return True
 
     def _delete_group(self) -> bool:

@@ -8,7 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psutil
 
@@ -17,6 +17,8 @@ from tests.real.lab.client import Client, Commits, Kind, Protocol
 
 STOP_TIMEOUT_S = 10.0  # a container platform is not patient either
 TOPICS = {"lab-a": 3, "lab-b": 4, "lab-c": 2}  #: with their partitions at the start
+#: Never get more partitions: the internal topics of a Streams group keep the number that they were made with.
+FIXED_TOPICS = {"lab-d": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class Make:
     protocol: Protocol = "classic"
     topics: tuple[str, ...] = ("lab-a",)
     other_topics: tuple[str, ...] = ("lab-a", "lab-b")
+    migrates: bool = False  #: to the consumer protocol and back
 
 
 MAKES: tuple[Make, ...] = (
@@ -61,12 +64,32 @@ MAKES: tuple[Make, ...] = (
 #: It calls its assignor otherwise than all others do, so it has a group of its own.
 KAFKAJS = Make(name="kafkajs", kinds=("kafkajs", "kafkajs"), assignors=("roundrobin",), commits="async")
 NEW_PROTOCOL = Make(name="new-protocol", kinds=("confluent-kafka", "java"), assignors=(), commits="sync", protocol="consumer")
+MIGRATING = Make(
+    name="migrating", kinds=("java", "confluent-kafka"), assignors=("range",), commits="sync", topics=("lab-b",), migrates=True
+)
+SHARE = Make(name="share", kinds=("java", "java"), assignors=(), commits="auto", protocol="share")
+STREAMS = Make(
+    name="streams",
+    kinds=("java", "java"),
+    assignors=(),
+    commits="auto",
+    protocol="streams",
+    topics=tuple(FIXED_TOPICS),
+    other_topics=tuple(FIXED_TOPICS),
+)
 
 
 def makes_for(line: str, kinds: Collection[Kind] = ()) -> tuple[Make, ...]:
-    """The groups that a line of releases and these clients can have: brokers know the consumer protocol (KIP-848) since 4.0."""
+    """The groups that a line of releases and these clients can have.
+
+    Brokers know the consumer protocol (KIP-848) since 4.0; share and Streams groups (KIP-932, KIP-1071) are preview before 4.2.
+    """
     makes = MAKES if "kafkajs" not in kinds else (*MAKES, KAFKAJS)
-    return makes if line.startswith("3.") else (*makes, NEW_PROTOCOL)
+    if line.startswith("3."):
+        return makes
+    if "java" not in kinds or line.startswith(("4.0", "4.1")):
+        return (*makes, NEW_PROTOCOL, MIGRATING)
+    return (*makes, NEW_PROTOCOL, MIGRATING, SHARE, STREAMS)
 
 
 @dataclass(slots=True)
@@ -92,12 +115,18 @@ class Fleet:
     makes: Sequence[Make] = MAKES
     members: list[Membership] = field(default_factory=list)
     started: Counter[str] = field(default_factory=Counter)
+    _protocols: dict[str, Protocol] = field(default_factory=dict)  #: of groups that have migrated
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def start_all(self) -> None:
         for make in self.makes:
             for _ in self._kinds_of(make):
                 self.add(make)
+
+    @property
+    def newer(self) -> dict[str, str]:
+        """Share and Streams groups, each with its type."""
+        return {make.name: make.protocol for make in self.makes if make.protocol in {"share", "streams"}}
 
     def group(self, make: Make) -> list[Membership]:
         return [member for member in self.members if member.client.group == make.name]
@@ -118,9 +147,16 @@ class Fleet:
                 assignors=make.assignors,
                 commits=make.commits,
                 instance_id=f"{make.name}-instance-{number}" if make.static else None,
-                protocol=make.protocol,
+                protocol=self._protocols.get(make.name, make.protocol),
             )
         )
+
+    def migrate(self, make: Make) -> Protocol:
+        """Whoever of this group is started from now on speaks the other protocol; gives which."""
+        before = self._protocols.get(make.name, make.protocol)
+        protocol: Protocol = "consumer" if before == "classic" else "classic"
+        self._protocols[make.name] = protocol
+        return protocol
 
     def remove(self, member: Membership) -> None:
         """Let it leave in good order."""
@@ -135,7 +171,8 @@ class Fleet:
 
     def again(self, member: Membership) -> Membership:
         """Start what has ended once more, as the same client."""
-        return self._start(member.client)
+        protocol = self._protocols.get(member.client.group, member.client.protocol)
+        return self._start(replace(member.client, protocol=protocol))
 
     def suspend(self, member: Membership) -> None:
         self._signal_all(member, signal.SIGSTOP)

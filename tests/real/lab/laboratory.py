@@ -17,7 +17,7 @@ from tests.real.lab.chaos import Chaos, Outage
 from tests.real.lab.client import Kind
 from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
 from tests.real.lab.exporter import Exporter
-from tests.real.lab.fleet import TOPICS, Fleet, Make, makes_for
+from tests.real.lab.fleet import FIXED_TOPICS, TOPICS, Fleet, Make, makes_for
 from tests.real.lab.mirror import Mirror
 from tests.real.lab.monitor import Monitor, replayed
 from tests.real.lab.quiet import Comparison, at_quiet_point
@@ -102,7 +102,7 @@ def run(
         monitor = stack.enter_context(Monitor(result.recording, SETTINGS))
         mirror = stack.enter_context(Mirror(folder / f"certificates-{version}", monitor))
         site = stack.enter_context(Site(brokers, jars, mirror, [lies.tamper]))
-        for topic, partitions in TOPICS.items():
+        for topic, partitions in {**TOPICS, **FIXED_TOPICS}.items():
             site.create_topic(topic, partitions)
         processes = stack.enter_context(Processes(folder / "clients", lambda _: None))
         fleet = Fleet(processes, site.bootstrap, kinds, makes_for(line, kinds) if makes is None else makes)
@@ -110,15 +110,21 @@ def run(
         exporter = stack.enter_context(Exporter(site))
         timed(f"Kafka {version}, {brokers} brokers: up, and {len(fleet.members)} clients started")
         chaos = Chaos(site, fleet, seed, TOPICS, timed)
-        result.comparisons.append(_quiet(site, monitor, chaos, timed, len(fleet.makes)))
+
+        def quiet(least: int = 0) -> None:
+            chaos.calm()
+            result.comparisons.append(at_quiet_point(site, monitor, fleet.newer, least))
+            timed(str(result.comparisons[-1]))
+
+        quiet(len(fleet.makes))
         started = time.monotonic()
         if script:
             _play(script, chaos, site)
-            result.comparisons.append(_quiet(site, monitor, chaos, timed))
+            quiet()
             monitor.restore()
         while not script and (now := time.monotonic()) < started + seconds:
             _chaos(chaos, site, min(started + seconds, now + CHAOS_BETWEEN_QUIET_POINTS_S))
-            result.comparisons.append(_quiet(site, monitor, chaos, timed))
+            quiet()
             monitor.restore()
         result.chaos_s = time.monotonic() - started
         if violations:
@@ -147,15 +153,8 @@ def _play(script: Sequence[str], chaos: Chaos, site: Site) -> None:
 def _work(site: Site, until: float) -> None:
     """Let the groups work until then."""
     while time.monotonic() < until:
-        site.produce(list(TOPICS))
+        site.produce([*TOPICS, *FIXED_TOPICS])
         time.sleep(0.2)
-
-
-def _quiet(site: Site, monitor: Monitor, chaos: Chaos, say: Say, least: int = 0) -> Comparison:
-    chaos.calm()
-    comparison = at_quiet_point(site, monitor, least)
-    say(str(comparison))
-    return comparison
 
 
 def _sum_up(result: Result, monitor: Monitor, outages: Sequence[Outage]) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaException
 
+from streaming.demo.raw_client import RawClientError
 from streaming.replay.verify import DescribedGroup, describe_groups, differences, unknown_because
+from tests.real.lab import newer_groups
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 
@@ -27,6 +31,7 @@ class Comparison:
 
     groups: int = 0
     members: int = 0
+    equal: Counter[str] = field(default_factory=Counter)  #: groups by type, and mixed ones
     unknown: list[str] = field(default_factory=list)  #: groups of which the model says itself that it does not know them
     differences: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)  #: groups that did not come to rest
@@ -38,15 +43,17 @@ class Comparison:
         return ", ".join([*parts, *(self.differences or ["equal"])])
 
 
-def at_quiet_point(site: Site, monitor: Monitor, least: int = 0) -> Comparison:
+def at_quiet_point(site: Site, monitor: Monitor, newer: Mapping[str, str], least: int = 0) -> Comparison:
     """Wait until all groups rest, and compare.
 
+    :param newer: share and Streams groups, each with its type.
     :param least: so many groups there must be.
     :raises KafkaException: when the brokers do not answer.
+    :raises RawClientError: when they do not answer about groups of the newer types.
     """
     differs_since = None
     while True:
-        comparison = _compare(_at_rest(site, least), monitor.described())
+        comparison = _compare(_at_rest(site, newer, least), monitor.described())
         if not comparison.differences:
             return comparison
         differs_since = differs_since or time.monotonic()
@@ -63,32 +70,48 @@ def _compare(described: dict[str, DescribedGroup], known: dict[str, dict[str, An
         comparison.members += len(group.members)
         if because := unknown_because(known.get(name)):
             comparison.unknown.append(f"{name} ({because})")
+        elif unlike := differences(known[name], group):
+            comparison.differences += [f"{name}: {difference}" for difference in unlike]
         else:
-            comparison.differences += [f"{name}: {difference}" for difference in differences(known[name], group)]
+            comparison.equal[_type_of(known[name])] += 1
     return comparison
 
 
-def _at_rest(site: Site, least: int) -> dict[str, DescribedGroup]:
+def _type_of(group: dict[str, Any]) -> str:
+    protocols = {member.get("protocol", group["group_type"]) for member in group["members"]}
+    return "mixed" if len(protocols) > 1 else str(group["group_type"])
+
+
+def _at_rest(site: Site, newer: Mapping[str, str], least: int) -> dict[str, DescribedGroup]:
     """What the brokers say of the groups once that has not changed for a while, or when patience is over."""
     deadline = time.monotonic() + PATIENCE_S
-    found, since = _describe(site), time.monotonic()
+    found, since = _describe(site, newer), time.monotonic()
     while True:
         rests = len(found) >= least and all(group.state in RESTING for group in found.values())
         now = time.monotonic()
         if (rests and now - since >= REST_S) or now > deadline:
             return found
         time.sleep(0.3)
-        before, found = found, _describe(site)
+        before, found = found, _describe(site, newer)
         if found != before:
             since = time.monotonic()
 
 
-def _describe(site: Site) -> dict[str, DescribedGroup]:
+def _describe(site: Site, newer: Mapping[str, str]) -> dict[str, DescribedGroup]:
     deadline = time.monotonic() + ANSWER_PATIENCE_S
     while True:
         try:
-            return describe_groups({"bootstrap.servers": site.internal}).described
-        except KafkaException:  # they move, or have been slow
+            return _described_by(site, newer)
+        except (KafkaException, RawClientError):  # they move, or have been slow
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.3)
+
+
+def _described_by(site: Site, newer: Mapping[str, str]) -> dict[str, DescribedGroup]:
+    described = describe_groups({"bootstrap.servers": site.internal}).described
+    for name, kind in newer.items():
+        group = newer_groups.describe(site.brokers[0].internal, name, kind)
+        if group is not None:
+            described[name] = group
+    return described
