@@ -82,11 +82,11 @@ class Scene:
         self._lies = lies
         self._found = found
         self._stack = contextlib.ExitStack()
-        self._stop_steady = threading.Event()
+        self.ends = threading.Event()
         self._address = find_coordinator(bootstrap, group, client_id=f"{group}-finder", timeout_s=STEP_S)
 
     def close(self) -> None:
-        self._stop_steady.set()
+        self.ends.set()
         self._lies.end(self.group)
         self._stack.close()
 
@@ -151,7 +151,7 @@ class Scene:
         with contextlib.suppress(RawClientError, ViolationError, OSError):
             if member.generation < 0:
                 self.enter(member)
-            while not self._stop_steady.wait(HEARTBEAT_S):
+            while not self.ends.wait(HEARTBEAT_S):
                 error = member.heartbeat()
                 if error == REBALANCE_IN_PROGRESS:
                     self.enter(member)
