@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from coordinator_model.wire import JoinGroupRequestProtocol
+from coordinator_model.wire import ConsumerGroupHeartbeatRequest, JoinGroupRequestProtocol, ShareGroupHeartbeatRequest
 from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow, Tamper
 from streaming.demo.raw_client import (
     NONE,
@@ -38,6 +38,8 @@ HEARTBEAT_S = 0.5
 STEP_S = 120.0  #: a bound for what a busy machine may take to do what is done in milliseconds
 FOUND_S = 90.0  #: every rule has spoken by then
 
+HEARTBEATS_OF_EPOCHS = frozenset({ConsumerGroupHeartbeatRequest.API_KEY, ShareGroupHeartbeatRequest.API_KEY})
+
 Lie = Callable[[ProxiedExchange], Forge | Swallow | None]
 
 
@@ -51,7 +53,7 @@ class Lies:
     def __init__(self) -> None:
         self._lies: dict[str, Lie] = {}
         self.first_us: dict[str, int] = {}
-        self.tamper = Tamper("the laboratory's", frozenset(VERSIONS) - {18, 10}, self._tell)
+        self.tamper = Tamper("the laboratory's", HEARTBEATS_OF_EPOCHS | frozenset(VERSIONS) - {18, 10}, self._tell)
 
     def tell(self, group: str, lie: Lie) -> None:
         self._lies[group] = lie

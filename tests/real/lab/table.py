@@ -12,6 +12,7 @@ from rich.table import Table
 from coordinator_model.finding import Finding
 from tests.real.lab.laboratory import Result
 from tests.real.lab.monitor import around, write
+from tests.real.lab.verdicts import Case
 
 
 def table(results: list[Result]) -> Table:
@@ -83,10 +84,18 @@ def violations(results: list[Result]) -> Table:
     found = Table(title="violations", title_justify="left")
     for column in ("violation", "rule", *(f"{result.version} x{result.brokers}" for result in results)):
         found.add_column(column)
-    for cases in zip(*(result.cases for result in results), strict=True):
-        outcome = (f"{case.verdict.seconds_after:.1f} s" if case.verdict.found else "NOT FOUND" for case in cases)
-        found.add_row(cases[0].violation.name, cases[0].violation.rule, *outcome)
+    outcomes = [{case.violation.name: case for case in result.cases} for result in results]
+    for violation in {case.violation.name: case.violation for result in results for case in result.cases}.values():
+        cells = (_outcome(cases.get(violation.name)) for cases in outcomes)
+        found.add_row(violation.name, violation.rule, *cells)
     return found
+
+
+def _outcome(case: Case | None) -> str:
+    """What came of a violation in one run; nothing where the release has no such groups."""
+    if case is None:
+        return ""
+    return f"{case.verdict.seconds_after:.1f} s" if case.verdict.found else "NOT FOUND"
 
 
 def troubles(result: Result, folder: Path) -> list[str]:

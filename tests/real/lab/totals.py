@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from tests.real.lab.violations import VIOLATIONS
+from tests.real.lab.laboratory import ALL_VIOLATIONS
 
 FILE = "results.jsonl"
 
@@ -51,7 +51,7 @@ def violations(results: Sequence[dict[str, Any]]) -> Table:
     found = Table(title="violations", title_justify="left")
     for column in ("violation", "rule", "found", "median", "longest"):
         found.add_column(column, justify="left" if column in {"violation", "rule"} else "right")
-    rules = {violation.name: violation.rule for violation in VIOLATIONS}
+    rules = {violation.name: violation.rule for violation in ALL_VIOLATIONS}
     names = dict.fromkeys(name for result in results for name in result["violations"])
     for name in names:
         outcomes = [result["violations"][name] for result in results if name in result["violations"]]

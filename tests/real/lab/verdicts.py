@@ -15,7 +15,7 @@ from streaming.demo.verdicts import ExpectedFinding, Sighting, Truth, Verdict, j
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.scene import Lies, Scene
-from tests.real.lab.violations import VIOLATIONS, Violation
+from tests.real.lab.violations import Violation
 
 AT_ONCE = 12
 ATTEMPTS = 3  # at a violation that did not come about: on a busy machine a member may lose its session before its part comes
@@ -44,9 +44,7 @@ def warm_up(site: Site) -> None:
     time.sleep(Settings().load_window_ms / 1000 + 1)
 
 
-def try_all(
-    site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None], violations: Sequence[Violation] = VIOLATIONS
-) -> list[Case]:
+def try_all(site: Site, monitor: Monitor, lies: Lies, say: Callable[[str], None], violations: Sequence[Violation]) -> list[Case]:
     """Commit them, several at a time, and judge."""
     warm_up(site)
 

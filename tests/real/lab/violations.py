@@ -55,6 +55,7 @@ class Violation:
     culprits: tuple[str, ...] = ("culprit",)  #: members that the finding has to name
     or_culprits: tuple[str, ...] = ()  #: or these, where nobody who watches can tell which of two answers is the lie
     commit: Callable[[Scene], None]
+    since: tuple[int, int] = (0, 0)  #: the oldest release that has such groups
 
 
 def of(client: str, response: type, change: Callable[[Any, ProxiedExchange], Any]) -> Lie:
@@ -77,6 +78,17 @@ def _error(expected: int, told: int) -> Callable[[Any, ProxiedExchange], Any]:
     return change
 
 
+def with_error(answer: OffsetCommitResponse, error: int) -> OffsetCommitResponse:
+    """The answer to a commit with one error for all its partitions."""
+    return replace(
+        answer,
+        topics=tuple(
+            replace(topic, partitions=tuple(replace(partition, error_code=error) for partition in topic.partitions))
+            for topic in answer.topics
+        ),
+    )
+
+
 # --- lies about heartbeats and commits ----------------------------------------------------------------------------------
 
 
@@ -96,16 +108,7 @@ def _stale_commit_accepted(scene: Scene) -> None:
     scene.rebalance(culprit, company)
     scene.care_for(company)
 
-    def change(answer: OffsetCommitResponse, _: ProxiedExchange) -> OffsetCommitResponse:
-        return replace(
-            answer,
-            topics=tuple(
-                replace(topic, partitions=tuple(replace(partition, error_code=NONE) for partition in topic.partitions))
-                for topic in answer.topics
-            ),
-        )
-
-    scene.lie(of("culprit", OffsetCommitResponse, change))
+    scene.lie(of("culprit", OffsetCommitResponse, lambda answer, _: with_error(answer, NONE)))
     for _ in scene.until_found():
         culprit.commit(0, 1, generation=old)
         culprit.heartbeat()

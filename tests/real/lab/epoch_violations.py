@@ -1,0 +1,476 @@
+"""The violations in groups whose members have epochs: of the coordinator, told by a proxy, and of members (KIP-848, KIP-932).
+
+What ``violations.py`` says of the others holds here too.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from coordinator_model.finding import Blame
+from coordinator_model.wire import (
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+    OffsetCommitResponse,
+    ShareGroupHeartbeatResponse,
+)
+from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow
+from streaming.demo.raw_client import NONE, UNKNOWN_MEMBER_ID
+from tests.real.lab.epoch_scene import (
+    ASIDE,
+    LEAVE,
+    EpochMember,
+    ShareMember,
+    care_for,
+    enter,
+    enter_all,
+    listed,
+    member,
+    pair,
+    places,
+    settle,
+)
+from tests.real.lab.scene import SHORT_REBALANCE_MS, TOPIC, Lie, Scene, ViolationError
+from tests.real.lab.violations import Violation, of, with_error
+
+UNKNOWN_SERVER_ERROR = -1
+REBALANCE_IN_PROGRESS = 27
+INVALID_REQUEST = 42
+FENCED_INSTANCE_ID = 82
+FENCED_MEMBER_EPOCH = 110
+UNRELEASED_INSTANCE_ID = 111
+STALE_MEMBER_EPOCH = 113
+
+SEEN_FOR_S = 62.0  #: a group that was seen for so long is known from its first member on
+HELD_S = 2.0  #: longer than clocks differ
+
+_SOME_TOPIC = "c29tZSBvdGhlciB0b3BpYw"  #: an id that no topic has
+
+Change = Callable[[Any], Any]
+
+
+def _success(change: Change) -> Lie:
+    """A lie about the successful heartbeats of the culprit."""
+
+    def told(answer: Any, _: ProxiedExchange) -> Any:
+        return None if answer.error_code else change(answer)
+
+    def lie(exchange: ProxiedExchange) -> Forge | Swallow | None:
+        return of("culprit", ConsumerGroupHeartbeatResponse, told)(exchange) or of("culprit", ShareGroupHeartbeatResponse, told)(
+            exchange
+        )
+
+    return lie
+
+
+def _accepted(error: int, epoch: int) -> Lie:
+    """A lie that makes a success at an epoch of what was refused."""
+
+    def told(answer: ConsumerGroupHeartbeatResponse, exchange: ProxiedExchange) -> ConsumerGroupHeartbeatResponse | None:
+        if answer.error_code != error:
+            return None
+        return ConsumerGroupHeartbeatResponse(member_id=exchange.request.member_id, member_epoch=epoch, heartbeat_interval_ms=5_000)
+
+    return of("culprit", ConsumerGroupHeartbeatResponse, told)
+
+
+def _refused(answer: Any, error: int) -> None:
+    if answer.error_code != error:
+        raise ViolationError(f"answered with error {answer.error_code}, where {error} was due")
+
+
+def _told(change: Change, kind: type[EpochMember] = EpochMember, **options: Any) -> Callable[[Scene], None]:
+    """One full heartbeat of the culprit is answered otherwise."""
+
+    def commit(scene: Scene) -> None:
+        culprit, company = pair(scene, kind, **options)
+        care_for(scene, company)
+        culprit.beat()
+        scene.lie(_success(change))
+        culprit.say(**culprit.everything())
+        scene.tell_truth()
+        for _ in scene.until_found():
+            culprit.say()
+
+    return commit
+
+
+# --- lies about heartbeats ----------------------------------------------------------------------------------------------
+
+
+def _lowered(answer: Any) -> Any:
+    return replace(answer, member_epoch=answer.member_epoch - 1)
+
+
+def _as_another(answer: Any) -> Any:
+    return replace(answer, member_id=str(uuid.uuid4()))
+
+
+def _without_assignment(answer: ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
+    return replace(answer, assignment=None)
+
+
+def _one_topic_more(answer: ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
+    assert answer.assignment is not None
+    other = ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=_SOME_TOPIC, partitions=(0,))
+    topics = (*answer.assignment.topic_partitions, other)
+    return replace(answer, assignment=replace(answer.assignment, topic_partitions=topics))
+
+
+def _error(error: int) -> Change:
+    return lambda answer: type(answer)(error_code=error)
+
+
+def _keeps_failing(scene: Scene) -> None:
+    """Nobody's heartbeat succeeds, as when an assignor fails."""
+    culprit, company = pair(scene)
+    scene.truth.member_ids.clear()
+    care_for(scene, company)
+    scene.lie(_everybody(UNKNOWN_SERVER_ERROR))
+    for _ in scene.until_found():
+        culprit.say()
+
+
+def _everybody(error: int) -> Lie:
+    def lie(exchange: ProxiedExchange) -> Forge | None:
+        is_heartbeat = isinstance(exchange.response, ConsumerGroupHeartbeatResponse)
+        return Forge(ConsumerGroupHeartbeatResponse(error_code=error)) if is_heartbeat else None
+
+    return lie
+
+
+def _given_twice(scene: Scene) -> None:
+    """The culprit is told that it has a partition of its company too, which goes on with it."""
+    culprit, company = pair(scene)
+    scene.truth.member_ids.clear()
+    culprit.beat()
+    company.beat()
+    scene.over.wait(HELD_S)
+    both = culprit.assigned | {min(company.assigned)}
+
+    def change(answer: ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
+        assert answer.assignment is not None
+        topics = tuple(
+            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=one.topic_id, partitions=one.partitions) for one in listed(both)
+        )
+        return replace(answer, assignment=replace(answer.assignment, topic_partitions=topics))
+
+    scene.lie(_success(change))
+    culprit.say(**culprit.everything())
+    scene.tell_truth()
+    scene.over.wait(HELD_S)
+    for _ in scene.until_found():
+        company.beat()
+
+
+def _stale_accepted(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    scene.lie(_accepted(FENCED_MEMBER_EPOCH, culprit.epoch))
+    for _ in scene.until_found():
+        culprit.say(culprit.epoch - 1)
+
+
+def _gone_accepted(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    culprit.say(LEAVE)
+    scene.lie(_accepted(UNKNOWN_MEMBER_ID, culprit.epoch))
+    for _ in scene.until_found():
+        culprit.say()
+
+
+def _stranger_accepted(scene: Scene) -> None:
+    other, company = pair(scene)
+    scene.truth.member_ids.clear()
+    care_for(scene, other)
+    care_for(scene, company)
+    scene.over.wait(SEEN_FOR_S)
+    stranger = replace(other, member_id=str(uuid.uuid4()))
+    scene.lie(_accepted(UNKNOWN_MEMBER_ID, other.epoch))
+    stranger.connection = scene.connect(f"{scene.group}-culprit")
+    for _ in scene.until_found():
+        stranger.say()
+
+
+def _greedy_join_accepted(scene: Scene) -> None:
+    """A join that claims partitions succeeds."""
+    other, company = pair(scene)
+    scene.truth.member_ids.clear()
+    care_for(scene, other)
+    care_for(scene, company)
+    culprit = member(scene, "culprit")
+    culprit.assigned = other.assigned
+    scene.lie(_accepted(INVALID_REQUEST, other.epoch))
+    for _ in scene.until_found():
+        culprit.say(0, **culprit.everything())
+
+
+def _owner_fenced(scene: Scene) -> None:
+    culprit, company = pair(scene, instance_id="slot")
+    care_for(scene, company)
+    culprit.beat()
+    scene.lie(_success(_error(FENCED_INSTANCE_ID)))
+    culprit.say()
+    scene.tell_truth()
+    for _ in scene.until_found():
+        culprit.say()
+
+
+# --- lies about commits -------------------------------------------------------------------------------------------------
+
+
+def _commit_told(error: int) -> Lie:
+    return of("culprit", OffsetCommitResponse, lambda answer, _: with_error(answer, error))
+
+
+def _future_commit_accepted(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    scene.lie(_commit_told(NONE))
+    for _ in scene.until_found():
+        culprit.commit(culprit.epoch + 50)
+        culprit.say()
+
+
+def _commit_refused(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    scene.lie(_commit_told(STALE_MEMBER_EPOCH))
+    for _ in scene.until_found():
+        culprit.commit()
+        culprit.say()
+
+
+def _commit_of_one_who_left_accepted(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    culprit.say(LEAVE)
+    scene.lie(_commit_told(NONE))
+    for _ in scene.until_found():
+        culprit.commit()
+
+
+# --- members that break the protocol ------------------------------------------------------------------------------------
+
+
+def _fence_ignored(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    scene.fact()
+    for _ in scene.until_found():
+        _refused(culprit.say(culprit.epoch - 1), FENCED_MEMBER_EPOCH)
+
+
+def _goes_on_after_leaving(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    culprit.say(LEAVE)
+    scene.fact()
+    for _ in scene.until_found():
+        _refused(culprit.say(), UNKNOWN_MEMBER_ID)
+
+
+def _dirty_join(scene: Scene) -> None:
+    other, company = pair(scene)
+    scene.truth.member_ids.clear()
+    care_for(scene, other)
+    care_for(scene, company)
+    culprit = member(scene, "culprit")
+    scene.fact()
+    for _ in scene.until_found():
+        _refused(culprit.say(0, subscribed_topic_names=culprit.topics), INVALID_REQUEST)
+
+
+def _instance_in_use(scene: Scene) -> None:
+    """Two processes want one instance id for longer than a session lasts, and the first one lives."""
+    holder, company = member(scene, "company", instance_id="slot"), member(scene, "other")
+    enter(scene, holder)
+    enter(scene, company)
+    care_for(scene, holder)
+    care_for(scene, company)
+    culprit = member(scene, "culprit", instance_id="slot")
+    scene.fact()
+    for _ in scene.until_found(every_s=2.0):
+        _refused(culprit.say(0, **culprit.everything()), UNRELEASED_INSTANCE_ID)
+
+
+def _joins_again_and_again(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    scene.fact()
+    for _ in scene.until_found(every_s=2.0):
+        culprit.join()
+
+
+def _claims_more(scene: Scene) -> None:
+    """Claims what the other had from the start: the first member has been assigned everything once."""
+    company, culprit = member(scene, "company"), member(scene, "culprit")
+    enter_all(scene, company, culprit)
+    scene.truth.member_ids.add(culprit.member_id)
+    claimed = culprit.assigned | company.assigned
+    care_for(scene, company)
+    scene.fact()
+    for _ in scene.until_found():
+        culprit.say(topic_partitions=listed(claimed))
+
+
+def _slow(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    culprit.beat()
+    scene.fact()
+    scene.over.wait(3.2 * culprit.interval_ms / 1000)
+    culprit.beat()
+    for _ in scene.until_found():
+        pass
+
+
+def _wrong_type(scene: Scene) -> None:
+    """A share consumer wants to join a consumer group."""
+    other, company = pair(scene)
+    scene.truth.member_ids.clear()
+    care_for(scene, other)
+    care_for(scene, company)
+    culprit = member(scene, "culprit", ShareMember)
+    scene.fact()
+    for _ in scene.until_found():
+        if culprit.join() == NONE:
+            raise ViolationError("a share consumer joined a consumer group")
+
+
+def _stale_committer(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    scene.fact()
+    for _ in scene.until_found():
+        if (error := culprit.commit(culprit.epoch + 7)) != STALE_MEMBER_EPOCH:
+            raise ViolationError(f"a commit was answered with error {error}, where {STALE_MEMBER_EPOCH} was due")
+        culprit.beat()
+
+
+def _leaves_without_its_name(scene: Scene) -> None:
+    culprit, company = pair(scene, instance_id="slot")
+    care_for(scene, company)
+    scene.fact()
+    for _ in scene.until_found():
+        _refused(culprit.say(ASIDE, instance_id=None), INVALID_REQUEST)
+
+
+def _never_gives_up(scene: Scene) -> None:
+    """Is told to give partitions up, and heartbeats without saying that it has."""
+    culprit = member(scene, "culprit", rebalance_ms=SHORT_REBALANCE_MS)
+    enter(scene, culprit)
+    settle(scene, culprit)
+    scene.truth.member_ids.add(culprit.member_id)
+    company = member(scene, "company")
+    enter(scene, company)
+    care_for(scene, company)
+    everything = culprit.assigned
+
+    def told() -> bool:
+        answer = culprit.say()
+        return answer.assignment is not None and places(answer.assignment) < everything
+
+    scene.until(told, "the culprit is told to give partitions up")
+    scene.fact()
+    for _ in scene.until_found():
+        culprit.say()
+
+
+def _falls_silent(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    culprit.connection.close()
+    scene.fact()
+    for _ in scene.until_found():
+        pass
+
+
+def _goes_to_and_fro(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    scene.fact()
+    for turn, _ in enumerate(scene.until_found()):
+        topics = (TOPIC, "lab-b") if turn % 2 == 0 else (TOPIC,)
+        culprit.beat(subscribed_topic_names=topics)
+
+
+def _fenced_goes_on(scene: Scene) -> None:
+    """Leaves for a while, its successor takes the instance id, and it goes on."""
+    culprit = member(scene, "culprit", instance_id="slot")
+    enter(scene, culprit)
+    settle(scene, culprit)
+    scene.truth.member_ids.add(culprit.member_id)
+    culprit.say(ASIDE)
+    successor = member(scene, "company", instance_id="slot")
+    enter(scene, successor)
+    care_for(scene, successor)
+    scene.fact()
+    for _ in scene.until_found():
+        _refused(culprit.say(), FENCED_INSTANCE_ID)
+
+
+def _share_gone_accepted(scene: Scene) -> None:
+    culprit, company = pair(scene, ShareMember)
+    care_for(scene, company)
+    culprit.say(LEAVE)
+    epoch = culprit.epoch
+
+    def told(answer: ShareGroupHeartbeatResponse, exchange: ProxiedExchange) -> ShareGroupHeartbeatResponse | None:
+        if answer.error_code != UNKNOWN_MEMBER_ID:
+            return None
+        return ShareGroupHeartbeatResponse(member_id=exchange.request.member_id, member_epoch=epoch, heartbeat_interval_ms=5_000)
+
+    scene.lie(of("culprit", ShareGroupHeartbeatResponse, told))
+    for _ in scene.until_found():
+        culprit.say()
+
+
+def _broker(name: str, rule: str, commit: Callable[[Scene], None], **more: Any) -> Violation:
+    return Violation(name=f"epochs-{name}", rule=rule, blame=Blame.BROKER, commit=commit, **{"since": (4, 0), **more})
+
+
+def _client(name: str, rule: str, commit: Callable[[Scene], None], **more: Any) -> Violation:
+    return Violation(name=f"epochs-{name}", rule=rule, blame=Blame.CLIENT, commit=commit, **{"since": (4, 0), **more})
+
+
+SHARE_SINCE = {"since": (4, 2)}
+EPOCH_VIOLATIONS: tuple[Violation, ...] = (
+    _broker("stranger-accepted", "E-15", _stranger_accepted),
+    _client("falls-silent", "T-04", _falls_silent),
+    Violation(name="epochs-instance-in-use", rule="E-06", blame=Blame.CONFIG, commit=_instance_in_use, since=(4, 0)),
+    _broker("lowered", "E-01", _told(_lowered)),
+    _broker("member-fenced", "E-03", _told(_error(FENCED_MEMBER_EPOCH))),
+    _broker("answer-for-another", "M-08", _told(_as_another)),
+    _broker("impossible-error", "P-07", _told(_error(REBALANCE_IN_PROGRESS))),
+    _broker("assignment-withheld", "E-12", _told(_without_assignment)),
+    _broker("unsubscribed-assigned", "E-16", _told(_one_topic_more), since=(4, 2)),
+    _broker("assignor-fails", "E-13", _keeps_failing, or_culprits=("company",)),
+    _broker("partition-given-twice", "A-12", _given_twice, culprits=("company", "culprit")),
+    _broker("stale-accepted", "E-04", _stale_accepted),
+    _broker("gone-accepted", "E-14", _gone_accepted),
+    _broker("greedy-join-accepted", "E-17", _greedy_join_accepted),
+    _broker("owner-fenced", "E-18", _owner_fenced),
+    _broker("future-commit-accepted", "E-20", _future_commit_accepted),
+    _broker("commit-refused", "E-20", _commit_refused),
+    _broker("commit-after-leaving-accepted", "O-02", _commit_of_one_who_left_accepted),
+    _client("fence-ignored", "E-02", _fence_ignored),
+    _client("goes-on-after-leaving", "E-02", _goes_on_after_leaving),
+    _client("dirty-join", "E-05", _dirty_join),
+    _client("join-loop", "E-07", _joins_again_and_again, since=(4, 2)),
+    _client("claims-more", "E-08", _claims_more),
+    _client("slow-heartbeats", "E-09", _slow),
+    Violation(name="epochs-wrong-type", rule="E-10", blame=Blame.CONFIG, commit=_wrong_type, since=(4, 2)),
+    _client("stale-committer", "E-11", _stale_committer),
+    _client("static-leave-refused", "E-19", _leaves_without_its_name),
+    _client("never-gives-up", "R-14", _never_gives_up),
+    _client("subscription-ping-pong", "R-17", _goes_to_and_fro),
+    _client("fenced-goes-on", "S-02", _fenced_goes_on),
+    _broker("share-lowered", "E-01", _told(_lowered, ShareMember), **SHARE_SINCE),
+    _broker("share-member-fenced", "E-03", _told(_error(FENCED_MEMBER_EPOCH), ShareMember), **SHARE_SINCE),
+    _broker("share-gone-accepted", "E-14", _share_gone_accepted, **SHARE_SINCE),
+)
