@@ -38,7 +38,8 @@ def main(
     brokers: Annotated[int, typer.Option(min=0, max=3, help="Brokers in a cluster; by default one and three in turn.")] = 0,
     folder: Annotated[Path | None, typer.Option(help="Where recordings, logs and results go; by default a temporary one.")] = None,
     sum_up: Annotated[
-        list[Path] | None, typer.Option("--totals", help="Run nothing; sum up the results in this folder and beneath it.")
+        list[Path] | None,
+        typer.Option("--totals", help="Run nothing; sum up the results (of --version) in this folder and beneath it."),
     ] = None,
 ) -> None:
     """Let real brokers and clients live through lawful chaos, then commit violations, and see what the monitor makes of it.
@@ -49,15 +50,15 @@ def main(
 
         python -m tests.real.lab --totals lab-runs
     """
-    if sum_up:
-        _sum_up(sum_up)
-        return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that brokers and clients are ended
-    say = Console(stderr=True, highlight=False, soft_wrap=True).print
     lines = version or list(releases.RELEASES)
     for line in lines:
         if line not in releases.RELEASES:
             raise typer.BadParameter(f"no releases {line}, only {', '.join(releases.RELEASES)}", param_hint="--version")
+    if sum_up:
+        _sum_up(sum_up, lines)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that brokers and clients are ended
+    say = Console(stderr=True, highlight=False, soft_wrap=True).print
     kinds = _kinds(say)
     place = folder or Path(tempfile.mkdtemp(prefix="rebalance-monitor-lab-"))
     place.mkdir(parents=True, exist_ok=True)
@@ -105,9 +106,9 @@ def _kinds(say: Say) -> list[Kind]:
     return [kind for kind in (*KINDS, *LIBRARY_KINDS) if kind not in missing]
 
 
-def _sum_up(folders: list[Path]) -> None:
+def _sum_up(folders: list[Path], lines: list[str]) -> None:
     try:
-        results = totals.read(folders)
+        results = totals.read(folders, lines)
     except (totals.TotalsError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(2) from None

@@ -70,6 +70,7 @@ _ROWS: dict[str, Any] = {
     "false errors": lambda result: str(len(result.false_alarms)),
     "quiet points": lambda result: str(len(result.comparisons)),
     "groups at them": _equal,
+    "equal by type": lambda result: _counted(sum((comparison.equal for comparison in result.comparisons), Counter())),
     "violations found": _found,
     "delay, median / longest": _slowest,
     "violations set anew": lambda result: str(_set_anew(result)),
@@ -142,6 +143,7 @@ def as_json(result: Result) -> str:
             "quiet_points": len(result.comparisons),
             "groups_compared": sum(comparison.groups - len(comparison.unknown) for comparison in result.comparisons),
             "groups_not_known": sum(len(comparison.unknown) for comparison in result.comparisons),
+            "equal_by_type": dict(sum((comparison.equal for comparison in result.comparisons), Counter())),
             "differences": [difference for comparison in result.comparisons for difference in comparison.differences],
             "violations": {
                 case.violation.name: case.verdict.seconds_after if case.verdict.found else None for case in result.cases

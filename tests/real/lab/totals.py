@@ -20,10 +20,10 @@ class TotalsError(RuntimeError):
     """There is nothing to sum up, or it cannot be read; the message says where."""
 
 
-def read(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Every result in these folders and what lies beneath them.
+def read(folders: Sequence[Path], lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Every result of these lines of releases in these folders and what lies beneath them.
 
-    :raises TotalsError: when there is none, or a line is no result.
+    :raises TotalsError: when there is none, or a line of a file is no result.
     """
     files = sorted({file for folder in folders for file in folder.rglob(FILE)})
     results = []
@@ -33,6 +33,7 @@ def read(folders: Sequence[Path]) -> list[dict[str, Any]]:
                 results.append(json.loads(line))
             except ValueError as error:
                 raise TotalsError(f"line {number} of {file} is no result of the laboratory: {error}") from None
+    results = [result for result in results if result["version"].rpartition(".")[0] in lines]
     if not results:
         raise TotalsError(f"no {FILE} with a result in {', '.join(map(str, folders))}")
     return results
@@ -66,7 +67,7 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         return sum(result.get(name, 0) for result in results)
 
     def counted(name: str) -> str:
-        return _counted(sum((Counter(result[name]) for result in results), Counter()))
+        return _counted(sum((Counter(result.get(name, {})) for result in results), Counter()))
 
     unlike = sum(len(result["differences"]) for result in results)
     told: Counter[str] = Counter()
@@ -89,6 +90,7 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         ("false errors", str(sum(len(result["false"]) for result in results))),
         ("quiet points", f"{total('quiet_points'):,}"),
         ("groups at them", f"{total('groups_compared') - unlike:,} equal, {total('groups_not_known')} not known, {unlike} differ"),
+        ("equal by type", counted("equal_by_type")),
         ("violations found", f"{len(delays):,} of {len(outcomes):,}"),
         ("delay, median / longest", f"{median(delays):.1f} s / {max(delays):.1f} s" if delays else "-"),
         ("violations set anew", str(total("set_anew"))),
