@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import settled
 
 
@@ -210,3 +210,22 @@ def test_a_group_of_the_new_protocol_keeps_its_type_and_its_members_when_its_coo
     content = talk.group_json()
     assert (content["group_type"], content["learning"], len(content["members"])) == ("consumer", None, 1)
     assert talk.rules() == []
+
+
+def test_T_03_knows_that_a_sync_of_a_stable_group_restarts_no_session(talk: Conversation) -> None:
+    """A broker of 4.4 on a busy machine removed a member 2.8 s after the answer to its late SyncGroup, 7.7 s after the join phase."""
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.answer(talk.ask(a, talk.sync_request(a, [a, b])), talk.synced())
+    _lives(talk, a, 5)
+    talk.answer(talk.ask(b, talk.sync_request(b, [])), talk.synced())
+    _lives(talk, a, 3)
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def _lives(talk: Conversation, member: Client, seconds: int) -> None:
+    for _ in range(seconds):
+        talk.wait(1_000)
+        talk.heartbeat(member)
