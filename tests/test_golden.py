@@ -13,11 +13,11 @@ from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.error_codes import ERROR_CODES
 from tests.golden import transcript
 from tests.real.lab.fleet import MAKES, NEW_PROTOCOL
+from tests.real.lab.laboratory import ALL_VIOLATIONS
 from tests.real.lab.lives import LIVES
 from tests.real.lab.releases import RELEASES
-from tests.real.lab.violations import VIOLATIONS
 
-RULE_OF = {f"violation-{violation.name}": (violation.rule, violation.blame.value) for violation in VIOLATIONS}
+RULE_OF = {f"violation-{violation.name}": (violation.rule, violation.blame.value) for violation in ALL_VIOLATIONS}
 SEVERE = {"error", "critical"}
 
 

@@ -16,9 +16,8 @@ from tests.golden import transcript
 from tests.real.lab import lives, releases
 from tests.real.lab.client import KINDS
 from tests.real.lab.fleet import makes_for
-from tests.real.lab.laboratory import run
+from tests.real.lab.laboratory import ALL_VIOLATIONS, release_of, run
 from tests.real.lab.verdicts import group_of, groups_of
-from tests.real.lab.violations import VIOLATIONS
 
 CHAOS_S = 90.0
 LIVES = "lives"
@@ -95,8 +94,9 @@ def _cut(recordings: dict[str, Path]) -> None:
     """Each violation from one release in turn, and each lawful group from every one."""
     versions = sorted(recordings, reverse=True)
     groups = {version: transcript.groups(recordings[version]) for version in versions}
-    for number, violation in enumerate(VIOLATIONS):
-        version = versions[number % len(versions)]
+    for number, violation in enumerate(ALL_VIOLATIONS):
+        able = [version for version in versions if violation.since <= release_of(version)]
+        version = able[number % len(able)]
         group = next(group for group in groups_of(violation) if group in groups[version])
         transcript.write(f"{group_of(violation)}-{version}", transcript.cut(recordings[version], group))
     for version in versions:

@@ -93,7 +93,6 @@ def run(
     """
     jars = releases.broker_jars(line)
     version = releases.version(jars)
-    release = tuple(int(part) for part in line.split("."))
     result = Result(version, brokers, seed, folder / f"{version}-{brokers}-{seed}.records")
     began = time.monotonic()
 
@@ -130,7 +129,7 @@ def run(
             quiet()
             monitor.restore()
         result.chaos_s = time.monotonic() - started
-        committed = [violation for violation in violations if violation.since <= release]
+        committed = [violation for violation in violations if violation.since <= release_of(version)]
         if committed:
             timed("violations")
             result.cases = try_all(site, monitor, lies, timed, committed)
@@ -140,6 +139,11 @@ def run(
     _sum_up(result, monitor, chaos.outages)
     result.seconds = time.monotonic() - began
     return result
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """The numbers of a version."""
+    return tuple(int(part) for part in version.split("."))
 
 
 def _chaos(chaos: Chaos, site: Site, until: float) -> None:
