@@ -292,6 +292,10 @@ class _Scrape:
         self._add("rebalance_group_learning", group.learning, *where)
         if group.generation is not None:
             self._add("rebalance_group_generation", group.generation, *where)
+        for state, members in group.member_states:
+            self._add("rebalance_group_reconciling_members", members, *where, _label(state))
+        if group.member_states:
+            self._add("rebalance_group_partitions_to_give_up", group.to_give_up, *where)
         for cause, count in group.causes:
             self._add("rebalance_group_rebalances_total", count, *where, _label(cause))
         for cause, member_s, unheld_s in group.costs:
@@ -305,5 +309,5 @@ class _Scrape:
 
 
 def _label(cause: str) -> str:
-    """Return a cause as the value of a label."""
+    """Return a cause, or the state of a member, as the value of a label."""
     return cause.replace(" ", "_")

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from coordinator_model.counters import BUCKETS_S
 from coordinator_model.finding import Status
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.epochs.view import MEMBER_STATES
 from streaming.sinks.findings import microseconds
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Group(NamedTuple):
     protocol: str
     coordinator: str
     members: int
+    member_states: tuple[tuple[str, int], ...]  #: of a group with epochs: how far in the reconciliation → members
+    to_give_up: int  #: partitions of a group with epochs
     generation: int | None
     incarnation: int
     causes: tuple[tuple[str, int], ...]
@@ -290,6 +294,7 @@ def _group(content: dict[str, Any]) -> Group:
         content["protocol"] or "",
         content["coordinator"] or "",
         len(content["members"]),
+        *_reconciliation(content["group_type"], content["members"]),
         content["generation"],
         content["incarnation"],
         tuple(content["rebalances"].items()),
@@ -303,6 +308,14 @@ def _group(content: dict[str, Any]) -> Group:
         content.get("partition"),
         microseconds(content["updated_at"]),
     )
+
+
+def _reconciliation(kind: str, members: list[dict[str, Any]]) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Return how many members are how far in the reconciliation, and how many partitions they are to give up."""
+    if kind == CLASSIC:
+        return (), 0
+    states = Counter(member["state"] for member in members)
+    return tuple((state, states[state]) for state in MEMBER_STATES), sum(member["gives_up"] for member in members)
 
 
 def _phase(content: dict[str, int] | None) -> tuple[int, float]:

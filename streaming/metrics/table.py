@@ -49,7 +49,20 @@ METRICS: Final[tuple[Metric, ...]] = (
         _GROUP,
         "Members, as far as known.",
     ),
-    Metric("rebalance_group_generation", "gauge", _GROUP, "Newest generation; absent while it is not known."),
+    Metric("rebalance_group_generation", "gauge", _GROUP, "Newest generation or epoch; absent while it is not known."),
+    Metric(
+        "rebalance_group_reconciling_members",
+        "gauge",
+        (*_GROUP, "state"),
+        "Members of a consumer, share or Streams group by how far they are: in_sync, not_told_of_the_newest_epoch, gives_partitions_up, "
+        "left_for_a_while.",
+    ),
+    Metric(
+        "rebalance_group_partitions_to_give_up",
+        "gauge",
+        _GROUP,
+        "Partitions, or tasks, of such a group that members were told to give up and have not: nobody gets them before.",
+    ),
     Metric(
         "rebalance_group_rebalances_total",
         "counter",

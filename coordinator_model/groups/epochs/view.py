@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from coordinator_model.counters import Cost, named_error
 from coordinator_model.finding import iso_utc
@@ -10,6 +10,13 @@ from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.waits import as_json, wait_for
+
+ASIDE: Final = "left for a while"
+GIVES_UP: Final = "gives partitions up"
+IN_SYNC: Final = "in sync"
+NOT_TOLD: Final = "not told of the newest epoch"
+MEMBER_STATES: Final = (IN_SYNC, NOT_TOLD, GIVES_UP, ASIDE)
+"""How far a member is in the reconciliation."""
 
 
 def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int) -> GroupView:
@@ -69,12 +76,10 @@ def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:
 
 def _member_state(group: EpochGroupData, member: EpochMember) -> str:
     if member.removed == "aside":
-        return "left for a while"
+        return ASIDE
     if member.pending:
-        return "gives partitions up"
-    if member.epoch is None:
-        return "in sync"
-    return "in sync" if member.epoch == group.epoch else "not told of the newest epoch"
+        return GIVES_UP
+    return IN_SYNC if member.epoch in {None, group.epoch} else NOT_TOLD
 
 
 def _errors(group: EpochGroupData) -> dict[str, dict[str, int]]:

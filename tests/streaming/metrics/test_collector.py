@@ -171,6 +171,29 @@ def test_a_group_of_the_consumer_protocol_has_its_state_its_epoch_and_its_member
     assert value(found, "rebalance_group_state_number", **where) in {3, 7}
 
 
+def pending(watched):
+    """Member of the only group → how many partitions it is to give up."""
+    members = [member for key in watched.model.groups for member in watched.model.groups.opened(key)[0].present_members()]
+    return {member.id: len(member.pending) for member in members if getattr(member, "pending", None)}
+
+
+def test_members_of_a_group_with_epochs_are_counted_by_how_far_they_are_and_so_is_what_they_are_to_give_up():
+    watched = Watched("lawful-consumer-never-gives-up-4.3.1")
+    next(record for record in watched.records if pending(watched.read([record])))
+    found = samples(watched.told().board)
+    (where,) = [dict(labels) for labels in select(found, "rebalance_group_partitions_to_give_up")]
+    by_state = {dict(labels)["state"]: count for labels, count in select(found, "rebalance_group_reconciling_members").items()}
+    assert value(found, "rebalance_group_partitions_to_give_up", **where) == sum(pending(watched).values()) > 0
+    assert by_state["gives_partitions_up"] == len(pending(watched))
+    assert by_state.keys() == {"in_sync", "not_told_of_the_newest_epoch", "gives_partitions_up", "left_for_a_while"}
+    assert sum(by_state.values()) == value(found, "rebalance_group_members", **where)
+
+
+def test_a_classic_group_has_no_members_that_reconcile(half_way):
+    assert select(samples(half_way.board), "rebalance_group_reconciling_members") == {}
+    assert select(samples(half_way.board), "rebalance_group_partitions_to_give_up") == {}
+
+
 # ---------------------------------------------------------------------------------------------------- what goes, and what stays out
 
 

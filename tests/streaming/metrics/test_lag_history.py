@@ -26,6 +26,8 @@ def group(generation, state="Stable", *, learning=False):
         protocol="range",
         coordinator="kafka-1:9092",
         members=3,
+        member_states=(),
+        to_give_up=0,
         generation=generation,
         incarnation=1,
         causes=(),
