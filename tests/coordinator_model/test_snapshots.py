@@ -32,6 +32,8 @@ from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
 from tests.coordinator_model import test_coordinator
 from tests.coordinator_model.conversation import START_US, Conversation
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.reference.consumer_group import topic_id
 from tests.coordinator_model.rules import test_assignments, test_members, test_sessions
 from tests.coordinator_model.rules.test_coordinators import fail_over
 from tests.coordinator_model.rules.test_offsets import SIMPLE, give
@@ -472,6 +474,28 @@ def test_a_settled_group_of_ten_takes_two_kilobytes_at_most() -> None:
     talk.round(clients, 5)
     live(talk, clients, 30)
     assert len(talk.model.snapshot()) - empty <= 2_000
+
+
+def test_a_group_with_epochs_of_ten_that_grew_one_by_one_takes_three_kilobytes_at_most() -> None:
+    """Each newcomer gets three of the thirty partitions that the first held."""
+    talk = Epochs()
+    empty = len(talk.model.snapshot())
+    members = [talk.member(f"worker-{number}") for number in range(10)]
+    for member in members:
+        member.member_id = topic_id(member.name)  # as hard to compress as a UUID
+    first, held = members[0], tuple(range(30))
+    talk.joins(first, 2, foo(*held))
+    for epoch, member in enumerate(members[1:], 3):
+        given, held = held[-3:], held[:-3]
+        talk.joins(member, epoch, {})
+        talk.beats(first, epoch - 1, foo(*held))
+        talk.beats(first, epoch, owned=foo(*held))
+        talk.beats(member, epoch, foo(*given))
+    for member in members:
+        talk.beats(member, 11)
+    talk.live(members, 30)
+    assert talk.rules() == []
+    assert 1_000 < len(talk.model.snapshot()) - empty <= 3_000
 
 
 def beat_of(number: int, at_us: int) -> MirrorRecord:
