@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.finding import Finding, Status, iso_utc
+from coordinator_model.groups.classic.data import CLASSIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +32,13 @@ _NAMED: Final = 4  # members that are named when many join or leave at once
 COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 """Of severities."""
 
-STATE_COLOURS: Final = {"Stable": "green", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow", "Dead": "red"}
+STATE_COLOURS: Final = {
+    "Stable": "green",
+    "PreparingRebalance": "yellow",
+    "CompletingRebalance": "yellow",
+    "Reconciling": "yellow",
+    "Dead": "red",
+}
 
 
 class HistoryLine(NamedTuple):
@@ -137,8 +144,13 @@ def _changes(before: dict[str, Any] | None, now: dict[str, Any], moves: _Moves) 
 
 
 def _where(now: dict[str, Any]) -> Text:
-    generation = "" if now["generation"] is None else f"generation {now['generation']}"
-    return Text.assemble((f"{now['state']:<20}", STATE_COLOURS.get(now["state"], "")), f"{generation:<15}")
+    number = "" if now["generation"] is None else f"{number_name(now)} {now['generation']}"
+    return Text.assemble((f"{now['state']:<20}", STATE_COLOURS.get(now["state"], "")), f"{number:<15}")
+
+
+def number_name(known: dict[str, Any]) -> str:
+    """Return what the number of a group is called that rises with each rebalance."""
+    return "generation" if known["group_type"] == CLASSIC else "epoch"
 
 
 def _names(members: list[dict[str, Any]]) -> str:

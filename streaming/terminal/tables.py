@@ -18,7 +18,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
-from streaming.replay.report import COLOURS, STATE_COLOURS
+from streaming.replay.report import COLOURS, STATE_COLOURS, number_name
 from streaming.sinks.published import Json, RebalanceLag, duration, is_open, member_name, seconds
 from streaming.web.sentences import milliseconds
 from streaming.web.wire_text import readable
@@ -145,7 +145,7 @@ def group_facts(known: Json) -> list[tuple[str, str]]:
         ("not known", known["learning"]),
         ("cluster", readable(known["cluster"])),
         ("coordinator", known["coordinator"]),
-        ("generation", known["generation"]),
+        (number_name(known), known["generation"]),
         ("leader", known["leader"]),
         ("protocol", known["protocol"]),
         ("rebalances", ", ".join(f"{count} by {cause}" for cause, count in known["rebalances"].items())),

@@ -59,10 +59,11 @@ def test_members_that_a_gap_made_unknown_are_not_said_to_be_gone_nor_to_join_whe
 
 def test_members_of_a_group_that_migrates_are_not_said_to_be_gone(told: Told) -> None:
     a, b = settled(told.talk)
-    told.look()
+    assert "generation 3" in told.look()[-1]
     told.talk.consumer_heartbeat(told.talk.client("new"))
     (line,) = told.look()
     assert "joined new-id" in line
+    assert "epoch 4" in line
     assert a.member_id not in line
     assert b.member_id not in line
 
