@@ -34,11 +34,11 @@ from coordinator_model.rules.base import Breach, FrameRule, about, admission, se
 from coordinator_model.rules.epoch_checks import subscription_flaps
 
 _STORM = 5  #: generations within the window
-_PER_MEMBER = 3  #: generations that one restart of a member may take: it leaves, it joins, the others follow up
+_PER_MEMBER = 4  #: generations that one restart of a member may take: it leaves, it joins, and each time the others may follow up
 _PER_WORKER = 6  #: the same for a Connect worker: its tasks wait for the scheduled delay, and others revoke some for it
 _LOOP = 4  #: generations in a row that one client started
 _STUCK_LOOP = 10
-_UNSYNCED = 3
+_UNSYNCED = 4  #: JoinGroups; a leader of librdkafka may ask three times in one generation while it waits for metadata
 _WASTED = 4  #: first generations of a new group; most groups begin with one or two late members
 _ALTERNATIONS, _TOPIC_SETS = 4, 3
 
@@ -205,7 +205,7 @@ R_06 = FrameRule(
     blame=Blame.CLIENT,
     meaning="Throughput collapses: the group rebalances instead of consuming.",
     condition="Within 5 minutes or three rebalance timeouts, at most 15 minutes, more generations than one restart of each member "
-    "explains, three a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the last 15 "
+    "explains, four a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the last 15 "
     "minutes, or if one client started ten of the latest twenty and half of them. Generations that begin in an empty group do not count.",
     expected="A generation lasts for hours; deployments aside.",
     action="Look at what started them and at the reasons that clients give; act on the most frequent.",
@@ -242,7 +242,7 @@ R_10 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A client fails between the two phases of a rebalance, starts over, and takes the group with it.",
-    condition="Three JoinGroup successes in a row for one member, with no SyncGroup between, on connections that stood.",
+    condition="Four JoinGroup successes in a row for one member, with no SyncGroup between, on connections that stood.",
     expected="A member sends SyncGroup right after its JoinGroup was answered.",
     action="Read that client's log: a failing assignor, or a check of the protocol that it does not survive.",
     false_alarms="Connections that broke before the answer arrived do not count.",

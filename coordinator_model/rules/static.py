@@ -145,7 +145,7 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
         return
     instance = group.instances.get(leader.instance_id)
     successor = group.members.get(instance.member_id) if instance is not None else None
-    if successor is None or successor.joined != newest.generation:
+    if successor is None or successor.joined != newest.generation or not any(group.present_members()):
         return
 
     def describe() -> Breach:

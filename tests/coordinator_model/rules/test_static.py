@@ -395,6 +395,17 @@ def test_S_05_warns_when_nobody_leads_for_ten_minutes(talk: Conversation) -> Non
     assert talk.the("S-05").status is Status.RESOLVED
 
 
+def test_S_05_allows_a_group_whose_members_are_all_gone(talk: Conversation) -> None:
+    old, other = led_by_static(talk)
+    asked = talk.ask(new := static(talk, "lead"), talk.join_request(new), version=8)
+    replaced(talk, asked, old)
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    live(talk, [new, other], 10)
+    talk.leave(other)
+    talk.wait(620_000)
+    assert "S-05" not in talk.rules()
+
+
 def test_S_05_allows_a_leader_that_is_told_so(talk: Conversation) -> None:
     _, other = led_by_static(talk)
     new = static(talk, "lead")
