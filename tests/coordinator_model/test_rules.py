@@ -999,6 +999,24 @@ def test_T_04_allows_a_leave(talk: Conversation) -> None:
     assert talk.rules() == []
 
 
+def test_T_04_allows_a_leave_that_was_granted_before_the_leader_was_told_the_roster(talk: Conversation) -> None:
+    """kafka-python's close() does not wait for the JoinGroup under way; the coordinator took the leave up after the generation was complete."""
+    a, b = settled(talk)
+    leader, follower = talk.ask_join(a), talk.ask_join(b)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    leave = talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.joined(follower, generation=4, leader=a, roster=[])
+    talk.ask(b, talk.sync_request(b, []))
+    outcome = wire.LeaveGroupResponseMemberResponse(member_id=b.member_id)
+    talk.answer(leave, wire.LeaveGroupResponse(members=(outcome,)))
+    talk.joined(leader, generation=4, leader=a, roster=[a, b])
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced(error=27))
+    talk.close(b)
+    talk.round([a], 5)
+    live(talk, [a], 60)
+    assert talk.rules() == []
+
+
 def test_T_04_does_not_run_while_a_join_is_parked(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.ask_join(b)

@@ -299,7 +299,8 @@ def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ge
             member.last_frame_us = exchange.res_us
         if member.proven_us is None:
             member.proven_us = exchange.res_us
-        if member.removed not in {None, "replaced"}:
+        left_since = member.removed == "left" and member.removed_us >= newest.proven_us
+        if member.removed not in {None, "replaced"} and not left_since:
             member.removed = None
         if instance_id is not None:
             member.instance_id = instance_id
