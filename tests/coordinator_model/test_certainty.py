@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import coordinator_model
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Certainty
+from coordinator_model.finding import Certainty, Finding
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import State
+from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.test_completeness import functions_of_rules
 from tests.coordinator_model.test_rules import live, settled, static_group
 from tests.golden import transcript
 
 RULES = Path(coordinator_model.__file__).parent / "rules"
 
 
-def proven(records: list[MirrorRecord], settings: object, *, state: State | None = None) -> set[tuple[str, str]]:
-    """Rule and culprit of what is said and no heuristic, with the group's state replaced after each record if one is given."""
-    model = Coordinator(topic="mirror", partition=0, settings=settings)  # type: ignore[arg-type]
-    said = set()
-    for record in records:
-        for finding in model.receive(record):
-            if finding.certainty is not Certainty.HEURISTIC:
-                said.add((finding.rule, finding.member_id or finding.instance_id or ""))
-        if state is not None:
-            for group in (model.groups.opened(key)[0] for key in model.groups):
-                if isinstance(group, ClassicGroup):  # others keep no estimate
-                    group.state = state
-    return said
+@contextmanager
+def estimated(state: State) -> Iterator[None]:
+    """Let models take every classic group for being in this state, whatever the frames say."""
+    receive = Coordinator.receive
+
+    def received(model: Coordinator, record: MirrorRecord) -> list[Finding]:
+        found = list(receive(model, record))
+        for group in (model.groups.opened(key)[0] for key in model.groups):
+            if isinstance(group, ClassicGroup):  # others keep no estimate
+                group.state = state
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Coordinator, "receive", received)
+        yield
+
+
+def proven(records: list[MirrorRecord], settings: Settings) -> set[tuple[str, str]]:
+    """Rule and culprit of what is said and no heuristic."""
+    model = Coordinator(topic="mirror", partition=0, settings=settings)
+    findings = [finding for record in records for finding in model.receive(record)]
+    return {(one.rule, one.member_id or one.instance_id or "") for one in findings if one.certainty is not Certainty.HEURISTIC}
 
 
 def leader_never_syncs(talk: Conversation) -> None:
@@ -101,14 +116,36 @@ def test_a_confirmed_finding_is_the_same_whatever_the_estimated_state(rule: str)
     said = proven(talk.records, talk.settings)
     assert rule in {name for name, _ in said}
     for state in State:
-        assert proven(talk.records, talk.settings, state=state) == said
+        with estimated(state):
+            assert proven(talk.records, talk.settings) == said
 
 
 @pytest.mark.parametrize("name", transcript.names()[::5])
 def test_what_is_confirmed_of_a_transcript_does_not_rest_on_the_estimated_state(name: str) -> None:
     records = transcript.read(name)
     said = proven(records, transcript.SETTINGS)
-    assert proven(records, transcript.SETTINGS, state=State.UNKNOWN) == said
+    with estimated(State.UNKNOWN):
+        assert proven(records, transcript.SETTINGS) == said
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def whatever_is_estimated(test: Callable[..., None], state: State) -> Callable[..., None]:
+    @functools.wraps(test)  # with its parameters
+    def run(**arguments: Any) -> None:
+        with estimated(state):
+            test(**arguments)
+
+    return run
+
+
+for _number, (_name, _rule, _speaks, _test) in enumerate(functions_of_rules()):
+    if _speaks and _rule.certainty is not Certainty.HEURISTIC:
+        _state = tuple(State)[_number % len(State)]
+        globals()[f"{_name}_whatever_the_estimate"] = whatever_is_estimated(_test, _state)  # where pytest looks for tests
 
 
 def test_no_rule_reads_the_estimated_state() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from coordinator_model.rules import CATALOGUE
+from coordinator_model.rules import CATALOGUE, Rule
 
 HERE = Path(__file__).parent
 
@@ -50,6 +51,16 @@ def named_after_rules() -> Iterator[tuple[str, str, str]]:
             if isinstance(function, ast.FunctionDef) and (named := NAME.fullmatch(function.name)):
                 for rule in RULE_IN_NAME.findall(named[1]):
                     yield rule.replace("_", "-"), named[2], ast.get_source_segment(text, function) or ""
+
+
+def functions_of_rules() -> Iterator[tuple[str, Rule, bool, Callable[..., None]]]:
+    """Name of a test, its rule, whether it makes the rule speak or sees it resolved, and the test itself."""
+    for path in TEST_FILES:
+        folder = "rules." if path.parent.name == "rules" else ""
+        for name, test in vars(import_module(f"tests.coordinator_model.{folder}{path.stem}")).items():
+            if named := NAME.fullmatch(name):
+                for rule in RULE_IN_NAME.findall(named[1]):
+                    yield name, CATALOGUE[rule.replace("_", "-")], named[2].startswith((*SPEAKS, *RESOLVED)), test
 
 
 TESTS = tuple(named_after_rules())

@@ -8,16 +8,15 @@ it holds against the rule is what keeps it quiet, only ``make mutants`` tells.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from coordinator_model import rule_engine
-from coordinator_model.rules import CATALOGUE, Rule, rules_for, timers_for
+from coordinator_model.rules import Rule, rules_for, timers_for
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.test_completeness import NAME, RESOLVED, RULE_IN_NAME, SPEAKS, TEST_FILES
+from tests.coordinator_model.test_completeness import functions_of_rules
 
 Test = Callable[..., None]
 
@@ -69,15 +68,5 @@ def must_fail(test: Test, rule: Rule, *, speaks: bool) -> Test:
     return run
 
 
-def named_after_rules() -> Iterator[tuple[str, Test]]:
-    for path in TEST_FILES:
-        folder = "rules." if path.parent.name == "rules" else ""
-        for name, test in vars(import_module(f"tests.coordinator_model.{folder}{path.stem}")).items():
-            if named := NAME.fullmatch(name):
-                for rule in RULE_IN_NAME.findall(named[1]):
-                    speaks = named[2].startswith((*SPEAKS, *RESOLVED))
-                    yield f"{name}_of_{rule}", must_fail(test, CATALOGUE[rule.replace("_", "-")], speaks=speaks)
-
-
-for _name, _test in named_after_rules():
-    globals()[_name] = _test  # where pytest looks for tests
+for _name, _rule, _speaks, _test in functions_of_rules():
+    globals()[f"{_name}_of_{_rule.id.replace('-', '_')}"] = must_fail(_test, _rule, speaks=_speaks)  # where pytest looks for tests
