@@ -42,7 +42,7 @@ from coordinator_model.wire.constants import (
 )
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.lives import SKEW_MS, Spoil, from_the_middle, is_error, late, lossy, skewed
-from tests.coordinator_model.reference.history import Plan, acts, plans
+from tests.coordinator_model.reference.history import OLD, Plan, acts, plans
 
 JUDGED = {HEARTBEAT, SYNC_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, JOIN_GROUP, LEAVE_GROUP, DELETE_GROUPS}
 
@@ -172,7 +172,7 @@ KINDS = {
     "loss": Kind(lossy, plans()),
     "from the middle": Kind(from_the_middle, plans()),
     "failovers": Kind(plain, plans(acts=st.lists(acts(FAILOVERS), min_size=3, max_size=8).map(tuple))),
-    "old releases": Kind(plain, plans(brokers=st.just("2.6"))),
+    "old releases": Kind(plain, plans(brokers=st.sampled_from(OLD))),
 }
 
 
@@ -185,6 +185,7 @@ class Judged(NamedTuple):
 
 def live(kind: Kind, count: int, first_seed: int) -> Judged:
     """Judge the answers of many lawful lives."""
+    histories = 0
     answers: Counter[str] = Counter()
     unlawful: list[tuple[Plan, Verdict]] = []
     errors: list[tuple[Plan, Finding]] = []
@@ -193,6 +194,8 @@ def live(kind: Kind, count: int, first_seed: int) -> Judged:
     @settings(max_examples=count, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
     @given(kind.plans, st.integers(0, 2**32 - 1))
     def lived(plan: Plan, random_seed: int) -> None:
+        nonlocal histories
+        histories += 1
         records = kind.spoil(plan.run().records, Random(random_seed))
         shadow = judged(records, kind.settings)
         answers.update(shadow.judged)
@@ -200,7 +203,7 @@ def live(kind: Kind, count: int, first_seed: int) -> Judged:
         errors.extend((plan, finding) for finding in shadow.errors)
 
     lived()
-    return Judged(count, answers, unlawful, errors)
+    return Judged(histories, answers, unlawful, errors)
 
 
 def main() -> None:

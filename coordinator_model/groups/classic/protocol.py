@@ -164,6 +164,7 @@ Y10 | INCONSISTENT_GROUP_PROTOCOL  | PKS        | member           | same       
 Y11 | REBALANCE_IN_PROGRESS        | P          | member           | same
   # until the leader's assignment is written
 Y12 | held                         | K          | member           | same
+Y19 | NONE                         | S          | member           | same       |                    | session           |         | -3.9
 Y13 | NONE                         | S          | member           | same
 Y14 | NONE                         | held S     | member           | same       |                    | session
   # another join phase began first
@@ -228,6 +229,8 @@ C10 | ILLEGAL_GENERATION           | -          |                  | same other 
 C11 | ILLEGAL_GENERATION           | -          |                  | same other |                    |                   |         | -3.9
 C12 | GROUP_ID_NOT_FOUND           | -          |                  | same other |                    |                   | 9-
 C13 | FENCED_INSTANCE_ID           | EPKS       | fenced returning |            |                    |                   | 7-
+  # before the member and the generation are checked
+C18 | REBALANCE_IN_PROGRESS        | K          |                  |            |                    |                   |         | -2.3
 C14 | UNKNOWN_MEMBER_ID            | EPKS       | outsider renamed
 C15 | ILLEGAL_GENERATION           | PKS        | member           | other none
 C16 | REBALANCE_IN_PROGRESS        | K          | member           | same

@@ -382,7 +382,8 @@ class Coordinator:
             member.is_new = False
             self._restart_session(member)
         generation = group.generation
-        self.later(max(member.rebalance_us for member in group.members.values()), lambda: self._sync_expired(generation))
+        if self.release >= (2, 8, 1):  # KAFKA-12890
+            self.later(max(member.rebalance_us for member in group.members.values()), lambda: self._sync_expired(generation))
 
     def _sync_expired(self, generation: int) -> None:
         group = self.group
@@ -418,6 +419,8 @@ class Coordinator:
         member = group.members[body.member_id]
         group.pending_sync.discard(member.id)
         if group.state == "S":
+            if self.release < (4,):
+                self._restart_session(member)
             reply(self._assigned(member))
             return
         member.sync_reply = reply
@@ -504,6 +507,8 @@ class Coordinator:
             reply(committed(body, 22 if asked.api_version < 9 or self.release < (4,) else 69))
             return
         error = self._identity_error(body.member_id, body.group_instance_id)
+        if error != 82 and group.state == "K" and self.release < (2, 4):
+            error = 27
         if not error and generation != group.generation:
             error = 22
         if not error and group.state == "K":

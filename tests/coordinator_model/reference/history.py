@@ -18,7 +18,17 @@ ACTS = (
     "stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart", "fail over", "unload", "reload", "broker crash",
 )  # fmt: skip
 
-RELEASES = {"newest": NEWEST, "2.6": (2, 6, 0)}
+RELEASES = {
+    "newest": NEWEST,
+    "3.9": (3, 9, 2),
+    "2.8": (2, 8, 0),
+    "2.6": (2, 6, 0),
+    "2.4": (2, 4, 1),
+    "2.3": (2, 3, 1),
+    "2.2": (2, 2, 2),
+    "2.0": (2, 0, 1),
+}
+OLD = ("3.9", "2.8", "2.6", "2.4", "2.3", "2.2", "2.0")
 
 
 @dataclass(frozen=True)

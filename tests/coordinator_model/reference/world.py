@@ -96,8 +96,11 @@ class Asked:
 
 VERSIONS: dict[str, dict[int, int]] = {
     "newest": {8: 8, 11: 9, 12: 4, 13: 5, 14: 5},
+    "3.9": {8: 8, 11: 9, 12: 4, 13: 5, 14: 5},
+    "2.8": {8: 8, 11: 7, 12: 4, 13: 4, 14: 5},
     "2.6": {8: 8, 11: 7, 12: 4, 13: 4, 14: 5},
-    "2.3": {8: 7, 11: 5, 12: 3, 13: 3, 14: 3},  # the first with static members (KIP-345)
+    "2.4": {8: 8, 11: 6, 12: 4, 13: 4, 14: 4},  # several members leave at once
+    "2.3": {8: 7, 11: 5, 12: 3, 13: 2, 14: 3},  # the first with static members (KIP-345)
     "2.2": {8: 6, 11: 4, 12: 2, 13: 2, 14: 2},  # a member id is given before the join (KIP-394)
     "2.0": {8: 4, 11: 2, 12: 1, 13: 1, 14: 1},  # the join itself gives the id
     "0.9": {8: 2, 11: 0, 12: 0, 13: 0, 14: 0},  # the session timeout is the rebalance timeout (before KIP-62)
@@ -176,8 +179,11 @@ class Connection:
 
     def _returned(self, asked: Asked, body: Any) -> None:
         self._unanswered -= 1
-        if isinstance(body, wire.JoinGroupResponse) and asked.api_version < 7:  # before KIP-559 the name is never null
-            body.protocol_name = body.protocol_name or ""
+        if isinstance(body, wire.JoinGroupResponse):
+            if asked.api_version < 7:  # before KIP-559 the name is never null
+                body.protocol_name = body.protocol_name or ""
+            if body.error_code and self.world.brokers[self.broker].release < (2, 2):
+                body.generation_id = 0
         frame = wire.encode_response(body, api_version=asked.api_version, correlation_id=asked.exchange)
         self.world.capture(Kind.RESPONSE, self, asked, frame)
         self._travel("client", lambda: asked.reply(body))

@@ -8,7 +8,9 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model import conversation
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
+from tests.coordinator_model.reference import world
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
 
@@ -495,6 +497,19 @@ def test_P_07_fires_on_a_code_that_no_release_to_come_will_have(talk: Conversati
     talk.settle()
     assert talk.rules() == ["P-07"]
     assert f"with {error}, which no coordinator gives there" in talk.the("P-07").summary
+
+
+@pytest.mark.parametrize(("release", "said"), [("2.3", []), ("2.4", ["P-07"])])
+def test_P_07_allows_old_brokers_to_see_that_no_assignment_is_there_before_they_look_for_the_member(
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch, release: str, said: list[str]
+) -> None:
+    monkeypatch.setattr(conversation, "VERSIONS", {**conversation.VERSIONS, **world.VERSIONS[release]})
+    a, b = settled(talk)
+    talk.join_all([b], 4)
+    talk.wait(100)
+    talk.commit(a, 27)
+    talk.settle()
+    assert talk.rules() == said
 
 
 def test_P_07_allows_a_static_replacement_whose_append_timed_out(talk: Conversation) -> None:

@@ -47,7 +47,7 @@ from tests.coordinator_model.reference.world import Asked, Connection, World
 APIS = (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, DELETE_GROUPS)
 NEWEST = {JOIN_GROUP: 9, SYNC_GROUP: 5, HEARTBEAT: 4, LEAVE_GROUP: 5, OFFSET_COMMIT: 9, TXN_OFFSET_COMMIT: 5, DELETE_GROUPS: 2}
 STATIC_SINCE = {JOIN_GROUP: 5, SYNC_GROUP: 3, HEARTBEAT: 3, LEAVE_GROUP: 3, OFFSET_COMMIT: 7, TXN_OFFSET_COMMIT: 3}
-RELEASES = ((2, 0, 0), (2, 2, 2), (2, 4, 1), (2, 6, 0), (2, 6, 1), (2, 8, 2), (3, 0, 0), (3, 9, 2), (4, 0, 0), (4, 3, 1))
+RELEASES = ((2, 0, 0), (2, 2, 2), (2, 3, 1), (2, 4, 1), (2, 6, 0), (2, 6, 1), (2, 8, 2), (3, 0, 0), (3, 9, 2), (4, 0, 0), (4, 3, 1))
 PHASES = "-EPKSDLN"
 IDS = (
     ("", None), ("", "i-9"), ("", "i-1"), ("pending", None), ("pending", "i-9"), ("leader", None), ("follower", None), ("static", "i-1"),
