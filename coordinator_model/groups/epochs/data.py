@@ -162,11 +162,6 @@ class EpochGroupData:
         return (member for member in self.members.values() if member.present)
 
     @property
-    def is_mixed(self) -> bool:
-        """True if some members use the classic protocol."""
-        return any(member.classic for member in self.present_members())
-
-    @property
     def learning(self) -> bool:
         """True until the epoch of each member is known."""
         present = list(self.present_members())

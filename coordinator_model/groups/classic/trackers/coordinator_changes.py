@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 API_KEYS: Final = ASKED_OF_COORDINATOR
 TURNS: Final = 3  #: minimum number of alternations between two brokers
-_ENDED_BY_SUCCESS: Final = frozenset({"loading", "not found", "not available"})  #: keys of ``spells``
 _ASKS_COORDINATOR: Final = COMMITS | {
     HEARTBEAT,
     JOIN_GROUP,

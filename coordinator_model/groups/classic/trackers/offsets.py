@@ -56,10 +56,6 @@ REFUSALS: Final = (22, 25, 82, 113)
 #: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for the content
 REJECTIONS: Final = (12, 28, 29, 30)
 
-_NO_POSITIONS: Final[dict[int, tuple[int, int]]] = {}
-_NOBODY: Final = -1
-_BY_NOBODY: Final = (_NOBODY, 0)
-
 
 # ---------------------------------------------------------------------------------------------------- events
 
