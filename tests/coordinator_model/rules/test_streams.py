@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import topics
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import TOPICS
+from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams
 
 # ----------------------------------------------------------------------------------------------------
@@ -160,10 +160,10 @@ def test_R_20_says_nothing_new_when_the_others_are_told_of_a_request_that_was_se
     assert (talk.the("R-20").member_id, talk.the("R-20").count) == ("a-id", 1)
 
 
-def test_R_20_is_no_matter_of_an_ordinary_leave() -> None:
+def test_R_20_is_no_matter_of_an_ordinary_leave_nor_of_another_status() -> None:
     talk = Streams()
     a = talk.member("a")
-    talk.enters(a, 1, (0,))
+    talk.enters(a, 1, (0,), (5, "Assignment delayed."))
     talk.works(a, -1, asked=-1)
     talk.settle()
     assert talk.rules() == []
@@ -236,8 +236,17 @@ def test_R_22_is_no_matter_of_other_refusals_nor_of_a_malformed_join() -> None:
     for error in (81, 14, 30):
         talk.refused_entry(b, error)
     talk.refused_entry(b, 42, rebalance_timeout_ms=-1)
+    talk.call(b, talk.task_beat(b, 1), wire.StreamsGroupHeartbeatResponse(error_code=42))
     talk.settle()
     assert "R-22" not in talk.rules()
+
+
+def test_R_22_is_no_matter_of_a_consumer_group() -> None:
+    talk = Epochs()
+    talk.joins(talk.member("a"), 2, foo(0))
+    talk.refused_join(talk.member("b"), 42)
+    talk.settle()
+    assert talk.rules() == []
 
 
 def test_endpoints_of_an_application_are_in_no_finding_and_in_no_view() -> None:
