@@ -22,7 +22,18 @@ from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evid
 from coordinator_model.groups.epochs.judgement import FENCED, GONE, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts
-from coordinator_model.rules.base import Breach, FrameRule, a_or_an, about, begin, seconds, sender_fields, sender_text, who
+from coordinator_model.rules.base import (
+    Breach,
+    FrameRule,
+    HeldFinding,
+    a_or_an,
+    about,
+    begin,
+    seconds,
+    sender_fields,
+    sender_text,
+    who,
+)
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 
@@ -148,6 +159,14 @@ def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
     )
 
 
+def _granted_after_all(group: EpochGroupData, held: HeldFinding) -> bool:
+    """Return True if the answer that granted the partitions was captured later, or if nothing is known any more."""
+    member = group.members.get(held.subject)
+    if member is None or (member.ever is None and member.removed is None):
+        return True
+    return member.ever is not None and member.ever.keys() >= set(member.claimed)
+
+
 _REPORT = "Keep the frames and the coordinator's log of that moment, and report them."
 
 E_01 = FrameRule(
@@ -245,6 +264,7 @@ E_08 = FrameRule(
     action="Restart that client; look at its library's version.",
     false_alarms="None known: members whose join was not seen, or with a missing frame since, are not judged.",
     checks={ClaimedMore: _claims},
+    explained=_granted_after_all,
 )
 E_14 = FrameRule(
     id="E-14",

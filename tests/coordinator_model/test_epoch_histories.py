@@ -28,25 +28,13 @@ def test_a_lawful_life_has_no_error(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("spoil", [lives.skewed, lives.from_the_middle, lives.lossy])
+@pytest.mark.parametrize("spoil", [lives.skewed, lives.late(), lives.from_the_middle, lives.lossy])
 def test_a_lawful_life_has_no_error_however_it_is_seen(kind: str, spoil: Spoil) -> None:
     @settings(max_examples=settings().max_examples // 2)
     @given(KINDS[kind](), st.integers(0, 2**32 - 1))
     def lived(plan: Plan, seed: int) -> None:
         skew_ms = lives.SKEW_MS if spoil is lives.skewed else 0
         assert errors(spoil(plan.run().records, Random(seed)), clock_skew_ms=skew_ms) == []
-
-    lived()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_connections_interleaved_differently_make_no_error(kind: str) -> None:
-    @settings(max_examples=settings().max_examples // 2)
-    @given(KINDS[kind](), st.integers(0, 2**32 - 1))
-    def lived(plan: Plan, seed: int) -> None:
-        found = errors(lives.late()(plan.run().records, Random(seed)))
-        # E-08: what a member was granted last, on the connection before, may be captured after it says so on the next.
-        assert [text for text in found if not text.startswith("E-08")] == []
 
     lived()
 

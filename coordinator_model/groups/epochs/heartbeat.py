@@ -67,7 +67,7 @@ _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
 def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
-    events = NOTHING if exchange.facts is UNCHANGED else _said(exchange, member)
+    events = NOTHING if exchange.facts is UNCHANGED else _said(group, exchange, member)
     if member is None:
         return events
     if exchange.generation > JOIN_EPOCH:
@@ -78,7 +78,7 @@ def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | 
     return events
 
 
-def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+def _said(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     """Return what is wrong with the content of a request."""
     facts, asked = exchange.facts, exchange.generation
     assert isinstance(facts, HeartbeatFacts)
@@ -87,7 +87,11 @@ def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     if asked <= JOIN_EPOCH or not facts.owned or member is None or member.ever is None:
         return NOTHING
     foreign = facts.owned.difference(member.ever)
-    return (ClaimedMore(exchange, member, foreign),) if foreign else NOTHING
+    if not foreign:
+        return NOTHING
+    member.claimed = tuple(sorted(foreign))
+    group.slow_changed = True
+    return (ClaimedMore(exchange, member, foreign),)
 
 
 def _paused(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:

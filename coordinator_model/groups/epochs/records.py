@@ -76,6 +76,7 @@ class EpochMember:
     disconnected_us: int = 0
     reason: str = ""  #: heartbeats give none
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
+    claimed: tuple[tuple[str, int], ...] = ()  #: partitions that it listed last of those that it had not been assigned
 
     def __post_init__(self) -> None:
         # A snapshot stores sets as plain lists.

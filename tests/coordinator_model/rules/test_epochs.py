@@ -380,6 +380,28 @@ def test_E_08_allows_what_the_member_got_before() -> None:
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize("joins", [False, True])
+def test_E_08_allows_what_an_answer_grants_that_is_captured_late(*, joins: bool) -> None:
+    """The member goes on over another connection, which is captured sooner than the one before."""
+    talk = Epochs()
+    a = alone(talk)
+    fields = talk.join_fields() if joins else {}
+    asked = talk.ask_beat(a, 0 if joins else None, **fields)
+    talk.beats(a.reconnected(), 3, epoch=3, owned=foo(0, 1, 2))
+    talk.answer(asked, talk.given(a, 3, foo(0, 1, 2)))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_E_08_fires_although_the_member_leaves_at_once() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a, owned=foo(0, 1, 5))
+    talk.leaves(a)
+    talk.settle()
+    assert talk.rules() == ["E-08"]
+
+
 def test_E_08_needs_to_have_seen_the_join() -> None:
     talk = Epochs()
     a = talk.member("a")
