@@ -334,6 +334,8 @@ class Cluster:
     :param advertised: one mapping per broker. This and the other parameters are those of :class:`Broker`.
     """
 
+    kind: type[Broker] = Broker  #: what its brokers are
+
     def __init__(
         self,
         size: int = 3,
@@ -347,7 +349,7 @@ class Cluster:
         jars: Sequence[Path] | None = None,
     ) -> None:
         self.brokers = [
-            Broker(
+            self.kind(
                 node_id=node_id,
                 advertised=advertised[node_id - 1] if advertised else None,
                 listeners=listeners,

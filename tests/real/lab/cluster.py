@@ -34,6 +34,7 @@ class Site:
     :param jars: of the release to run.
     :param tampers: what the proxies before the brokers lie about.
     :param properties: broker properties beside those of the demo's broker.
+    :param kind: how the brokers find each other.
     """
 
     def __init__(
@@ -42,13 +43,15 @@ class Site:
         jars: Sequence[Any],
         mirror: Mirror,
         tampers: Sequence[Tamper] = (),
+        *,
         properties: Mapping[str, str | int] | None = None,
+        kind: type[Cluster] = Cluster,
     ) -> None:
         self._stack = contextlib.ExitStack()
         self.mirror = mirror
         self._tampers = tampers
         self.fronts = [f"{HOST}:{free_port()}" for _ in range(size)]  #: the brokers as the clients know them
-        self._cluster = Cluster(
+        self._cluster = kind(
             size,
             advertised=[{"PLAINTEXT": front} for front in self.fronts],
             properties=properties,
