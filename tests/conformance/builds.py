@@ -48,7 +48,7 @@ def java(main: str, configuration: str) -> list[str]:
         sources = [str(DRIVERS / "java" / name) for name in ("Contract.java", f"{main}.java")]
         _run(["javac", "-nowarn", "-cp", path, "-d", str(folder), *sources])
 
-    folder = _built(f"java-{configuration}", compile_in, source="java")
+    folder = _built(main, compile_in, source="java")
     return [jvm.java_command(), *JAVA_OPTIONS, "-cp", f"{folder}:{path}", main]
 
 

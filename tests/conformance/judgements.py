@@ -22,7 +22,7 @@ class Judgement:
     """One thing that libraries do.
 
     :param key: its name in the table.
-    :param rules: of the findings that tell of it.
+    :param rules: of the findings that tell of it; ``stuck`` is a group that did not become stable.
     :param scenarios: where it is expected; everywhere when empty.
     :param protocol: what the protocol asks for, with the row of ``rebalance-monitor protocol`` or the KIP.
     :param source: where the library's own source shows it.
@@ -82,12 +82,14 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         verdict=Verdict.BREACH,
         libraries=("kafka-python",),
         rules=("M-10", "T-04"),
-        scenarios=("partitions",),
+        scenarios=("partitions", "topic-anew"),
         title="kafka-python 3 takes part in a rebalance, and then never heartbeats",
         protocol="A member that SyncGroup has served heartbeats (rows of Heartbeat, phase S), or its session ends.",
-        source="Seen in the frames, and without a tap too (`kafka_python_consumer` in `tests/real/harness.py`); the line is not found yet. "
-        "When a `poll()` runs out of time during a rebalance that goes on in the I/O thread, the next `poll()` sees no need to join and "
-        "never takes in the assignment, so the heartbeat timer stays off.",
+        source="`join_group_async` (`kafka/coordinator/base.py` of 3.0.12) turns heartbeats off, begins the join as a task, and leaves the task "
+        "alone when the poll's time is over. The next poll takes its result only if `need_rejoin()` (`kafka/coordinator/consumer.py`) is still "
+        "true. When the rejoin came from new metadata or a new subscription, the task itself makes it false: the leader sets "
+        "`_assignment_snapshot`, and the request sets `_joined_subscription`. Nobody takes the assignment then, nor turns heartbeats on. Seen "
+        "without a tap too (`kafka_python_consumer` in `tests/real/harness.py`).",
         costs="The member owns partitions that nobody reads, until its session ends; it does not come back by itself. The refused LeaveGroup "
         "at its end is the only frame that it sends after SyncGroup.",
         avoid="Longer poll timeouts than a rebalance takes; watch `assignment()` and restart the consumer.",
@@ -114,8 +116,9 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         title="@platformatic/kafka commits partitions that its new generation gave to another member",
         protocol="A member commits the partitions that its generation assigned to it. The broker does not check that, only generation and "
         "member id (row C17).",
-        source="Seen in the frames; the line is not found yet. The stream's offsets to commit and its buffered records outlive a rebalance, "
-        "while `#performJoinGroupAttempt` sets the new generation (`dist/clients/consumer/consumer.js`).",
+        source="`#onConsumerGroupJoin` (`dist/clients/consumer/messages-stream.js`, from line 136 of 2.12.1) forgets which offsets were committed, "
+        "but not `#offsetsToCommit`, and sends all of them at once, whoever has the partitions now; `#commit` (`consumer.js`, line 713) puts the "
+        "new generation on them. The timer of `kAutocommit` sends what is queued alike.",
         costs="The offsets of a partition are set by two members: records are read twice, or skipped when the later commit is the higher one.",
         avoid="Commit by hand, and drop what was read before the event `consumer:group:join`.",
     ),
@@ -131,15 +134,66 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         avoid="No need.",
     ),
     Judgement(
+        key="B7",
+        verdict=Verdict.BREACH,
+        libraries=("kafka-go",),
+        rules=("O-06", "O-05"),
+        title="kafka-go commits records of an earlier generation in the current one",
+        protocol="As in B5: a member commits the partitions that its generation assigned to it; the broker checks generation and member id "
+        "alone (row C17).",
+        source="`Reader.CommitMessages` (`reader.go`) puts offsets into the channel `commits` without a generation. Whichever generation runs "
+        "`commitLoopImmediate` or `commitLoopInterval` next takes them out and sends them with `gen.CommitOffsets`, whoever has the partitions "
+        "now.",
+        costs="The offsets of a partition are set by two members: records are read twice, or skipped when the later commit is the higher one.",
+        avoid="Use `ConsumerGroup` and `Generation.CommitOffsets`, which is bound to its generation; `Reader` does not tell of a rebalance.",
+        known="[kafka-go#1308](https://github.com/segmentio/kafka-go/issues/1308) describes it, "
+        "[#1330](https://github.com/segmentio/kafka-go/pull/1330) is a mend that is not merged.",
+    ),
+    Judgement(
+        key="B8",
+        verdict=Verdict.BREACH,
+        libraries=("kafka-python",),
+        rules=("O-06", "O-05", "O-08"),
+        scenarios=("transactions",),
+        title="kafka-python 3 gives out a generation and an assignment that do not belong together",
+        protocol="As in B5. A transaction carries generation and member id (KIP-447) so that the coordinator can refuse offsets of partitions "
+        "that the member has lost; that needs both of one generation.",
+        source="The join runs in the I/O thread: `_process_join_group_response` (`kafka/coordinator/base.py` of 3.0.12, line 596) sets "
+        "`_generation` at once, and `group_metadata()` (line 887) gives it out, or none while the member has lost its own. What `assignment()` "
+        "says changes with the next poll.",
+        costs="Offsets of a partition that another member has now are accepted: its records are read twice or skipped, with exactly-once "
+        "semantics.",
+        avoid="Take `group_metadata()` before `assignment()`, and drop the transaction when its generation has changed after it.",
+    ),
+    Judgement(
+        key="B9",
+        verdict=Verdict.BREACH,
+        libraries=("krafka",),
+        rules=("stuck", "R-06", "R-07", "T-04"),
+        scenarios=("cooperative", "one-by-one", "scale", "partitions"),
+        title="krafka throws its membership away when a heartbeat of the generation before is refused",
+        protocol="A Heartbeat that was sent before the new generation was complete is rightly refused with ILLEGAL_GENERATION (rows of "
+        "Heartbeat); it says nothing about the membership that JoinGroup has just confirmed. Kafka's own consumer compares the generation "
+        "that it sent ([KAFKA-9823](https://github.com/apache/kafka/pull/8445)).",
+        source="The heartbeat task goes on while a cooperative member joins in the background, so its Heartbeat waits behind the JoinGroup on "
+        "the same connection. `UnknownMemberId | IllegalGeneration` (`src/consumer/group/classic.rs` of 0.28.1, line 590) calls "
+        "`signal_member_invalidated` without asking which generation was sent.",
+        costs="The member sends a Heartbeat with generation -1 and no id, joins as a new one, and leaves its old id behind. The join phase "
+        "waits for that until the session ends; meanwhile the next heartbeats go stale. Groups of four did not become stable in 90 s.",
+        avoid="The protocol of KIP-848 (`GroupProtocol::Consumer`), or an eager assignor.",
+    ),
+    Judgement(
         key="O6",
         verdict=Verdict.ODDITY,
         libraries=("@platformatic/kafka",),
         rules=("S-08",),
         title="@platformatic/kafka lets a static member leave when it closes",
         protocol="A static member is away for its session without a rebalance if it sends no LeaveGroup (KIP-345).",
-        source="Seen in the frames: close() sends LeaveGroup.",
+        source="`#performLeaveGroup` (`dist/clients/consumer/consumer.js`, line 1595 of 2.12.1), which `close()` calls, sends LeaveGroup with the "
+        "member id alone, whatever `groupInstanceId` is.",
         costs="A rolling restart rebalances although the members are static.",
         avoid="End the process without close().",
+        known="[platformatic/kafka#148](https://github.com/platformatic/kafka/issues/148) asked for static members; nobody mentions this.",
     ),
     Judgement(
         key="O1",
@@ -190,10 +244,12 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         scenarios=("leave",),
         title="librdkafka leaves with the next poll, not with unsubscribe()",
         protocol="A member that wants to go sends LeaveGroup; until then it heartbeats (rows of LeaveGroup and Heartbeat).",
-        source="Seen in the frames, not looked up: `unsubscribe()` queues a revocation, which the application takes with its next poll. LeaveGroup is sent after that. The "
-        "scenario does not poll between, and then the member is silent until its session ends; a later LeaveGroup is refused.",
+        source="`unsubscribe()` sets RD_KAFKA_CGRP_F_LEAVE_ON_UNASSIGN_DONE (`src/rdkafka_cgrp.h`) and queues a revocation, which the "
+        "application takes with its next poll; LeaveGroup is sent when that is done. The scenario does not poll between, and then the member is "
+        "silent until its session ends; a later LeaveGroup is refused.",
         costs="The partitions rest for a session timeout, if the application does something else first.",
         avoid="Poll once after `unsubscribe()`.",
+        known="[confluent-kafka-dotnet#374](https://github.com/confluentinc/confluent-kafka-dotnet/issues/374) describes it.",
     ),
     Judgement(
         key="O5",
@@ -203,9 +259,63 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         scenarios=("topic-anew",),
         title="Kafka Streams assigns nothing while a source topic is missing",
         protocol="The leader divides the partitions of the topics that members subscribe to.",
-        source="Seen in the frames, not looked up: the assignor tells all members that a source topic is missing, and each throws MissingSourceTopicException.",
+        source="The leader's assignor answers a missing source topic with INCOMPLETE_SOURCE_TOPIC_METADATA for all members, and "
+        "`StreamsRebalanceListener.onPartitionsAssigned` throws MissingSourceTopicException on that code.",
         costs="The application rests until its threads are replaced after the topic is there again.",
         avoid="Do not delete the source topics of a running application.",
+    ),
+    Judgement(
+        key="O8",
+        verdict=Verdict.ODDITY,
+        libraries=("faust-streaming",),
+        rules=("A-11",),
+        scenarios=("topic-anew",),
+        title="faust does not poll while it has no partitions, and then leaves for good",
+        protocol="A member polls as long as it is one, also without partitions; LeaveGroup ends its membership.",
+        source="`Consumer._wait_next_records` (`faust/transport/consumer.py` of 0.15.3) fetches only if there are active partitions. The topic "
+        "was gone when the leader assigned; aiokafka beneath takes the silence for an application that does not poll, and sends LeaveGroup "
+        "after `max_poll_interval_ms`.",
+        costs="When a topic is deleted and created again, nobody reads it until the application is restarted.",
+        avoid="Do not delete the topics of a running application.",
+    ),
+    Judgement(
+        key="O9",
+        verdict=Verdict.ODDITY,
+        libraries=("sarama",),
+        rules=("R-08",),
+        title="sarama heartbeats until its session is cleaned up, and joins again after that",
+        protocol="A member that a Heartbeat tells REBALANCE_IN_PROGRESS joins again within the rebalance timeout; until then it may heartbeat.",
+        source="`sendHeartbeat` (`consumer_group_session.go` of 1.61.1, line 385) tells the session of the rebalance, and the loop goes on; "
+        "`release` (line 346) stops it when all claims have ended and `Cleanup` has returned.",
+        costs="The others wait for as long as `ConsumeClaim` and the fetches under way take.",
+        avoid="Return from `ConsumeClaim` as soon as the session's context is done.",
+        known="[sarama#2110](https://github.com/IBM/sarama/pull/2110) made it so, for a member that stopped at once lost its session.",
+    ),
+    Judgement(
+        key="O10",
+        verdict=Verdict.ODDITY,
+        libraries=("kafka-clients-consumer", "kafka-clients-share", "confluent-kafka-consumer", "krafka-consumer"),
+        rules=("stuck",),
+        scenarios=("group-deleted",),
+        title="Consumers of the newer protocols give up when their group is deleted",
+        protocol="A heartbeat to a group that does not exist is answered GROUP_ID_NOT_FOUND. A classic member is told UNKNOWN_MEMBER_ID, joins "
+        "again and so creates the group anew.",
+        source="Java: `onErrorResponse` (`AbstractHeartbeatRequestManager`) has no case for it and takes it for fatal. The others were not "
+        "looked up; their members do not come back within 90 s.",
+        costs="The process has to be restarted.",
+        avoid="Do not delete groups whose members are away for a moment.",
+    ),
+    Judgement(
+        key="O11",
+        verdict=Verdict.ODDITY,
+        libraries=("quixstreams",),
+        rules=("stuck",),
+        title="quixstreams ends the application when a commit is refused",
+        protocol="A commit that is refused tells a member that it has lost its partitions; it may join again.",
+        source="`Checkpoint.commit` (`quixstreams/checkpointing/checkpoint.py` of 3.28.1, line 408) raises CheckpointConsumerCommitError, which "
+        "`Application.run` does not catch; a subscribed topic that is gone ends it alike.",
+        costs="After a pause longer than its session, a slow record or a deleted topic the process has to be restarted.",
+        avoid="Let a supervisor restart the process.",
     ),
     Judgement(
         key="O7",
@@ -215,7 +325,8 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         scenarios=("leave",),
         title="sarama stays a member when its session ends, until Close",
         protocol="LeaveGroup is optional; without it the broker removes a member when its session ends.",
-        source="Seen in the frames: the context of `Consume` ends the heartbeats, and only `Close` sends LeaveGroup.",
+        source="`consumerGroupSession.release` ends the heartbeats when the context of `Consume` does; only `consumerGroup.Close` calls "
+        "`leave()` (`consumer_group_session.go`, line 366, and `consumer_group.go`, line 198, of 1.61.1).",
         costs="The partitions rest for a session timeout.",
         avoid="Call `Close` when a member is not needed for a while.",
     ),

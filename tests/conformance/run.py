@@ -8,17 +8,17 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 
 from coordinator_model.settings import Settings
 from tests.conformance.libraries import Library
 from tests.conformance.scenarios import Scenario
-from tests.conformance.stage import PARTITIONS, Stage, Watch, group_of, topic_of
+from tests.conformance.stage import HEARTBEAT_MS, PARTITIONS, SESSION_MS, Stage, Watch, group_of, topic_of
 from tests.real.lab import releases
 from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
 from tests.real.lab.monitor import Monitor, replayed
@@ -27,6 +27,20 @@ SETTINGS = Settings(group_initial_rebalance_delay_ms=INITIAL_DELAY_MS)
 AFTERMATH_S = 3.0
 MOST_FRAMES = 6
 PRODUCE_EVERY_S = 0.2
+CLUSTER = 3  #: brokers where something is done to all of them
+#: In the newer protocols the brokers say how long a session is; a release that does not have them does not mind.
+_SESSIONS = {
+    f"group.{kind}.{name}": value
+    for kind in ("consumer", "share", "streams")
+    for name, value in (
+        ("min.session.timeout.ms", SESSION_MS),
+        ("session.timeout.ms", SESSION_MS),
+        ("min.heartbeat.interval.ms", 2 * HEARTBEAT_MS),
+        ("heartbeat.interval.ms", 2 * HEARTBEAT_MS),  # the monitor calls a pause of three of them one
+    )
+}
+_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 
 Say = Callable[[str], None]
 Act = Callable[[Stage], None]
@@ -58,44 +72,72 @@ class _Play:
     outcome: Outcome
 
 
+class _Ground(NamedTuple):
+    """Brokers that scenarios are played on."""
+
+    name: str
+    brokers: int
+    properties: Mapping[str, str | int]
+    scenarios: Sequence[Scenario]
+
+
 def run(
     *,
     line: str,
     seed: int,
     commands: Sequence[tuple[Library, list[str]]],
     scenarios: Sequence[Scenario],
-    brokers: int,
     jobs: int,
     folder: Path,
     say: Say,
-) -> list[Outcome]:
-    """Play everything and give the outcomes; the recording is in the folder.
+) -> Iterator[list[Outcome]]:
+    """Play everything and give the outcomes, those of one cluster at a time; the recordings are in the folder.
 
     :param commands: libraries and the command lines of their drivers.
     :param jobs: groups at a time.
     """
+    authorizer = _ZOOKEEPER_AUTHORIZER if line in releases.OLD_RELEASES else _AUTHORIZER
+    knowing_rights = {**_SESSIONS, "authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
+    for ground in (
+        _Ground("one", 1, _SESSIONS, [one for one in scenarios if not one.rights and one.disturb is None]),
+        _Ground("rights", 1, knowing_rights, [one for one in scenarios if one.rights]),
+        _Ground("cluster", CLUSTER, _SESSIONS, [one for one in scenarios if one.disturb is not None]),
+    ):
+        if ground.scenarios:
+            yield _run_on(ground, line=line, seed=seed, commands=commands, jobs=jobs, folder=folder, say=say)
+
+
+def _run_on(
+    ground: _Ground,
+    *,
+    line: str,
+    seed: int,
+    commands: Sequence[tuple[Library, list[str]]],
+    jobs: int,
+    folder: Path,
+    say: Say,
+) -> list[Outcome]:
     jars = releases.broker_jars(line)
     version = releases.version(jars)
-    folder.mkdir(parents=True, exist_ok=True)
     logs = folder / "logs"
-    logs.mkdir(exist_ok=True)
-    recording = folder / f"{version}-{seed}.records"
+    logs.mkdir(parents=True, exist_ok=True)
+    recording = folder / f"{version}-{seed}-{ground.name}.records"
     plays = [
         _Play(library, scenario, command, Outcome(library.name, library.version, version, scenario.name, seed))
-        for scenario in scenarios
+        for scenario in ground.scenarios
         for library, command in commands
-        if scenario.needs(library) and scenario.brokers <= brokers
+        if library.speaks_to(line) and scenario.needs(library)
     ]
     with contextlib.ExitStack() as stack:
         monitor = stack.enter_context(Monitor(recording, SETTINGS))
         watch = Watch(monitor)
-        site = stack.enter_context(Site(brokers, jars, watch))  # type: ignore[arg-type]
+        kind = releases.cluster_kind(line)
+        site = stack.enter_context(Site(ground.brokers, jars, watch, properties=ground.properties, kind=kind))  # type: ignore[arg-type]
         topics: list[str] = []
         stack.enter_context(_producing(site, topics))
         for play in plays:
-            replicas = 1 if play.scenario.disturb is None else brokers
-            site.brokers[0].create_topic(topic_of(play.library, play.scenario.name), PARTITIONS, replicas=replicas)
-        say(f"Kafka {version} is up with {brokers} brokers and {len(plays)} topics")
+            site.brokers[0].create_topic(topic_of(play.library, play.scenario.name), PARTITIONS, replicas=ground.brokers)
+        say(f"Kafka {version} is up with {ground.brokers} brokers and {len(plays)} topics")
 
         def perform(play: _Play, act: Act) -> None:
             stage = Stage(
@@ -115,7 +157,7 @@ def run(
             perform(play, play.scenario.play)
 
         _each(alone, [play for play in plays if play.scenario.disturb is None], jobs)
-        for scenario in scenarios:
+        for scenario in ground.scenarios:
             if scenario.disturb is not None:
                 together = [play for play in plays if play.scenario is scenario]
                 _together(scenario=scenario, plays=together, perform=perform, site=site, rng=random.Random(seed), say=say)
@@ -160,7 +202,7 @@ def _together(
         finally:
             over.set()
 
-    disturbing = threading.Thread(target=disturb)
+    disturbing = threading.Thread(target=disturb, daemon=True)
     disturbing.start()
     _each(play_through, plays, len(plays))
     disturbing.join()
@@ -192,7 +234,7 @@ def _each(act: Callable[[_Play], None], plays: Sequence[_Play], jobs: int) -> No
             while True:
                 act(waiting.get_nowait())
 
-    threads = [threading.Thread(target=work) for _ in range(min(jobs, len(plays)))]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(plays)))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -209,7 +251,7 @@ def _producing(site: Site, topics: list[str]) -> Any:
             with contextlib.suppress(KafkaException):  # a topic is deleted
                 site.produce(tuple(topics)[-30:])
 
-    thread = threading.Thread(target=produce)
+    thread = threading.Thread(target=produce, daemon=True)
     thread.start()
     try:
         yield

@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from kafka.errors import KafkaError
 
 from coordinator_model.wire.record import Kind, MirrorRecord
+from tests.conformance.described import described
 from tests.conformance.driver import Driver
 from tests.conformance.libraries import Library
 from tests.real.lab.cluster import Site
@@ -20,7 +22,7 @@ from tests.real.lab.monitor import Monitor
 SESSION_MS = 6_000
 HEARTBEAT_MS = 1_000
 REBALANCE_MS = 8_000
-SETTLES_S = 45.0
+SETTLES_S = 90.0
 RESTS_S = 1.5
 
 
@@ -95,6 +97,7 @@ class Stage:
                 "group": self.group,
                 "client_id": name,
                 "topics": [self.topic],
+                "protocol": self.library.protocol,
                 "assignor": self.assignor,
                 "commits": self.commits,
                 "instance_id": f"{name}-instance" if static else None,
@@ -167,6 +170,9 @@ class Stage:
         return not self.library.tells or all(member.count("assigned") for member in self.members)
 
     def _now(self) -> tuple[str, int]:
+        if self.library.protocol != "classic":
+            addresses = [broker.internal for broker in self.site.brokers]
+            return described(addresses, self.group, self.library.protocol) or ("Empty", 0)
         content = self._monitor.described().get(self.group, {"state": "Empty", "members": []})
         return content["state"], len(content.get("members", []))
 
@@ -202,3 +208,16 @@ class Stage:
                 admin.delete_groups([self.group])
             except KafkaError as error:
                 self.troubles.append(f"the group cannot be deleted: {error}")
+
+    def forbid(self) -> None:
+        """Take the right to the group away from everybody."""
+        with self.site.admin() as admin:
+            admin.create_acls([self._forbidden(ACL)])
+
+    def permit(self) -> None:
+        """Give it back."""
+        with self.site.admin() as admin:
+            admin.delete_acls([self._forbidden(ACLFilter)])
+
+    def _forbidden(self, kind: type[ACLFilter]) -> ACLFilter:
+        return kind("User:*", "*", ACLOperation.READ, ACLPermissionType.DENY, ResourcePattern(ResourceType.GROUP, self.group))

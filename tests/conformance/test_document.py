@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -61,16 +62,41 @@ def test_a_finding_that_nobody_has_judged_is_left() -> None:
     ]
 
 
-def test_a_group_that_never_settles_is_stuck() -> None:
-    assert row(outcome(troubles=["not stable with 2 members after 45 s, but Stable with 1"])) == "stuck"
+def test_a_group_that_never_settles_is_stuck_or_what_was_made_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = outcome(troubles=["not stable with 2 members after 90 s, but Stable with 1"])
+    assert row(stuck) == "stuck"
+    known = dataclasses.replace(BREACH, rules=("stuck",))
+    monkeypatch.setattr("tests.conformance.judgements.JUDGEMENTS", (known,))
+    monkeypatch.setattr(page, "JUDGEMENTS", (known,))
+    assert row(stuck) == "B9"
+    assert "The group was not stable with 2 members after 90 s" in page.document([stuck])
 
 
-def test_the_newest_outcome_of_a_scenario_counts(tmp_path: Any) -> None:
-    import json
+def test_where_seeds_differ_is_said() -> None:
+    same = [outcome("T-04", seed=1), outcome(seed=2)]
+    text = page.document(same)
+    assert "1 of these were played with several seeds, with the same verdict in 1." in text
+    assert "the same verdict with each seed in 1 of 1 cases" in text
+    text = page.document([*same, outcome(scenario="kills", seed=1), outcome("O-05", scenario="kills", seed=2)])
+    assert "2 of these were played with several seeds, with the same verdict in 1." in text
+    assert "the same verdict with each seed in 0 of 1 cases" in text
+    assert "- franz-go, kills, Kafka 4.3.1: kept with seed 1, B9 with seed 2\n" in text
 
-    for name, rules in (("1", ("O-05",)), ("2", ())):
-        (tmp_path / name).write_text(json.dumps(outcome(*rules)) + "\n")
-    assert page.read([tmp_path / "1", tmp_path / "2"]) == [outcome()]
+
+def test_a_library_has_one_verdict_when_a_breach_shows_in_another_scenario_with_another_seed() -> None:
+    first = [outcome("O-05", seed=1), outcome(seed=1, scenario="kills")]
+    second = [outcome(seed=2), outcome("O-05", seed=2, scenario="kills")]
+    text = page.document([*first, *second])
+    assert "with the same verdict in 0. Over all its scenarios" in text
+    assert "the same verdict with each seed in 1 of 1 cases" in text
+
+
+def test_what_was_not_played_is_said_with_its_reason() -> None:
+    last = page.document([outcome(broker="4.1.2")]).partition("## What was not played")[2]
+    assert "| 4.1.2 | kafka-streams-streams | all: its protocol needs Kafka 4.2 |" in last
+    assert "| 4.1.2 | kafkajs | static, cooperative, transactions: it has no such feature; one-by-one, " in last
+    [line] = [line for line in last.splitlines() if "| franz-go |" in line]
+    assert "suspended" not in line
 
 
 def test_every_judgement_has_a_key_of_its_own() -> None:

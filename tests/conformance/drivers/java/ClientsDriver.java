@@ -33,10 +33,14 @@ final class ClientsDriver extends Contract {
         settings = order;
         Properties options = common();
         options.put("group.id", order.get("group").asText());
-        options.put("session.timeout.ms", order.get("session_timeout_ms").asText());
-        options.put("heartbeat.interval.ms", order.get("heartbeat_interval_ms").asText());
+        if (order.path("protocol").asText().equals("consumer")) {
+            options.put("group.protocol", "consumer");
+        } else {
+            options.put("session.timeout.ms", order.get("session_timeout_ms").asText());
+            options.put("heartbeat.interval.ms", order.get("heartbeat_interval_ms").asText());
+            options.put("partition.assignment.strategy", ASSIGNORS.get(order.get("assignor").asText()));
+        }
         options.put("max.poll.interval.ms", order.get("rebalance_timeout_ms").asText());
-        options.put("partition.assignment.strategy", ASSIGNORS.get(order.get("assignor").asText()));
         options.put("auto.offset.reset", "earliest");
         options.put("enable.auto.commit", String.valueOf(order.get("commits").asText().equals("auto")));
         options.put("auto.commit.interval.ms", "1000");

@@ -33,8 +33,12 @@ final class StreamsDriver extends Contract {
         options.put("default.key.serde", Serdes.ByteArraySerde.class);
         options.put("default.value.serde", Serdes.ByteArraySerde.class);
         options.put("commit.interval.ms", "1000");
-        options.put("session.timeout.ms", settings.get("session_timeout_ms").asText());
-        options.put("heartbeat.interval.ms", settings.get("heartbeat_interval_ms").asText());
+        if (settings.path("protocol").asText().equals("streams")) {
+            options.put("group.protocol", "streams");
+        } else {
+            options.put("session.timeout.ms", settings.get("session_timeout_ms").asText());
+            options.put("heartbeat.interval.ms", settings.get("heartbeat_interval_ms").asText());
+        }
         options.put("max.poll.interval.ms", settings.get("rebalance_timeout_ms").asText());
         options.put("metadata.max.age.ms", "2000");
         options.put("auto.offset.reset", "earliest");

@@ -18,16 +18,19 @@ class Confluent:
             "bootstrap.servers": settings.bootstrap,
             "client.id": settings.client_id,
             "group.id": settings.group,
-            "session.timeout.ms": settings.session_timeout_ms,
-            "heartbeat.interval.ms": settings.heartbeat_interval_ms,
             "max.poll.interval.ms": settings.rebalance_timeout_ms,
-            "partition.assignment.strategy": settings.assignor,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": settings.commits == "auto",
             "auto.commit.interval.ms": 1_000,
             "topic.metadata.refresh.interval.ms": 2_000,
             "reconnect.backoff.max.ms": 1_000,
         }
+        if settings.protocol == "consumer":
+            options["group.protocol"] = "consumer"
+        else:
+            options["session.timeout.ms"] = settings.session_timeout_ms
+            options["heartbeat.interval.ms"] = settings.heartbeat_interval_ms
+            options["partition.assignment.strategy"] = settings.assignor
         if settings.instance_id is not None:
             options["group.instance.id"] = settings.instance_id
         self._consumer = confluent_kafka.Consumer(options, logger=_silent())

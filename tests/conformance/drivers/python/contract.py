@@ -34,10 +34,11 @@ class Settings:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
+    protocol: str = "classic"  #: or consumer, share, streams, which leave session, heartbeats and assignor to the broker
 
     @classmethod
     def of(cls, order: dict[str, Any]) -> Settings:
-        return cls(**{field.name: order[field.name] for field in fields(cls)})
+        return cls(**{field.name: order[field.name] for field in fields(cls) if field.name in order})
 
 
 class Driver(Protocol):
