@@ -169,7 +169,7 @@ def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float 
     if found.error is not None or not found.partitions:
         raise MirrorError(
             f"topic {topic!r} does not exist on {servers_of(config)} ({found.error.str() if found.error else 'no partitions'}): "
-            f"create it, with --create-topic of the tap or with `{_create(config, topic)}`"
+            f"create it, with --create-topic of the tap or of mirror, or with `{_create(config, topic)}`"
         )
     return len(found.partitions)
 

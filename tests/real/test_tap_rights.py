@@ -487,7 +487,7 @@ def test_no_reader_or_writer_brings_a_missing_topic_back(secured):
     done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 2
     assert "gone-recorded" in done.stderr
-    assert "create it, with --create-topic of the tap" in done.stderr, "record has no such option"
+    assert "create it, with --create-topic of the tap or of mirror" in done.stderr, "record has no such option"
     with contextlib.suppress(KafkaException):
         reach(kafka.for_librdkafka(), 5)[0].list_topics("gone-asked", timeout=5)
     assert [topic for topic in secured.admin.list_topics(timeout=10).topics if topic.startswith("gone-")] == []
