@@ -880,6 +880,12 @@ def test_O_08_ignores_versions_that_cannot_name_one(talk: Conversation) -> None:
     assert quiet(talk)
 
 
+def test_O_08_ignores_transactions_that_commit_nothing(talk: Conversation) -> None:
+    """A producer that runs before its consumer is assigned anything."""
+    transactional(talk, talk.client("p"), topics=())
+    assert quiet(talk)
+
+
 def test_O_08_ignores_transactions_with_a_member(talk: Conversation) -> None:
     a, _ = settled(talk)
     transactional(talk, talk.client("p"), generation_id_or_member_epoch=3, member_id=a.member_id)

@@ -108,7 +108,7 @@ class CommittedBack(NamedTuple):
 
 
 class Unfenced(NamedTuple):
-    """A TxnOffsetCommit that could name its member does not."""
+    """A TxnOffsetCommit of positions that could name its member does not."""
 
     exchange: Exchange
     transactional_id: str
@@ -196,7 +196,7 @@ class Offsets:
                 ):
                     other.facts = other.facts._replace(overlaps=True)
                     exchange.facts = exchange.facts._replace(overlaps=True)
-        elif exchange.api_key == TXN_OFFSET_COMMIT and exchange.api_version >= 3 and exchange.generation < 0:
+        elif exchange.api_key == TXN_OFFSET_COMMIT and exchange.api_version >= 3 and exchange.generation < 0 and body.topics:
             return (Unfenced(exchange, body.transactional_id),)
         return NOTHING
 
