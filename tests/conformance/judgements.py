@@ -153,14 +153,13 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         key="B8",
         verdict=Verdict.BREACH,
         libraries=("kafka-python",),
-        rules=("O-06", "O-05", "O-08"),
+        rules=("O-06", "O-05"),
         scenarios=("transactions",),
         title="kafka-python 3 gives out a generation and an assignment that do not belong together",
         protocol="As in B5. A transaction carries generation and member id (KIP-447) so that the coordinator can refuse offsets of partitions "
         "that the member has lost; that needs both of one generation.",
         source="The join runs in the I/O thread: `_process_join_group_response` (`kafka/coordinator/base.py` of 3.0.12, line 596) sets "
-        "`_generation` at once, and `group_metadata()` (line 887) gives it out, or none while the member has lost its own. What `assignment()` "
-        "says changes with the next poll.",
+        "`_generation` at once, and `group_metadata()` (line 887) gives it out. What `assignment()` says changes with the next poll.",
         costs="Offsets of a partition that another member has now are accepted: its records are read twice or skipped, with exactly-once "
         "semantics.",
         avoid="Take `group_metadata()` before `assignment()`, and drop the transaction when its generation has changed after it.",
