@@ -28,7 +28,7 @@ from streaming.kafka.topics import Mirror, SetupError, prepare
 from streaming.logs import log_to
 from streaming.replay.report import COLOURS
 from streaming.sinks.findings import FindingsReader, News
-from streaming.spark import checkpoint, jvm
+from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError, refused_options
 from streaming.spark.settings import is_submitted
 
@@ -95,10 +95,6 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
         for sentence in notes:
             screen.say(sentence)
         reader.catch_up()
-        if not is_submitted() and not jvm.are_fetched():
-            # Before the monitor says that it starts: how long it takes is the network's matter.
-            screen.say("fetching Spark's Kafka connector (60 MB, once for this user)")
-            jvm.jars("spark")
         screen.say(f"{describe_open(list(reader.open.values()))}; starting Spark on topic {mirror.topic}")
         with (
             _until_asked_to_end(stop),

@@ -17,11 +17,12 @@ from streaming.kafka.topics import newest_record_us
 from streaming.quality.process import QualityProcess
 from streaming.quality.query import start as start_quality
 from streaming.sinks.findings import FindingsWriter
-from streaming.spark import checkpoint, job
+from streaming.spark import checkpoint, job, jvm
 from streaming.spark.driver_findings import Standing
 from streaming.spark.hadoop import HadoopPath
 from streaming.spark.lease import Lease
 from streaming.spark.mirror_silence import SilenceWatch, subjects
+from streaming.spark.settings import is_submitted
 from streaming.spark.supervisor import JVM_ENDS_WITHIN_S, Supervisor
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _PROGRESS_EVERY_S: Final = 1.0
 _SAY_STARTING_EVERY_S: Final = 10.0
 _STARTS_WITHIN_S: Final = 180.0  # one that takes longer is not called alive any more
+_FETCHES_WITHIN_S: Final = 900.0  # on a slow line
 _STALLED_S: Final = 5.0  # without a word from a lane, which says something each second, data or not
 _SAY_STALLED_S: Final = 45.0
 _FLUSH_S: Final = 10.0
@@ -92,9 +94,9 @@ class Monitor:
         self._add_lanes()
 
     def __enter__(self) -> Self:
-        self._started_at = self._heard_at = time.monotonic()
         try:
-            with self._saying_starting():
+            self._fetch()
+            with self._saying_starting(_STARTS_WITHIN_S):
                 self._supervisor.start()
         except BaseException:
             self._stop()
@@ -162,13 +164,21 @@ class Monitor:
             for sentence in checkpoint.check(self._folder, self._mirror, lanes=self._config.job.lanes):
                 self._tell(sentence)
 
+    def _fetch(self) -> None:
+        """Fetch what a JVM of our own needs beyond Spark, unless it is there."""
+        if not is_submitted() and not jvm.are_fetched():
+            self._tell("fetching Spark's Kafka connector (60 MB, once for this user)")
+            with self._saying_starting(_FETCHES_WITHIN_S):
+                jvm.jars("spark")
+
     @contextmanager
-    def _saying_starting(self) -> Iterator[None]:
-        """Say it while the JVM starts, for which this thread waits."""
+    def _saying_starting(self, within_s: float) -> Iterator[None]:
+        """Say it again and again while this thread waits for something else, but for no longer than that may take."""
+        self._started_at = self._heard_at = time.monotonic()
         started = threading.Event()
 
         def say() -> None:
-            while time.monotonic() - self._started_at < _STARTS_WITHIN_S:
+            while time.monotonic() - self._started_at < within_s:
                 self._say_starting()
                 if started.wait(_SAY_STARTING_EVERY_S):
                     break
