@@ -182,6 +182,18 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         avoid="The protocol of KIP-848 (`GroupProtocol::Consumer`), or an eager assignor.",
     ),
     Judgement(
+        key="B10",
+        verdict=Verdict.BREACH,
+        libraries=("@platformatic/kafka",),
+        rules=("A-04",),
+        title="@platformatic/kafka assigns topics to members that did not subscribe to them",
+        protocol="The leader divides the partitions of a topic among the members whose subscription has it (ConsumerPartitionAssignor).",
+        source="`roundRobinAssigner` (`dist/clients/consumer/partitions-assigners.js` of 2.12.1) deals all partitions to all members and does "
+        "not read their topics. Seen when a member closed: it joined once more without topics, and was given a share.",
+        costs="Nobody reads those partitions until the next rebalance; with members of different subscriptions, for good.",
+        avoid="One subscription for all members, or an assigner of one's own.",
+    ),
+    Judgement(
         key="O6",
         verdict=Verdict.ODDITY,
         libraries=("@platformatic/kafka",),
@@ -299,8 +311,9 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         title="Consumers of the newer protocols give up when their group is deleted",
         protocol="A heartbeat to a group that does not exist is answered GROUP_ID_NOT_FOUND. A classic member is told UNKNOWN_MEMBER_ID, joins "
         "again and so creates the group anew.",
-        source="Java: `onErrorResponse` (`AbstractHeartbeatRequestManager`) has no case for it and takes it for fatal. The others were not "
-        "looked up; their members do not come back within 90 s.",
+        source="Java: `onErrorResponse` (`AbstractHeartbeatRequestManager`) has no case for it and takes it for fatal. librdkafka: "
+        "`rd_kafka_cgrp_handle_ConsumerGroupHeartbeat` (`src/rdkafka_cgrp.c`) rejoins on UNKNOWN_MEMBER_ID and FENCED_MEMBER_EPOCH alone. "
+        "krafka: `src/consumer/group/kip848.rs` of 0.28.1 backs off, and goes on with the member that is not there any more.",
         costs="The process has to be restarted.",
         avoid="Do not delete groups whose members are away for a moment.",
     ),
