@@ -29,7 +29,7 @@ from coordinator_model.groups.classic.trackers.identity_proofs import validates
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.settings import Settings
-from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire import API_NAMES, decode, error_name
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     HEARTBEAT,
@@ -40,7 +40,7 @@ from coordinator_model.wire.constants import (
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
-from coordinator_model.wire.record import MirrorRecord
+from coordinator_model.wire.record import Kind, MirrorRecord
 from tests.coordinator_model.lives import SKEW_MS, Spoil, from_the_middle, is_error, late, lossy, skewed
 from tests.coordinator_model.reference.history import OLD, Plan, acts, plans
 
@@ -141,12 +141,24 @@ def verdicts() -> Iterator[list[Verdict]]:
 
 
 def judged(records: list[MirrorRecord], own: Settings | None = None) -> Shadow:
-    """Replay a capture; return what its answers are judged to be."""
+    """Replay a capture; return what its answers are judged to be, once late frames have come."""
     model = Coordinator(topic="mirror", partition=0, settings=own)
     with shadowed() as shadow:
         for record in records:
             shadow.errors.extend(filter(is_error, model.receive(record)))
+    shadow.unlawful = [(group, verdict) for group, verdict in shadow.unlawful if not joined_late(verdict.exchange, records)]
     return shadow
+
+
+def joined_late(exchange: Exchange, records: list[MirrorRecord]) -> bool:
+    """Return True if the JoinGroup success that made the sender a member was captured before the answer, and came after it."""
+    return any(
+        (body.error_code, body.member_id, body.generation_id) == (0, exchange.member_id, exchange.generation)
+        for record in records
+        if record.api_key == JOIN_GROUP and record.kind is Kind.RESPONSE
+        if record.offset > exchange.response_offset and record.at_us < exchange.res_us
+        for body in [decode(record.frame, request=False, api_key=JOIN_GROUP, api_version=record.api_version).body]
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- captures that are spoilt
@@ -158,7 +170,7 @@ def plain(records: list[MirrorRecord], _: Random) -> list[MirrorRecord]:
     return records
 
 
-class Kind(NamedTuple):
+class Life(NamedTuple):
     spoil: Spoil
     plans: st.SearchStrategy[Plan]
     settings: Settings | None = None
@@ -166,13 +178,13 @@ class Kind(NamedTuple):
 
 FAILOVERS = ("fail over", "unload", "reload", "broker crash", "restart", "cut", "subscribe")
 KINDS = {
-    "plain": Kind(plain, plans()),
-    "clocks 100 ms apart": Kind(skewed, plans(), Settings(clock_skew_ms=SKEW_MS)),
-    "up to 2 s late": Kind(late(LATEST_MS), plans(), Settings(reorder_window_ms=LATEST_MS)),
-    "loss": Kind(lossy, plans()),
-    "from the middle": Kind(from_the_middle, plans()),
-    "failovers": Kind(plain, plans(acts=st.lists(acts(FAILOVERS), min_size=3, max_size=8).map(tuple))),
-    "old releases": Kind(plain, plans(brokers=st.sampled_from(OLD))),
+    "plain": Life(plain, plans()),
+    "clocks 100 ms apart": Life(skewed, plans(), Settings(clock_skew_ms=SKEW_MS)),
+    "up to 2 s late": Life(late(LATEST_MS), plans(), Settings(reorder_window_ms=LATEST_MS)),
+    "loss": Life(lossy, plans()),
+    "from the middle": Life(from_the_middle, plans()),
+    "failovers": Life(plain, plans(acts=st.lists(acts(FAILOVERS), min_size=3, max_size=8).map(tuple))),
+    "old releases": Life(plain, plans(brokers=st.sampled_from(OLD))),
 }
 
 
@@ -183,7 +195,7 @@ class Judged(NamedTuple):
     errors: list[tuple[Plan, Finding]]
 
 
-def live(kind: Kind, count: int, first_seed: int) -> Judged:
+def live(kind: Life, count: int, first_seed: int) -> Judged:
     """Judge the answers of many lawful lives."""
     histories = 0
     answers: Counter[str] = Counter()
