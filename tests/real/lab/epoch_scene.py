@@ -1,4 +1,4 @@
-"""Members of consumer and share groups for violations: they send what they are told to, and nothing by themselves.
+"""Members of consumer, share and Streams groups for violations: they send what they are told to, and nothing by themselves.
 
 The trap is that of ``scene.py``: whoever has no part to play is put into care, or its session ends.
 """
@@ -21,6 +21,11 @@ from coordinator_model.wire import (
     OffsetCommitResponse,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTaskIds,
+    StreamsGroupHeartbeatRequestTopology,
+    StreamsGroupHeartbeatResponse,
 )
 from streaming.demo.raw_client import NONE, Connection, RawClientError
 from tests.real.lab.scene import HEARTBEAT_S, REBALANCE_MS, TOPIC, Scene, ViolationError
@@ -106,6 +111,41 @@ class ShareMember(EpochMember):
             group_id=self.group, member_id=self.member_id, member_epoch=at, subscribed_topic_names=topics
         )
         return self.connection.ask(request, ShareGroupHeartbeatResponse, api_version=HEARTBEAT_VERSION)
+
+
+class StreamsMember(EpochMember):
+    """A member of a Streams group (KIP-1071) with one subtopology; what it is assigned are tasks."""
+
+    def say(self, epoch: int | None = None, **fields: Any) -> Any:
+        at = self.epoch if epoch is None else epoch
+        request = StreamsGroupHeartbeatRequest(group_id=self.group, member_id=self.member_id, member_epoch=at, **fields)
+        return self.connection.ask(request, StreamsGroupHeartbeatResponse, api_version=0)
+
+    def join(self) -> int:
+        self.assigned = frozenset()
+        source = StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=self.topics)
+        topology = StreamsGroupHeartbeatRequestTopology(subtopologies=(source,))
+        return self.take(self.say(JOIN, topology=topology, process_id=self.member_id, **self.everything()))
+
+    def beat(self, **fields: Any) -> int:
+        return self.take(self.say(**{**self._tasks(), **fields}))
+
+    def take(self, answer: Any) -> int:
+        if answer.error_code == NONE:
+            self.epoch, self.interval_ms = answer.member_epoch, answer.heartbeat_interval_ms
+            if answer.active_tasks is not None:
+                self.assigned = frozenset(
+                    (task.subtopology_id, number) for task in answer.active_tasks for number in task.partitions
+                )
+        return int(answer.error_code)
+
+    def everything(self) -> dict[str, Any]:
+        return {"rebalance_timeout_ms": self.rebalance_ms, **self._tasks()}
+
+    def _tasks(self) -> dict[str, Any]:
+        numbers = tuple(sorted(number for _, number in self.assigned))
+        owned = (StreamsGroupHeartbeatRequestTaskIds(subtopology_id="0", partitions=numbers),) if numbers else ()
+        return {"active_tasks": owned, "standby_tasks": (), "warmup_tasks": ()}
 
 
 def listed(assigned: frozenset[Place]) -> tuple[ConsumerGroupHeartbeatRequestTopicPartitions, ...]:

@@ -1,10 +1,11 @@
-"""The violations in groups whose members have epochs: of the coordinator, told by a proxy, and of members (KIP-848, KIP-932).
+"""The violations in groups whose members have epochs: of the coordinator, told by a proxy, and of members (KIP-848, KIP-932, KIP-1071).
 
 What ``violations.py`` says of the others holds here too.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +17,16 @@ from coordinator_model.wire import (
     ConsumerGroupHeartbeatResponseTopicPartitions,
     OffsetCommitResponse,
     ShareGroupHeartbeatResponse,
+    StreamsGroupHeartbeatResponse,
 )
-from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow
+from streaming.demo.faulty_proxy import Forge, ProxiedExchange
 from streaming.demo.raw_client import NONE, UNKNOWN_MEMBER_ID
 from tests.real.lab.epoch_scene import (
     ASIDE,
     LEAVE,
     EpochMember,
     ShareMember,
+    StreamsMember,
     care_for,
     enter,
     enter_all,
@@ -44,9 +47,13 @@ FENCED_MEMBER_EPOCH = 110
 UNRELEASED_INSTANCE_ID = 111
 STALE_MEMBER_EPOCH = 113
 
+HEARTBEAT_ANSWERS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse, StreamsGroupHeartbeatResponse)
+
+IDS_LEFT_BEHIND = 11  #: more than a client may within an hour
 SEEN_FOR_S = 62.0  #: a group that was seen for so long is known from its first member on
 HELD_S = 2.0  #: longer than clocks differ
 
+NO_TOPIC = "lab-not-there"
 _SOME_TOPIC = "c29tZSBvdGhlciB0b3BpYw"  #: an id that no topic has
 
 Change = Callable[[Any], Any]
@@ -58,12 +65,8 @@ def _success(change: Change) -> Lie:
     def told(answer: Any, _: ProxiedExchange) -> Any:
         return None if answer.error_code else change(answer)
 
-    def lie(exchange: ProxiedExchange) -> Forge | Swallow | None:
-        return of("culprit", ConsumerGroupHeartbeatResponse, told)(exchange) or of("culprit", ShareGroupHeartbeatResponse, told)(
-            exchange
-        )
-
-    return lie
+    lies = [of("culprit", response, told) for response in HEARTBEAT_ANSWERS]
+    return lambda exchange: next((lie for lie in (one(exchange) for one in lies) if lie is not None), None)
 
 
 def _accepted(error: int, epoch: int) -> Lie:
@@ -430,6 +433,113 @@ def _share_gone_accepted(scene: Scene) -> None:
         culprit.say()
 
 
+def _name_wanted_back(scene: Scene) -> None:
+    """Leaves for a while, its successor takes the instance id, and it wants that back."""
+    culprit = member(scene, "culprit", instance_id="slot")
+    enter(scene, culprit)
+    settle(scene, culprit)
+    culprit.say(ASIDE)
+    successor = member(scene, "company", instance_id="slot")
+    enter(scene, successor)
+    care_for(scene, successor)
+    scene.fact()
+    for _ in scene.until_found():
+        if (error := culprit.join()) != UNRELEASED_INSTANCE_ID:
+            raise ViolationError(f"a join was answered with error {error}, where {UNRELEASED_INSTANCE_ID} was due")
+
+
+def _polls_too_rarely(scene: Scene) -> None:
+    """Leaves later than its rebalance timeout after it joined, as clients do that are not polled, and joins again."""
+    culprit, company = pair(scene, rebalance_ms=SHORT_REBALANCE_MS)
+    care_for(scene, company)
+    until = time.monotonic() + 1.2 * SHORT_REBALANCE_MS / 1000
+    scene.until(lambda: culprit.beat() == NONE and time.monotonic() > until, "longer than its rebalance timeout in the group")
+    culprit.say(LEAVE)
+    scene.fact()
+    culprit.join()
+    for _ in scene.until_found():
+        culprit.beat()
+
+
+def _commits_after_leaving(scene: Scene) -> None:
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    culprit.say(LEAVE)
+    scene.fact()
+    for _ in scene.until_found():
+        if (error := culprit.commit()) != UNKNOWN_MEMBER_ID:
+            raise ViolationError(f"a commit was answered with error {error}, where {UNKNOWN_MEMBER_ID} was due")
+
+
+def _leaves_ids_behind(scene: Scene) -> None:
+    """Joins under a new id each time, and goes without leaving."""
+    company = member(scene, "company")
+    enter(scene, company)
+    care_for(scene, company)
+
+    def come_and_go() -> None:
+        culprit = member(scene, "culprit")
+        enter(scene, culprit)
+        culprit.connection.close()
+
+    for _ in range(IDS_LEFT_BEHIND):
+        come_and_go()
+    scene.fact()
+    for _ in scene.until_found(every_s=3.0):
+        come_and_go()
+
+
+def _classic_never_rejoins(scene: Scene) -> None:
+    """A classic member of a mixed group is told to rejoin, and only heartbeats."""
+    culprit = scene.member("culprit", rebalance_ms=SHORT_REBALANCE_MS)
+    scene.enter(culprit)
+    scene.know(culprit)
+    company = member(scene, "company")
+    enter(scene, company)
+    care_for(scene, company)
+    scene.until_told(culprit)
+    scene.fact()
+    for _ in scene.until_found():
+        culprit.heartbeat()
+
+
+def _converts_to_and_fro(scene: Scene) -> None:
+    """The empty group is joined by the classic and the consumer protocol in turn."""
+    classic, other = scene.member("classic"), member(scene, "other")
+    scene.fact()
+    for _ in scene.until_found():
+        classic.member_id = ""
+        scene.enter(classic)
+        classic.leave()
+        enter(scene, other)
+        other.say(LEAVE)
+
+
+def _streams_source_missing(scene: Scene) -> None:
+    culprit = member(scene, "culprit", StreamsMember, topics=(NO_TOPIC,))
+    enter(scene, culprit)
+    scene.fact()
+    for _ in scene.until_found(every_s=2.0):
+        culprit.beat()
+
+
+def _streams_told_to_stop(scene: Scene) -> None:
+    culprit, company = pair(scene, StreamsMember)
+    care_for(scene, company)
+    scene.fact()
+    culprit.beat(shutdown_application=True)
+    for _ in scene.until_found():
+        culprit.beat()
+
+
+def _share_topic_missing(scene: Scene) -> None:
+    culprit = member(scene, "culprit", ShareMember, topics=(NO_TOPIC,))
+    enter(scene, culprit)
+    scene.fact()
+    for _ in scene.until_found(every_s=2.0):
+        culprit.beat()
+
+
 def _broker(name: str, rule: str, commit: Callable[[Scene], None], **more: Any) -> Violation:
     return Violation(name=f"epochs-{name}", rule=rule, blame=Blame.BROKER, commit=commit, **{"since": (4, 0), **more})
 
@@ -438,11 +548,16 @@ def _client(name: str, rule: str, commit: Callable[[Scene], None], **more: Any) 
     return Violation(name=f"epochs-{name}", rule=rule, blame=Blame.CLIENT, commit=commit, **{"since": (4, 0), **more})
 
 
-SHARE_SINCE = {"since": (4, 2)}
+PREVIEW_BEFORE: dict[str, Any] = {"since": (4, 2)}
 EPOCH_VIOLATIONS: tuple[Violation, ...] = (
     _broker("stranger-accepted", "E-15", _stranger_accepted),
     _client("falls-silent", "T-04", _falls_silent),
     Violation(name="epochs-instance-in-use", rule="E-06", blame=Blame.CONFIG, commit=_instance_in_use, since=(4, 0)),
+    _client("ids-left-behind", "M-09", _leaves_ids_behind),
+    Violation(name="epochs-streams-source-missing", rule="R-19", blame=Blame.CONFIG, commit=_streams_source_missing, since=(4, 2)),
+    Violation(
+        name="epochs-share-topic-missing", rule="R-21", blame=Blame.CONFIG, culprits=(), commit=_share_topic_missing, since=(4, 2)
+    ),
     _broker("lowered", "E-01", _told(_lowered)),
     _broker("member-fenced", "E-03", _told(_error(FENCED_MEMBER_EPOCH))),
     _broker("answer-for-another", "M-08", _told(_as_another)),
@@ -470,7 +585,28 @@ EPOCH_VIOLATIONS: tuple[Violation, ...] = (
     _client("never-gives-up", "R-14", _never_gives_up),
     _client("subscription-ping-pong", "R-17", _goes_to_and_fro),
     _client("fenced-goes-on", "S-02", _fenced_goes_on),
-    _broker("share-lowered", "E-01", _told(_lowered, ShareMember), **SHARE_SINCE),
-    _broker("share-member-fenced", "E-03", _told(_error(FENCED_MEMBER_EPOCH), ShareMember), **SHARE_SINCE),
-    _broker("share-gone-accepted", "E-14", _share_gone_accepted, **SHARE_SINCE),
+    Violation(
+        name="epochs-name-wanted-back",
+        rule="S-01",
+        blame=Blame.CONFIG,
+        culprits=("culprit", "company"),
+        commit=_name_wanted_back,
+        since=(4, 0),
+    ),
+    _client("polls-too-rarely", "T-05", _polls_too_rarely),
+    _client("commits-after-leaving", "O-01", _commits_after_leaving),
+    _client("classic-never-rejoins", "R-08", _classic_never_rejoins),
+    Violation(
+        name="epochs-converted-to-and-fro",
+        rule="E-21",
+        blame=Blame.OPERATOR,
+        culprits=(),
+        commit=_converts_to_and_fro,
+        since=(4, 0),
+    ),
+    _client("streams-told-to-stop", "R-20", _streams_told_to_stop, **PREVIEW_BEFORE),
+    _broker("streams-lowered", "E-01", _told(_lowered, StreamsMember), **PREVIEW_BEFORE),
+    _broker("share-lowered", "E-01", _told(_lowered, ShareMember), **PREVIEW_BEFORE),
+    _broker("share-member-fenced", "E-03", _told(_error(FENCED_MEMBER_EPOCH), ShareMember), **PREVIEW_BEFORE),
+    _broker("share-gone-accepted", "E-14", _share_gone_accepted, **PREVIEW_BEFORE),
 )

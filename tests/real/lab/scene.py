@@ -14,7 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from coordinator_model.wire import ConsumerGroupHeartbeatRequest, JoinGroupRequestProtocol, ShareGroupHeartbeatRequest
+from coordinator_model.wire import (
+    ConsumerGroupHeartbeatRequest,
+    JoinGroupRequestProtocol,
+    ShareGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequest,
+)
 from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow, Tamper
 from streaming.demo.raw_client import (
     NONE,
@@ -38,7 +43,9 @@ HEARTBEAT_S = 0.5
 STEP_S = 120.0  #: a bound for what a busy machine may take to do what is done in milliseconds
 FOUND_S = 90.0  #: every rule has spoken by then
 
-HEARTBEATS_OF_EPOCHS = frozenset({ConsumerGroupHeartbeatRequest.API_KEY, ShareGroupHeartbeatRequest.API_KEY})
+HEARTBEATS_OF_EPOCHS = frozenset(
+    request.API_KEY for request in (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest, StreamsGroupHeartbeatRequest)
+)
 
 Lie = Callable[[ProxiedExchange], Forge | Swallow | None]
 

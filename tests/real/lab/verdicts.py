@@ -84,8 +84,7 @@ def _try(site: Site, monitor: Monitor, lies: Lies, violation: Violation, group: 
         ExpectedFinding(
             rule=violation.rule, group=group, blame=violation.blame, culprits=tuple(f"{group}-{culprit}" for culprit in culprits)
         )
-        for culprits in (violation.culprits, violation.or_culprits)
-        if culprits
+        for culprits in (violation.culprits, *([violation.or_culprits] if violation.or_culprits else []))
     ]
     truth = Truth()
 

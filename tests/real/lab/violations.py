@@ -52,7 +52,7 @@ class Violation:
     name: str
     rule: str
     blame: Blame
-    culprits: tuple[str, ...] = ("culprit",)  #: members that the finding has to name
+    culprits: tuple[str, ...] = ("culprit",)  #: members that the finding has to name; none where it is about the whole group
     or_culprits: tuple[str, ...] = ()  #: or these, where nobody who watches can tell which of two answers is the lie
     commit: Callable[[Scene], None]
     since: tuple[int, int] = (0, 0)  #: the oldest release that has such groups
