@@ -28,7 +28,7 @@ from tests.coordinator_model.reference.dialogue import (
 from tests.coordinator_model.reference.dialogues import DIALOGUES
 from tests.real.lab import releases
 
-LINES = ("4.3", "4.1")
+LINES = tuple(line for line in releases.RELEASES if not line.startswith("3."))
 AT_ONCE = 8
 NOT_YET = frozenset({14, 15, 16})
 PROPERTIES = {
@@ -96,7 +96,7 @@ def hold(broker: Broker, release: tuple[int, ...], number: int, script: str) -> 
 
 def main(
     *,
-    version: Annotated[list[str] | None, typer.Option(help=f"A line of releases; by default {' and '.join(LINES)}.")] = None,
+    version: Annotated[list[str] | None, typer.Option(help=f"A line of releases; by default {', '.join(LINES)}.")] = None,
     only: Annotated[str, typer.Option(help="Hold only conversations whose name has this text.")] = "",
 ) -> None:
     """Print each conversation in which broker and reference differ; the exit status is 0 if there is none."""

@@ -90,8 +90,9 @@ U5  | UNKNOWN_SERVER_ERROR         |                       |                    
   # a new pattern that RE2 cannot compile
 U6  | INVALID_REGULAR_EXPRESSION   |                       | join same previous        | unseen
 U7  | INVALID_REQUEST              |                       |                           | malformed
-  # before the ids are checked, so that a static member that returns to a full group is refused too
-U8  | GROUP_MAX_SIZE_REACHED       | outsider returning rival | join same previous lower higher | unseen
+U8  | GROUP_MAX_SIZE_REACHED       | outsider              | join same previous lower higher | unseen
+  # the size counted before the instance id, so that a static member that returned to a full group was refused too
+U26 | GROUP_MAX_SIZE_REACHED       | returning rival       | join same previous lower higher | unseen | | -4.3
 U9  | NONE                         | member static away    | leave
 U10 | NONE                         | static away           | aside
 U11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside

@@ -192,7 +192,8 @@ class ConsumerCoordinator(Coordinator):
             return self._leave_consumer(body)
         group = self._group_for(body)
         member_id = body.member_id or self._new_uuid()
-        if len(group.members) >= self.max_size and member_id not in group.members:
+        returns = self.release >= (4, 4) and group.holder_of(body.instance_id) is not None
+        if len(group.members) >= self.max_size and member_id not in group.members and not returns:
             raise RefusedError(81)
         owned = None if body.topic_partitions is None else self._partitions(body.topic_partitions)
         member = self._identify(group, body, member_id, owned)
