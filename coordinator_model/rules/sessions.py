@@ -377,7 +377,8 @@ T_05 = FrameRule(
     blame=Blame.CLIENT,
     meaning="The application processes too slowly for its own settings, leaves the group, and makes it rebalance.",
     condition="A LeaveGroup gives a poll timeout as its reason (KIP-800); or, heuristically, a client without reasons left later than its "
-    "rebalance timeout after it joined, and joins again on the same connection, or under the same id in a group with epochs.",
+    "rebalance timeout after it joined, and joins again for the same topics on the same connection, or under the same id in a group with "
+    "epochs.",
     expected="The application polls within max.poll.interval.ms.",
     action="Process fewer records per poll, faster, or raise max.poll.interval.ms.",
     false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose.",

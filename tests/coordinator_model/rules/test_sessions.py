@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status, iso_utc
-from tests.coordinator_model.conversation import VERSIONS, Client, Conversation
+from tests.coordinator_model.conversation import VERSIONS, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.test_rules import live, settled
 
@@ -579,6 +579,16 @@ def test_T_05_infers_it_from_a_leave_and_a_join_on_one_connection(talk: Conversa
     finding = talk.the("T-05")
     assert finding.certainty is Certainty.HEURISTIC
     assert finding.member_id == old
+
+
+def test_T_05_allows_a_client_to_leave_for_other_topics(talk: Conversation) -> None:
+    """In the laboratory kafkajs changed its subscription so."""
+    _, b = leaves_and_comes_back(talk, 25)
+    b.member_id = ""
+    protocols = (wire.JoinGroupRequestProtocol(name="range", metadata=subscription("t", "u")),)
+    talk.refuse_join(talk.ask_join(b, protocols=protocols), 79, "b-2")
+    talk.settle()
+    assert talk.rules() == []
 
 
 def test_T_05_allows_a_leave_sooner_than_a_poll_may_take(talk: Conversation) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.trackers.rebalance_causes import digest_of_topics
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -53,6 +54,7 @@ class Left(NamedTuple):
     waiting: int = 0  #: number of JoinGroups that the coordinator held then
     waiting_since_us: int = 0
     at_us: int = 0
+    topics: bytes = b""  #: digest of those that it subscribed to; empty if that was not seen
 
 
 class ThinMargin(NamedTuple):
@@ -131,14 +133,14 @@ class Sessions:
     )  #: member id → times at which its client came back after a crash
     succeeded: tuple[str, ...] = ()  #: ids whose process ended without a LeaveGroup, and whose client has come back since
 
-    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == LEAVE_GROUP:
             return self._leave_asked(group, exchange)
         if exchange.api_key == JOIN_GROUP:
             left = self.left.get(exchange.actor.connection)
             if left is not None:
                 self.on_disconnect(exchange.actor.connection)
-                if not exchange.member_id:
+                if not exchange.member_id and not _resubscribes(left, body):
                     return (CameBack(exchange, left),)
         return NOTHING
 
@@ -211,7 +213,9 @@ class Sessions:
                 if held_us >= member.rebalance_timeout_ms * 1_000:
                     frame = request_evidence(exchange)
                     joined, waiting = member.joined, held_joins(group)
-                    left = Left(exchange.actor, id_, member.instance_id, joined, held_us, frame, *waiting, exchange.inv_us)
+                    left = Left(
+                        exchange.actor, id_, member.instance_id, joined, held_us, frame, *waiting, exchange.inv_us, member.topics
+                    )
                     self.left = dict([*self.left.items(), (exchange.actor.connection, left)][-LEFT_KEPT:])
         return events
 
@@ -220,6 +224,12 @@ class Sessions:
             self.slow_since_us, self.slow_times = exchange.res_us, 0
         self.slow_times += 1
         return Slow(exchange, exchange.res_us - exchange.inv_us, self.slow_times)
+
+
+def _resubscribes(left: Left, body: Any) -> bool:
+    """Return True if the client comes back for other topics: some leave to change their subscription."""
+    topics = digest_of_topics(body)
+    return bool(topics and left.topics) and topics != left.topics
 
 
 def hung_up_since(group: GroupData, member: Member) -> int | None:
