@@ -7,12 +7,16 @@ The acts are the same on every run; how their frames interleave is not. How long
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
+from coordinator_model.finding import Finding
 from streaming.demo.broker import free_port
+from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.test_rules import settled
 from tests.real.lab.fleet import MAKES
-from tests.real.lab.laboratory import ALL_VIOLATIONS, run
+from tests.real.lab.laboratory import ALL_VIOLATIONS, is_breach, run
 from tests.real.lab.network import Link, Network
 from tests.real.lab.table import troubles
 
@@ -84,6 +88,23 @@ def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_violation(tmp_path)
     assert len(result.cases) > 45
     assert result.restores == 1
     assert set(result.clients) == {"confluent-kafka", "kafka-python"}
+
+
+def finding(rule: str, client_id: str | None) -> Finding:
+    talk = Conversation()
+    a, b = settled(talk)
+    talk.round([a], 4)
+    for _ in range(8):
+        talk.commit(b, 25)
+        talk.wait(3_000)
+    return replace(next(found for found in talk.findings if found.rule == "M-01"), rule=rule, client_id=client_id)
+
+
+def test_what_a_library_is_known_to_do_wrong_is_counted_apart():
+    libraries = {"eager-4": "sarama", "eager-5": "java"}
+    assert is_breach(finding("M-01", "eager-4"), libraries)
+    for rule, client_id in (("M-01", "eager-5"), ("G-01", "eager-4"), ("M-01", "eager-6"), ("M-01", None)):
+        assert not is_breach(finding(rule, client_id), libraries)
 
 
 def test_a_network_says_when_it_cannot_listen():

@@ -115,6 +115,7 @@ class Fleet:
     makes: Sequence[Make] = MAKES
     members: list[Membership] = field(default_factory=list)
     started: Counter[str] = field(default_factory=Counter)
+    libraries: dict[str, Kind] = field(default_factory=dict)  #: client id → what it was started with
     _protocols: dict[str, Protocol] = field(default_factory=dict)  #: of groups that have migrated
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -204,6 +205,7 @@ class Fleet:
         member = Membership(client, self.processes.start(client.client_id, client.command()))
         self.members.append(member)
         self.started[client.kind] += 1
+        self.libraries[client.client_id] = client.kind
         return member
 
     def _kinds_of(self, make: Make) -> list[Kind]:

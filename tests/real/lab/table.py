@@ -67,6 +67,7 @@ _ROWS: dict[str, Any] = {
     "clients started": lambda result: _counted(result.clients),
     "acts of chaos": lambda result: _counted(result.acts),
     "told of lawful groups": _told,
+    "breaches of libraries": lambda result: str(len(result.breaches)),
     "false errors": lambda result: str(len(result.false_alarms)),
     "quiet points": lambda result: str(len(result.comparisons)),
     "groups at them": _equal,
@@ -101,7 +102,7 @@ def _outcome(case: Case | None) -> str:
 
 def troubles(result: Result, folder: Path) -> list[str]:
     """What was wrong, in lines; the records around each false alarm go to a file."""
-    lines = []
+    lines = [f"BREACH {finding.rule} {finding.name}: {finding.summary}" for finding in result.breaches]
     for number, finding in enumerate(result.false_alarms):
         file = folder / f"false-{result.version}-{result.brokers}-{result.seed}-{number}-{finding.rule}.records"
         write(file, around(result.recording, finding))
@@ -140,6 +141,7 @@ def as_json(result: Result) -> str:
             "acts": dict(result.acts),
             "told": {severity.value: dict(rules) for severity, rules in result.findings.items()},
             "false": [[finding.rule, finding.id, finding.summary] for finding in result.false_alarms],
+            "breaches": [[finding.rule, finding.id, finding.summary] for finding in result.breaches],
             "quiet_points": len(result.comparisons),
             "groups_compared": sum(comparison.groups - len(comparison.unknown) for comparison in result.comparisons),
             "groups_not_known": sum(len(comparison.unknown) for comparison in result.comparisons),

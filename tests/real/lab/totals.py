@@ -87,6 +87,7 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         ("client software", "\n".join(sorted({name for result in results for name in result["software"]}))),
         ("acts of chaos", counted("acts")),
         ("told of lawful groups", _counted(told)),
+        ("breaches of libraries", str(sum(len(result.get("breaches", ())) for result in results))),
         ("false errors", str(sum(len(result["false"]) for result in results))),
         ("quiet points", f"{total('quiet_points'):,}"),
         ("groups at them", f"{total('groups_compared') - unlike:,} equal, {total('groups_not_known')} not known, {unlike} differ"),
