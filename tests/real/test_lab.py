@@ -12,11 +12,14 @@ from dataclasses import replace
 import pytest
 
 from coordinator_model.finding import Finding
+from coordinator_model.settings import Settings
+from coordinator_model.wire.record import tick
 from streaming.demo.broker import free_port
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_rules import settled
 from tests.real.lab.fleet import MAKES
 from tests.real.lab.laboratory import ALL_VIOLATIONS, is_breach, run
+from tests.real.lab.monitor import Monitor
 from tests.real.lab.network import Link, Network
 from tests.real.lab.table import troubles
 
@@ -105,6 +108,14 @@ def test_what_a_library_is_known_to_do_wrong_is_counted_apart():
     assert is_breach(finding("M-01", "eager-4"), libraries)
     for rule, client_id in (("M-01", "eager-5"), ("G-01", "eager-4"), ("M-01", "eager-6"), ("M-01", None)):
         assert not is_breach(finding(rule, client_id), libraries)
+
+
+def test_what_the_monitor_has_seen_begins_anew_after_a_pause_of_all_records(tmp_path):
+    """On a starved machine nothing came for 7.6 s, and the model kept a dead member of a share group for 23 s longer than else."""
+    with Monitor(tmp_path / "records", Settings()) as monitor:
+        for at_s in (100, 101, 109, 110, 112):
+            monitor.write(tick(at_s * 1_000_000, cluster="lab", connection="tap"))
+    assert monitor.seen_for_s == 3
 
 
 def test_a_network_says_when_it_cannot_listen():

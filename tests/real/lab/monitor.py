@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from coordinator_model.continuity import BLIND_US
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
 from coordinator_model.groups.classic.state import State
@@ -46,6 +47,8 @@ class Monitor:
         self.frames = 0
         self.clients: dict[tuple[str, str], str] = {}
         self.restores = 0
+        self._newest_us = 0
+        self._seen_since_us = 0
         self._model = Coordinator(topic=TOPIC, partition=0, settings=settings)
         self._lock = threading.Lock()
         self._offset = 0
@@ -84,6 +87,11 @@ class Monitor:
         return self._model.now_us
 
     @property
+    def seen_for_s(self) -> float:
+        """For how long it has seen without a pause; what it believes of a silent member counts from there."""
+        return (self._newest_us - self._seen_since_us) / 1e6
+
+    @property
     def rebalances(self) -> int:
         with self._lock:
             self._note_groups()
@@ -104,6 +112,9 @@ class Monitor:
                 self._offset += 1
 
     def _take(self, record: MirrorRecord) -> None:
+        if record.at_us > self._newest_us + BLIND_US:
+            self._seen_since_us = record.at_us
+        self._newest_us = max(self._newest_us, record.at_us)
         self._file.write(pack_record(record))
         if record.kind is Kind.REQUEST or record.kind is Kind.RESPONSE:
             self.frames += 1

@@ -22,6 +22,8 @@ ANSWER_PATIENCE_S = 180.0  # for brokers that do not answer: they are up, so the
 # Both sides are snapshots of something that moves: a difference means something only when it lasts. No frame shows the session of a member
 # with epochs, so the model keeps a dead one for the longest that brokers allow and its slack, 23 s more than they do.
 LASTS_S = 25.0
+KEPT_S = 70.0  # so long the model keeps a dead one at most, and begins anew after a pause in which it saw nothing
+BLIND_PATIENCE_S = 180.0  # for a machine that is too busy again and again
 RESTING = frozenset({"Stable", "Empty", "Dead"})
 
 
@@ -57,7 +59,8 @@ def at_quiet_point(site: Site, monitor: Monitor, newer: Mapping[str, str], least
         if not comparison.differences:
             return comparison
         differs_since = differs_since or time.monotonic()
-        if time.monotonic() - differs_since > LASTS_S:
+        lasts_s = time.monotonic() - differs_since
+        if lasts_s > BLIND_PATIENCE_S or (lasts_s > LASTS_S and monitor.seen_for_s > KEPT_S):
             return comparison
 
 
