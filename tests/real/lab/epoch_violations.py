@@ -515,12 +515,18 @@ def _converts_to_and_fro(scene: Scene) -> None:
         other.say(LEAVE)
 
 
-def _streams_source_missing(scene: Scene) -> None:
-    culprit = member(scene, "culprit", StreamsMember, topics=(NO_TOPIC,))
+def _waits_in_vain(scene: Scene, kind: type[EpochMember]) -> None:
+    """A member whose topic does not exist."""
+    culprit = member(scene, "culprit", kind, topics=(NO_TOPIC,))
     enter(scene, culprit)
     scene.fact()
     for _ in scene.until_found(every_s=2.0):
-        culprit.beat()
+        if error := culprit.beat():
+            raise ViolationError(f"a heartbeat was answered with error {error}: the coordinator has moved")
+
+
+def _streams_source_missing(scene: Scene) -> None:
+    _waits_in_vain(scene, StreamsMember)
 
 
 def _streams_told_to_stop(scene: Scene) -> None:
@@ -533,11 +539,7 @@ def _streams_told_to_stop(scene: Scene) -> None:
 
 
 def _share_topic_missing(scene: Scene) -> None:
-    culprit = member(scene, "culprit", ShareMember, topics=(NO_TOPIC,))
-    enter(scene, culprit)
-    scene.fact()
-    for _ in scene.until_found(every_s=2.0):
-        culprit.beat()
+    _waits_in_vain(scene, ShareMember)
 
 
 def _broker(name: str, rule: str, commit: Callable[[Scene], None], **more: Any) -> Violation:
