@@ -7,7 +7,7 @@ import uuid
 from contextlib import suppress
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from harness import raw_topic, wait_for
 
@@ -16,6 +16,9 @@ from streaming.metrics.lag import LagWatch, lags_of
 from tests.streaming.metrics.transcripts import Watched, samples, select, value
 
 pytestmark = pytest.mark.real
+
+COORDINATOR_STARTS = {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE}
+"""What the first commit to a new broker may be told."""
 
 
 @pytest.fixture
@@ -44,7 +47,17 @@ def forget(broker, group):
 
 def commit(broker, group, *positions: TopicPartition):
     consumer = Consumer({"bootstrap.servers": broker.internal, "group.id": group})
-    consumer.commit(offsets=list(positions), asynchronous=False)
+
+    def committed() -> bool:
+        try:
+            consumer.commit(offsets=list(positions), asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_STARTS:
+                raise
+            return False
+        return True
+
+    wait_for(committed, "the coordinator takes the commit")
     consumer.close()
 
 
@@ -130,7 +143,8 @@ def test_what_a_rebalance_did_to_lag_is_published_and_a_restart_goes_on(broker, 
 
     with LagWatch(config, watched.board, tell=pytest.fail):
         wait_for(lambda: newest()["rebalances"] == [], "lag is published")
-        assert newest() == newest() | {
+        told = newest()
+        assert told == told | {
             "cluster": group.cluster,
             "group": group.name,
             "lag": 10,
