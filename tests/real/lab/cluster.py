@@ -144,8 +144,12 @@ class Site:
             deadline = time.monotonic() + 20
             while admin.list_partition_reassignments() and time.monotonic() < deadline:
                 time.sleep(0.2)
-            with contextlib.suppress(KafkaError):  # some lead already
-                admin.elect_leaders(0, {OFFSETS_TOPIC: list(range(4))}, raise_errors=False)
+        self.prefer_leaders()
+
+    def prefer_leaders(self) -> None:
+        """Let the preferred brokers lead the offsets topic; else the controller sees to it within five minutes, at any moment."""
+        with contextlib.suppress(KafkaError), self.admin() as admin:  # some lead already
+            admin.elect_leaders(0, {OFFSETS_TOPIC: list(range(4))}, raise_errors=False)
 
 
 def java_hash(text: str) -> int:

@@ -35,7 +35,11 @@ class Case:
 
 
 def warm_up(site: Site) -> None:
-    """Wait until the coordinators have loaded and long enough afterwards: a heartbeat's success near a load proves nothing."""
+    """Wait until the coordinators have loaded and long enough afterwards: a heartbeat's success near a load proves nothing.
+
+    They are not to move again on their own: a member that was told to misbehave does not look for another.
+    """
+    site.prefer_leaders()
     for number in range(len(site.brokers) * 4):
         with contextlib.closing(Scene(f"warm-up-{number}", site.fronts[0], Lies(), lambda: False)) as scene:
             member = scene.member("first")
