@@ -38,6 +38,11 @@ class Comparison:
     differences: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)  #: groups that did not come to rest
 
+    @property
+    def unlike(self) -> int:
+        """How many groups differ, each in one or more ways."""
+        return len({difference.partition(": ")[0] for difference in self.differences})
+
     def __str__(self) -> str:
         parts = [f"quiet point: {self.groups} groups, {self.members} members"]
         parts += [f"not known: {', '.join(self.unknown)}"] if self.unknown else []

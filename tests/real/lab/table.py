@@ -29,7 +29,7 @@ def table(results: list[Result]) -> Table:
 def _equal(result: Result) -> str:
     groups = sum(comparison.groups for comparison in result.comparisons)
     unknown = sum(len(comparison.unknown) for comparison in result.comparisons)
-    unlike = sum(len(comparison.differences) for comparison in result.comparisons)
+    unlike = sum(comparison.unlike for comparison in result.comparisons)
     return f"{groups - unknown - unlike} equal, {unknown} not known, {unlike} differ"
 
 
@@ -145,6 +145,7 @@ def as_json(result: Result) -> str:
             "quiet_points": len(result.comparisons),
             "groups_compared": sum(comparison.groups - len(comparison.unknown) for comparison in result.comparisons),
             "groups_not_known": sum(len(comparison.unknown) for comparison in result.comparisons),
+            "groups_unlike": sum(comparison.unlike for comparison in result.comparisons),
             "equal_by_type": dict(sum((comparison.equal for comparison in result.comparisons), Counter())),
             "differences": [difference for comparison in result.comparisons for difference in comparison.differences],
             "violations": {

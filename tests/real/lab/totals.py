@@ -69,7 +69,7 @@ def _rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     def counted(name: str) -> str:
         return _counted(sum((Counter(result.get(name, {})) for result in results), Counter()))
 
-    unlike = sum(len(result["differences"]) for result in results)
+    unlike = total("groups_unlike")
     told: Counter[str] = Counter()
     for result in results:
         for severity, rules in result["told"].items():
