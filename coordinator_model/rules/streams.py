@@ -9,6 +9,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StreamsJoinRefused
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.identity import client_text
 from coordinator_model.groups.epochs.kinds import SHARE
 from coordinator_model.groups.epochs.statuses import (
     ASSIGNMENT_DELAYED,
@@ -115,10 +116,11 @@ def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
 
 
 def _join_refused(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
+    """Return the breach, by client: one that is started anew and refused again has another member id each time."""
     exchange = refused.exchange
     reason = error_name(exchange.error) + (f": “{refused.text}”" if refused.text else "")
     return Breach(
-        exchange.member_id,
+        client_text(exchange.actor),
         f"{begin(sender_text(exchange))} cannot join Streams group {group.name}: its topology is refused with {reason}.",
         f"a join with a topology answered {reason}",
         (asked_evidence(exchange), answer_evidence(exchange)),
@@ -126,9 +128,8 @@ def _join_refused(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
     )
 
 
-def _has_joined(group: EpochGroupData, member_id: str) -> bool:
-    member = group.members.get(member_id)
-    return member is not None and member.present
+def _has_joined(group: EpochGroupData, client: str) -> bool:
+    return any(client_text(member.actor) == client for member in group.present_members())
 
 
 def _share_starves(group: EpochGroupData) -> Iterator[Due]:

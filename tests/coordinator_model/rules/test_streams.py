@@ -229,6 +229,18 @@ def test_R_22_warns_of_a_topology_that_is_refused(error: int) -> None:
     assert talk.the("R-22").status is Status.RESOLVED
 
 
+def test_R_22_tells_once_of_a_client_that_is_started_anew_and_refused_again() -> None:
+    talk = Streams()
+    talk.enters(talk.member("a"), 1, (0,))
+    b = talk.member("b")
+    for number in range(2):
+        b.member_id = f"b-{number}"
+        talk.refused_entry(b, 42)
+    talk.settle()
+    assert talk.the("R-22").count == 2
+    assert len({finding.id for finding in talk.findings}) == 1
+
+
 def test_R_22_is_no_matter_of_other_refusals_nor_of_a_malformed_join() -> None:
     talk = Streams()
     talk.enters(talk.member("a"), 1, (0,))
