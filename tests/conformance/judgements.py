@@ -81,7 +81,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         key="B3",
         verdict=Verdict.BREACH,
         libraries=("kafka-python",),
-        rules=("M-10", "T-04"),
+        rules=("M-10", "T-04", "stuck"),
         scenarios=("partitions", "topic-anew"),
         title="kafka-python 3 takes part in a rebalance, and then never heartbeats",
         protocol="A member that SyncGroup has served heartbeats (rows of Heartbeat, phase S), or its session ends.",
@@ -192,6 +192,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         "not read their topics. Seen when a member closed: it joined once more without topics, and was given a share.",
         costs="Nobody reads those partitions until the next rebalance; with members of different subscriptions, for good.",
         avoid="One subscription for all members, or an assigner of one's own.",
+        known="no thread found; [kafkajs#1679](https://github.com/tulios/kafkajs/issues/1679) describes the same of kafkajs.",
     ),
     Judgement(
         key="O6",
@@ -279,15 +280,17 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         key="O8",
         verdict=Verdict.ODDITY,
         libraries=("faust-streaming",),
-        rules=("A-11",),
-        scenarios=("topic-anew",),
-        title="faust does not poll while it has no partitions, and then leaves for good",
+        rules=("A-11", "stuck"),
+        scenarios=("topic-anew", "slow-poll"),
+        title="faust does not come back to a group that it has left for want of polls",
         protocol="A member polls as long as it is one, also without partitions; LeaveGroup ends its membership.",
         source="`Consumer._wait_next_records` (`faust/transport/consumer.py` of 0.15.3) fetches only if there are active partitions. The topic "
         "was gone when the leader assigned; aiokafka beneath takes the silence for an application that does not poll, and sends LeaveGroup "
-        "after `max_poll_interval_ms`.",
-        costs="When a topic is deleted and created again, nobody reads it until the application is restarted.",
-        avoid="Do not delete the topics of a running application.",
+        "after `max_poll_interval_ms`. It leaves in the same way while a record takes too long; why it does not poll after that either was not "
+        "found.",
+        costs="After a slow record, or when a topic is deleted and created again, the application has to be restarted.",
+        avoid="A larger `broker_max_poll_interval`; do not delete the topics of a running application.",
+        known="[faust#138](https://github.com/faust-streaming/faust/issues/138) describes it.",
     ),
     Judgement(
         key="O9",
