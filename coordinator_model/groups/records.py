@@ -196,7 +196,7 @@ class Member:
     joined_us: int = 0
     joined_frame: Evidence | None = None
     synced: int | None = None  #: generation of its last SyncGroup request
-    synced_us: int = 0
+    synced_us: int = 0  #: capture time of the answer to its last SyncGroup that succeeded
     in_sync: int | None = None  #: generation of its last SyncGroup success
     proven_us: int | None = None  #: response time of the last exchange that proved it a member
     last_frame_us: int = 0

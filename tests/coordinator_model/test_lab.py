@@ -225,6 +225,19 @@ def test_T_03_knows_that_a_sync_of_a_stable_group_restarts_no_session(talk: Conv
     assert talk.rules() == []
 
 
+def test_T_03_goes_by_the_heartbeat_that_was_accepted_since_the_sync(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.answer(talk.ask(a, talk.sync_request(a, [a, b])), talk.synced())
+    _lives(talk, a, 5)
+    talk.answer(talk.ask(b, talk.sync_request(b, [])), talk.synced())
+    _lives(talk, b, 1)
+    _lives(talk, a, 2)
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert talk.rules() == ["T-03"]
+
+
 def _lives(talk: Conversation, member: Client, seconds: int) -> None:
     for _ in range(seconds):
         talk.wait(1_000)

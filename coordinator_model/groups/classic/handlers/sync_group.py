@@ -20,7 +20,6 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     member = group.member_of(exchange)
     member.parked_sync = exchange.key
     member.synced = exchange.generation
-    member.synced_us = exchange.inv_us
     newest = group.newest_generation
     leads = newest is not None and newest.generation == exchange.generation and newest.leader == member.id
     if newest is not None and leads and newest.leader_synced_us is None:
@@ -50,6 +49,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     newest = group.newest_generation
     member = group.member_of(exchange)
     member.in_sync = exchange.generation
+    member.synced_us = exchange.res_us
     member.idle_since_us = 0
     held = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
     if held is not None and held.member_id == member.id and _is_written(group, exchange, held):

@@ -253,7 +253,7 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_v
     in_sync = member.in_sync == newest.generation == exchange.generation and newest.sync_done_us and not newest.unsettled_us
     if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
         return NOTHING
-    silence_us = exchange.res_us - _restarted_us(newest, member, exchange.res_us)
+    silence_us = exchange.res_us - _restarted_us(newest, member)
     if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
         return NOTHING
     instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
@@ -272,16 +272,14 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_v
     return (Evicted(exchange, member, silence_us),)
 
 
-def _restarted_us(newest: Generation, member: Member, at_us: int) -> int:
+def _restarted_us(newest: Generation, member: Member) -> int:
     """Return when the coordinator last restarted a member's session, as far as that is certain.
 
-    The end of a join phase restarts it, and so does a Heartbeat. A SyncGroup that finds the group stable restarts it only before Kafka 4.0,
-    so a member that synced within its session may have been silent to the coordinator since the join phase.
+    The end of a join phase restarts it, and so does a Heartbeat. A JoinGroup that is answered at once does not, and a SyncGroup that finds
+    the group stable does only before Kafka 4.0: a member that was accepted by these last may have been silent since the join phase.
     """
     assert member.proven_us is not None
-    assert member.session_timeout_ms is not None
-    is_new = at_us - member.synced_us < member.session_timeout_ms * 1_000
-    return newest.proven_us if is_new else member.proven_us
+    return member.proven_us if member.proven_us > max(member.synced_us, member.joined_us) else newest.proven_us
 
 
 def _lets_in(exchange: Exchange) -> bool:
