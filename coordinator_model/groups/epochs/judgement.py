@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData
-from coordinator_model.groups.epochs.delivery import removal_due_us
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.protocol import Condition, Epoch, Possible, Sender, is_lawful
@@ -171,14 +170,16 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
 
 def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
     """Return True if nobody else can hold the instance id: it is free only once its holder has left for a while, or has expired."""
-    slack_us = group.settings.slack_us(SHORTEST_SESSION_MS)
-    due_us = min(removal_due_us(member) or 0, member.accepted_asked_us + SHORTEST_SESSION_MS * 1_000)
+    stays_us = member.accepted_asked_us + SHORTEST_SESSION_MS * 1_000 - group.settings.slack_us(SHORTEST_SESSION_MS)
+    if member.pending:
+        timeout_ms = member.told_timeout_ms or 0
+        stays_us = min(stays_us, member.told_us + timeout_ms * 1_000 - group.settings.slack_us(timeout_ms))
     return (
         member.instance_id == exchange.instance_id
         and not member.classic
         and group.instances.get(exchange.instance_id or "") == member.id
         and not _rejoins(group, exchange)
-        and exchange.res_us < due_us - slack_us
+        and exchange.res_us < stays_us
         and not member.reloaded
         and member.epoch is not None
     )

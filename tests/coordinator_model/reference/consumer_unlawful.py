@@ -168,8 +168,8 @@ class OwnerFenced(UnlawfulHeartbeat):
         return type(body)(error_code=82)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        """It was the last to be let in under this id, and nobody else was on the way."""
-        if self.delivered(seen, act) is None:
+        """It was the last to be let in under this id, nobody else was on the way, and its time to give partitions up is not over."""
+        if self.delivered(seen, act) is None or act.answered_us > self._removed_us(seen, act):
             return False
         last = None
         for one in heartbeats(seen):
@@ -180,6 +180,22 @@ class OwnerFenced(UnlawfulHeartbeat):
             if one.answered_us < act.asked_us and one.error == 0:
                 last = one.request.member_id
         return last == act.request.member_id
+
+    @staticmethod
+    def _removed_us(seen: list[Seen], act: Seen) -> float:
+        """When the member may have been removed at the earliest, because it does not give up what it was told to."""
+        holds, told_us, timeout_ms = frozenset[tuple[str, int]](), 0, 0
+        for one in heartbeats(seen, act.request.member_id):
+            if one.error or one.answered_us > act.asked_us or one.request.member_epoch < 0:
+                continue
+            if one.request.rebalance_timeout_ms != -1:
+                timeout_ms = one.request.rebalance_timeout_ms
+            if one.answer.member_epoch != one.request.member_epoch:
+                told_us = 0
+            if one.answer.assignment is not None:
+                told_us = one.answered_us if holds - granted(one.answer) else told_us
+                holds = granted(one.answer)
+        return told_us + timeout_ms * 900 - 2 * SECOND if told_us else float("inf")
 
 
 class TooManyTopics(UnlawfulHeartbeat):

@@ -583,6 +583,27 @@ def test_E_18_fires_when_the_holder_of_an_instance_id_is_fenced() -> None:
     assert talk.rules() == ["E-18"]
 
 
+def fenced_while_it_gives_nothing_up(after_ms: int) -> Epochs:
+    """Its rebalance timeout is 10 s; a tenth of that and 2 s before its end nothing is certain any more."""
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1), rt_ms=10_000)
+    talk.joins(talk.member("b"), 3, {})
+    talk.beats(a, 2, foo(0))
+    talk.wait(after_ms)
+    talk.refused(a, 82)
+    talk.settle()
+    return talk
+
+
+def test_E_18_fires_although_the_holder_gives_nothing_up_yet() -> None:
+    assert "E-18" in fenced_while_it_gives_nothing_up(5_000).rules()
+
+
+def test_E_18_allows_to_fence_a_holder_that_may_have_been_removed_for_giving_nothing_up() -> None:
+    assert "E-18" not in fenced_while_it_gives_nothing_up(8_000).rules()
+
+
 def test_E_18_allows_to_fence_a_holder_whose_place_another_may_have_taken() -> None:
     talk = Epochs()
     a = held(talk)
