@@ -247,6 +247,12 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
     )
 
 
+def _holds_it_after_all(group: ClassicGroup, held: HeldFinding) -> bool:
+    """Return True if the JoinGroup success that gave the sender the instance id was captured later."""
+    instance = group.instances.get(held.instance_id or "")
+    return instance is not None and instance.member_id == held.subject
+
+
 def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
     exchange, member = over.exchange, over.member
     newest = group.newest_generation
@@ -435,6 +441,7 @@ M_11 = FrameRule(
     "have.",
     suppressed_by=("C-05",),
     checks={Mispaired: _mispaired},
+    explained=_holds_it_after_all,
 )
 
 M_12 = FrameRule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -27,6 +28,22 @@ def test_an_answer_counts_once_the_frames_have_come_that_were_late() -> None:
     kind = KINDS["up to 2 s late"]
     found = judged(kind.spoil(plan.run().records, Random(1)), kind.settings)
     assert (found.unlawful, found.errors) == ([], [])
+
+
+def test_M_11_is_withdrawn_when_the_answer_that_gave_the_instance_id_comes_late() -> None:
+    """Two processes of one static member follow each other within seconds."""
+    quick = Profile(rebalance_ms=20_000, session_ms=6_000)
+    profiles = (
+        replace(quick, release="3.9"),
+        replace(quick, static=True, separate=True),
+        Profile(static=True, separate=True, two_protocols=True, release="2.8"),
+        Profile(separate=True, rebalance_ms=8_000, release="2.2"),
+    )
+    done = [(1870, "restart", 3), (2099, "start", 4), (246, "newcomer", 0), (9681, "subscribe", 4), (45394, "start", 6)]
+    done += [(551, "start", 3), (45591, "newcomer", 6), (341, "stall", 2)]
+    records = Plan(0, profiles, tuple(Act(*act) for act in done)).run().records
+    kind = KINDS["up to 2 s late"]
+    assert [judged(kind.spoil(records, Random(seed)), kind.settings).errors for seed in range(20)] == [[]] * 20
 
 
 @pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("lawful-")])
