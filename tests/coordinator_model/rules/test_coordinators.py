@@ -1102,6 +1102,20 @@ def test_C_14_warns_once_of_a_group_that_lost_its_coordinator_and_blames_none_of
     )
 
 
+@pytest.mark.parametrize(("named", "rules"), [(1, []), (2, ["C-14"])])
+def test_C_14_believes_that_a_broker_is_there_which_names_itself_as_coordinator(
+    talk: Conversation, named: int, rules: list[str]
+) -> None:
+    """kafka-go connects anew for each generation; its JoinGroups waited for a member that was killed."""
+    clients = lost(talk)
+    for client in clients:
+        again = client.reconnected("1")
+        talk.find_coordinator(again, named)
+        talk.ask_join(again)
+    talk.wait(6_000)
+    assert talk.rules() == rules
+
+
 def test_C_14_and_the_members_that_do_not_come_back_are_told_apart(talk: Conversation) -> None:
     clients = lost(talk)
     searching(talk, clients, 15)

@@ -178,6 +178,7 @@ class CoordinatorChanges:
         moved, self.moved = self.moved, False
         if exchange.api_key == FIND_COORDINATOR:
             moved = self._named(group, exchange, body) or moved
+            self._found_again(group, exchange)
         if moved:
             events.append(self._moved(exchange))
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
@@ -211,7 +212,8 @@ class CoordinatorChanges:
         if members:
             sessions_ms = [member.session_timeout_ms for member in members if member.session_timeout_ms is not None]
             ids = tuple(member.id for member in members)
-            self.lost = LostCoordinator(at_us, group.broker, ids, min(sessions_ms, default=USUAL_SESSION_MS))
+            session_ms = min(sessions_ms, default=USUAL_SESSION_MS)
+            self.lost = LostCoordinator(at_us, group.broker, ids, session_ms, node_id=self.named[0] if self.named else "")
             _note_disconnection(group, at_us)
 
     def returned(self, group: GroupData, at_us: int) -> None:
@@ -252,6 +254,17 @@ class CoordinatorChanges:
             searching = lost.searching if client in lost.searching else (*lost.searching, client)
             self.lost = lost._replace(searching=searching, frames=(*lost.frames[:1], frame))
             group.changed = True
+
+    def _found_again(self, group: GroupData, exchange: Exchange) -> None:
+        """Process a FindCoordinator response of the broker that seems lost: if it names itself, it is there.
+
+        Some clients connect anew for each generation (kafka-go), and their JoinGroups may wait for a member that was killed.
+        """
+        lost = self.lost
+        if lost is None or exchange.broker != lost.broker or exchange.inv_us <= lost.since_us or not exchange.error_codes <= {0}:
+            return
+        if exchange.broker in self.named or self.named[0] == lost.node_id:
+            self.returned(group, exchange.res_us)
 
     # ------------------------------------------------------------------------------------------------ moves
 

@@ -58,4 +58,5 @@ class LostCoordinator(NamedTuple):
     session_ms: int  #: the shortest session timeout among them
     searching: tuple[tuple[str | None, str], ...] = ()  #: (client id, host) of clients that sent FindCoordinator since
     frames: tuple[Evidence, ...] = ()  #: the first and the latest of these requests
-    returned_us: int = 0  #: when a broker accepted a client again
+    returned_us: int = 0  #: when a broker accepted a client again, or the lost one was seen to be there
+    node_id: str = ""  #: of the coordinator that FindCoordinator named last before; empty if unknown
