@@ -380,15 +380,14 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     Judgement(
         key="N1",
         verdict=Verdict.NOISE,
-        libraries=("kafka-go", "krafka"),
+        libraries=("krafka",),
         rules=("C-14",),
         scenarios=("kills",),
-        title="C-14 takes a group whose members all make new connections for one without a coordinator",
-        protocol="A JoinGroup may wait for as long as the session of a member that was killed.",
-        source="The rule, not the library: kafka-go asks for the coordinator and connects anew for each generation. The rule looks at requests "
-        "that wait on new connections only if nobody asked; where somebody did, a broker that has really gone looks alike so far.",
-        costs="A warning for the time of one session, about a broker that is there.",
-        avoid="The rule is to be mended.",
+        title="C-14 notes, at info, that a broker may be gone when a killed member's connection ends together with those of other groups",
+        protocol="A broker that goes ends the connections of all groups at once.",
+        source="The stage, not the library: several groups play at a time, and their members happened to end within a second.",
+        costs="A note at info, of no certainty, for the time of one session.",
+        avoid="No need.",
         known="here",
     ),
     Judgement(
