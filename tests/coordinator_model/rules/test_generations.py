@@ -268,6 +268,26 @@ def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
     assert talk.rules() == []
 
 
+def test_G_06_does_not_compare_a_list_without_instance_ids_where_members_are_static(talk: Conversation) -> None:
+    """JoinGroup responses name them since v5; the leader's was captured after the replacement."""
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.hand_out_id(a)
+    first, second = talk.ask(a, talk.join_request(a), version=2), talk.ask_join(b)
+    answered_us = talk.now_us
+    b.member_id = "i-old"
+    talk.joined(second, generation=1, leader=a, roster=[a, b])
+    again = talk.client("b")
+    again.instance_id = "i"
+    asked = talk.ask_join(again)
+    again.member_id = "i-new"
+    talk.joined(asked, generation=1, leader=a, roster=[a, again])
+    talk.now_us = answered_us
+    talk.joined(first, generation=1, leader=a, roster=[a, b])
+    talk.settle()
+    assert talk.rules() == []
+
+
 def test_G_06_allows_a_failover_to_issue_the_generation_anew(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.join_all([a, b], 4)

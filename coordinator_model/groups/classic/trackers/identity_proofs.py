@@ -19,6 +19,7 @@ from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     HEARTBEAT,
     HEARTBEAT_VALIDATES_SINCE,
+    INSTANCE_SINCE,
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
@@ -58,12 +59,15 @@ def bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: An
     return body.generation_id > 0 or broker_version.marks_failed_joins
 
 
-def differs(group: GroupData, newest: Generation, body: Any, roster: dict[str, str | None]) -> bool:
+def differs(group: GroupData, newest: Generation, exchange: Exchange, body: Any, roster: dict[str, str | None]) -> bool:
     """Return True if the leader's list has another membership, leader or protocol than the generation's.
 
-    Static members are compared by instance id, because they may be replaced within a generation.
+    Static members are compared by instance id, because they may be replaced within a generation. A list that is too old to name
+    instances is not compared where there are static members.
     """
     assert newest.roster is not None
+    if exchange.api_version < INSTANCE_SINCE[JOIN_GROUP] and any(newest.roster.values()):
+        return False
     known = {instance_id or id_ for id_, instance_id in newest.roster.items()}
     told = {instance_id or id_ for id_, instance_id in roster.items()}
     former = group.members.get(newest.leader)

@@ -294,7 +294,7 @@ class MemberIdentity:
             events.append(NewId(exchange, body.member_id, abandoned_joins(group, exchange)))
         if body.members and body.member_id == body.leader:
             roster = {entry.member_id: entry.group_instance_id for entry in body.members}
-            if differs(group, newest, body, roster) and in_one_life(group, exchange, newest):
+            if differs(group, newest, exchange, body, roster) and in_one_life(group, exchange, newest):
                 events.append(TwoRosters(exchange, newest, tuple(sorted(roster)), body.leader, body.protocol_name))
             events.extend(self._roster_shows(group, exchange, roster))
         return events
