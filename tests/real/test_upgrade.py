@@ -136,13 +136,14 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
 def as_known_then(model: Coordinator) -> dict[str, Any]:
     """The state of a model without what earlier releases did not note.
 
-    That is since when a member is idle, what events are made of, costs, and which node a lost coordinator was.
+    That is since when a member is idle, when its SyncGroup was answered (it was asked, then), what events are made of, costs, and which
+    node a lost coordinator was.
     """
     model.counters.costs.clear()
     for key in model.groups:
         group, _ = model.groups.opened(key)
         for member in group.members.values():
-            member.idle_since_us = 0
+            member.idle_since_us = member.synced_us = 0
         group.rebalance_events = RebalanceEvents()
         lost = group.coordinator_changes.lost
         group.coordinator_changes.lost = lost and lost._replace(node_id="")
