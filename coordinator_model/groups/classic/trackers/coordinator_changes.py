@@ -263,7 +263,7 @@ class CoordinatorChanges:
         lost = self.lost
         if lost is None or exchange.broker != lost.broker or exchange.inv_us <= lost.since_us or not exchange.error_codes <= {0}:
             return
-        if exchange.broker in self.named or self.named[0] == lost.node_id:
+        if exchange.broker in self.named or self.named[:1] == (lost.node_id,):
             self.returned(group, exchange.res_us)
 
     # ------------------------------------------------------------------------------------------------ moves
