@@ -38,6 +38,7 @@ class OpenFinding:
     blame: Blame
     count: int = 1
     published: bool = False
+    action: str | None = None  #: if it differs from the rule's own
 
     def __post_init__(self) -> None:
         # A snapshot stores these as plain strings.
@@ -82,6 +83,7 @@ class OpenFindings:
                 breach.observed,
                 breach.evidence,
                 breach.blame or rule.blame,
+                action=breach.action,
             )
             if known.publish_us <= at_us:
                 yield self._publish(rule, known, group_type)
@@ -91,7 +93,7 @@ class OpenFindings:
         known.updated_us = at_us
         known.summary, known.observed, known.generation = breach.summary, breach.observed, breach.generation
         known.evidence = _merge(known.evidence, breach.evidence)
-        known.blame = breach.blame or rule.blame
+        known.blame, known.action = breach.blame or rule.blame, breach.action
         if worse:
             known.severity = severity
         if known.published and (worse or known.count.bit_count() == 1):  # at each power of two, which bounds the updates of a flood
@@ -178,7 +180,7 @@ class OpenFindings:
             summary=known.summary,
             expected=rule.expected,
             observed=known.observed,
-            action=rule.action,
+            action=known.action or rule.action,
             evidence=known.evidence,
         )
 

@@ -32,6 +32,7 @@ class Breach(NamedTuple):
     severity: Severity | None = None  #: if it differs from the rule's own
     certainty: Certainty | None = None
     blame: Blame | None = None
+    action: str | None = None  #: what to do about the cause that was found, if it differs from the rule's own
 
 
 class Due(NamedTuple):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.finding import Status
+from coordinator_model.open_findings import OpenFindings
+from coordinator_model.rules import CATALOGUE
+from coordinator_model.rules.base import Breach
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, static_group
 
@@ -86,3 +89,13 @@ def test_what_goes_on_after_it_was_fenced_does_not_fold_under_another_instance(t
     talk.heartbeat(other, 82)
     goes_on(talk, other, [leader, holder, successor])
     assert talk.rules() == ["S-01", "S-02"]
+
+
+def test_a_breach_says_what_to_do_about_the_cause_that_was_found() -> None:
+    known = OpenFindings("c1", "g")
+    rule = CATALOGUE["P-09"]
+    for action in (None, "Upgrade the broker.", None):
+        breach = Breach("a", "", "", (), action=action)
+        told = known.report(rule, breach, at_us=1, hold_us=0, incarnation=1, group_type="classic")
+        assert [finding.action for finding in told] in ([action or rule.action], [])
+        assert known.open["P-09", "a"].action == action
