@@ -8,13 +8,18 @@ from __future__ import annotations
 from functools import lru_cache
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.wire import API_NAMES, error_name
 
 
 def host_of(address: str) -> str:
     """Return the host of ``host:port``, or the whole address if it has no port."""
     return address.rpartition(":")[0] or address
+
+
+def committer_of(actor: ClientInfo) -> str:
+    """Return the name of a committer that is no member: ``client id at host``."""
+    return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
 
 
 def request_evidence(exchange: Exchange) -> Evidence:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
-from coordinator_model.groups.classic.trackers.commits import SimpleCommit, committer_of, lived_through
+from coordinator_model.groups.classic.trackers.commits import SimpleCommit, lived_through
 from coordinator_model.groups.classic.trackers.offsets import (
     CommitRefused,
     CommitRejected,
@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.trackers.offsets import (
 )
 from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
 from coordinator_model.rules.base import (
     Breach,

@@ -9,8 +9,8 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from coordinator_model.groups.classic.trackers.commits import POSITIONS_KEPT
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
+from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 

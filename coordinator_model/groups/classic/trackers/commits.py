@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.trackers.coordinator_changes import heard
-from coordinator_model.groups.evidence import host_of
-from coordinator_model.groups.records import ClientInfo, CommitFacts, Exchange, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, Member
 from coordinator_model.wire import DecodeError, decode_assignment
 from coordinator_model.wire.constants import (
     OFFSET_COMMIT,
@@ -16,17 +15,11 @@ from coordinator_model.wire.constants import (
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
-POSITIONS_KEPT: Final = 256
-
-
 _LARGEST_PARTITION: Final = 65_535
 
 
 Topics = dict[str, bytes]
 """Topic → its partitions as a bitmap, lowest first."""
-
-
-Partition = tuple[str, int]
 
 
 class Holding(NamedTuple):
@@ -64,11 +57,6 @@ def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
     return None
 
 
-def committer_of(actor: ClientInfo) -> str:
-    """Return the name of a committer that is no member: ``client id at host``."""
-    return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
-
-
 def committer_identity(group: GroupData, member_id: str, instance_id: str | None) -> str:
     """Return a static member's instance id, which outlives a replacement, else the member id."""
     if instance_id is not None:
@@ -82,28 +70,6 @@ def is_simple(exchange: Exchange) -> bool:
     return (
         exchange.api_key == OFFSET_COMMIT and exchange.api_version >= 1 and not exchange.member_id and exchange.instance_id is None
     )
-
-
-def read_positions(body: Any) -> CommitFacts:
-    topics = []
-    room, left_out = POSITIONS_KEPT, 0
-    for topic in body.topics:
-        entries = topic.partitions[:room]
-        room -= len(entries)
-        left_out += len(topic.partitions) - len(entries)
-        if entries:
-            partitions = tuple(entry.partition_index for entry in entries)
-            topics.append((topic.name or topic.topic_id, partitions, tuple(entry.committed_offset for entry in entries)))
-    return CommitFacts(tuple(topics), left_out)
-
-
-def without_refused(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFacts:
-    topics = []
-    for topic, partitions, offsets in ask.topics:
-        kept = [pair for pair in zip(partitions, offsets, strict=True) if (topic, pair[0]) not in refused]
-        if kept:
-            topics.append((topic, tuple(partition for partition, _ in kept), tuple(offset for _, offset in kept)))
-    return ask._replace(topics=tuple(topics))
 
 
 def read_assignment(raw: bytes) -> Topics | None:

@@ -13,22 +13,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.groups.classic.trackers.commits import (
-    POSITIONS_KEPT,
     Holding,
-    Partition,
     SimpleCommit,
     Topics,
     committer_identity,
-    committer_of,
     has_partition,
     is_simple,
     lived_through,
     minus,
     read_assignment,
-    read_positions,
-    without_refused,
 )
-from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.committed_offsets import POSITIONS_KEPT, Partition, read_positions, without_refused
+from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Generation, Refusals, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
