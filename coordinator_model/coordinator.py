@@ -23,7 +23,7 @@ from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.records import Disconnections
-from coordinator_model.groups.requests import MODELLED_API_KEYS
+from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, MODELLED_API_KEYS
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine
 from coordinator_model.rules import CATALOGUE, Breach
 from coordinator_model.rules.observation import unreadable
@@ -31,7 +31,7 @@ from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import API_NAMES, DecodeError, decode
-from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, DESCRIBE_GROUPS
+from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, unpack_topics
 
 _FOLLOWED: Final = MODELLED_API_KEYS | KIND_BY_API.keys()
@@ -309,7 +309,7 @@ class Coordinator:
         is_request = record.kind is _REQUEST
         if api_key == API_VERSIONS and not is_request and not record.cut_bytes:
             self._facts.saw_versions(record.cluster, record.broker, record.frame, record.api_version)
-        if api_key not in _FOLLOWED or not record.group or _describes_unknown(record, self.groups):
+        if api_key not in _FOLLOWED or not record.group or _asks_about_unknown(record, self.groups):
             self._unmodelled(record)
             return
         if record.cut_bytes:
@@ -414,13 +414,13 @@ def raised_in_words(error: Exception) -> str:
     return f"the model raised {type(error).__name__}: {error}{where}"
 
 
-def _describes_unknown(record: MirrorRecord, groups: GroupStore) -> bool:
-    """Return True for a description that can be compared with nothing.
+def _asks_about_unknown(record: MirrorRecord, groups: GroupStore) -> bool:
+    """Return True for a description, or a read of offsets, that can be compared with nothing.
 
-    It describes a group of which no other frame was seen, many groups at once, so that it is cut, or was asked for before the group was
-    known.
+    It is about a group of which no other frame was seen, about many groups at once, so that it is cut, or was asked for before the group
+    was known.
     """
-    if record.api_key != DESCRIBE_GROUPS:
+    if record.api_key not in BESIDE_MEMBERSHIP:
         return False
     key = (record.cluster, record.group or "")
     if record.cut_bytes or key not in groups:

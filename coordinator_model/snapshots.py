@@ -41,6 +41,7 @@ from coordinator_model.groups.classic.trackers.plans import Plan, Strange, Suspe
 from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance, Starter
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Left, Sessions
+from coordinator_model.groups.committed_offsets import CommittedOffsets, RefusedFetch
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import (
     AbandonedRequest,
@@ -48,6 +49,7 @@ from coordinator_model.groups.records import (
     ClientInfo,
     CommitFacts,
     Exchange,
+    FetchFacts,
     Generation,
     IssuedId,
     JoinFacts,
@@ -61,7 +63,7 @@ from coordinator_model.groups.records import (
 )
 from coordinator_model.open_findings import OpenFinding, OpenFindings
 
-FORMAT_VERSION: Final = 5
+FORMAT_VERSION: Final = 6
 
 
 class SnapshotError(ValueError):
@@ -114,6 +116,9 @@ _TYPES: Final[dict[int, type[Any]]] = {
     61: OpenRebalance,
     62: MemberProgress,
     63: Identity,
+    70: CommittedOffsets,
+    71: RefusedFetch,
+    72: FetchFacts,
 }
 _CODES: Final = {type_: code for code, type_ in _TYPES.items()}
 _FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {

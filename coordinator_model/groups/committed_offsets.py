@@ -1,17 +1,196 @@
-"""The offsets that commits name: what the models of all kinds of groups read of them."""
+"""Where a group stands: the offsets that it committed, and reads of them that failed.
+
+A client that gets a partition reads the group's offset with OffsetFetch and goes on from there. *A refused read is to be repeated*: a
+client that takes the refusal for "no offset" begins where ``auto.offset.reset`` says, and its first commit hides what it skipped. *A
+request before v9 names no member*, so a read belongs to a client: a client id at a host. Two members of one process each read the
+partitions that they get, so what one of them has read is read.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol
 
-from coordinator_model.groups.records import CommitFacts
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
+from coordinator_model.groups.records import CommitFacts, Exchange, ExchangeKey, FetchFacts
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import COMMITS, DELETE_GROUPS, NONE, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
+
+API_KEYS: Final = COMMITS | {DELETE_GROUPS, OFFSET_DELETE, OFFSET_FETCH}
 
 POSITIONS_KEPT: Final = 256
+CLIENTS_KEPT: Final = 32
+FASTEST_PER_S: Final = 2_000_000
+"""Records that no consumer reads from one partition in a second."""
+
+_NO_OFFSET: Final = -1
 
 Partition = tuple[str, int]
 
 
+class Group(Protocol):
+    """What this module asks of a group of any kind."""
+
+    name: str
+    open: dict[ExchangeKey, Exchange]
+
+
+class RefusedFetch(NamedTuple):
+    """Partitions whose offsets a client could not read, and has not read since."""
+
+    error: int  #: 0: the coordinator had none, although the group had committed one
+    first_us: int
+    last_us: int
+    times: int
+    partitions: tuple[Partition, ...]
+    frames: tuple[Evidence, ...]
+
+
+Step = tuple[str, int, int, int]
+"""Topic, partition, the group's offset before (-1 if it is not known), the committed one."""
+
+
+class CommittedUnread(NamedTuple):
+    """A client commits partitions of which it has not read where the group stands, since its read was refused."""
+
+    exchange: Exchange
+    fetch: RefusedFetch
+    steps: tuple[Step, ...]
+
+
+class CommittedAhead(NamedTuple):
+    """A commit is further ahead of the one before than anybody can have read in the time between."""
+
+    exchange: Exchange
+    steps: tuple[Step, ...]
+    elapsed_s: int  #: since the commit before, of the first of them
+
+
+@dataclass(slots=True)
+class CommittedOffsets:
+    """The offsets of one group, and who could not read them."""
+
+    stood: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    #: topic → partition → (offset, capture time in s): of the newest accepted commit that is no part of a transaction
+    kept: int = 0
+    unread: dict[str, RefusedFetch] = field(default_factory=dict)  #: by client
+    read_us: dict[str, int] = field(default_factory=dict)  #: client → capture time of its last successful read since a refused one
+
+    def on_request(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+        if exchange.api_key == OFFSET_FETCH:
+            exchange.facts = FetchFacts(tuple(_named(group.name, body)))
+        return NOTHING
+
+    def on_response(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+        if exchange.api_key == OFFSET_FETCH:
+            self._fetched(group, exchange, body)
+            return NOTHING
+        if exchange.api_key in {DELETE_GROUPS, OFFSET_DELETE} and NONE in exchange.error_codes:
+            self.on_gap(group)
+        if NONE not in exchange.error_codes or not isinstance(exchange.facts, CommitFacts):
+            return NOTHING
+        return tuple(self.committed(group, exchange, exchange.facts))
+
+    def on_gap(self, group: Group) -> None:  # noqa: ARG002
+        """Drop everything: reads, commits and deletions may have been missed."""
+        self.stood, self.kept = {}, 0
+        self.unread = {}
+        self.read_us = {}
+
+    # ------------------------------------------------------------------------------------------------ reads
+
+    def _fetched(self, group: Group, exchange: Exchange, body: Any) -> None:
+        if not isinstance(exchange.facts, FetchFacts) or not exchange.gap_free:
+            return
+        client = committer_of(exchange.actor)
+        refused = dict(self._refused(group.name, exchange.facts, body))
+        read = {partition for partition in exchange.facts.partitions if partition not in refused}
+        if read:
+            keep_newest(self.read_us, client, exchange.res_us, CLIENTS_KEPT)
+            self._now_read(client, read)
+        if refused:
+            self._note_refused(client, exchange, refused)
+
+    def _refused(self, group: str, asked: FetchFacts, body: Any) -> Iterator[tuple[Partition, int]]:
+        """Yield the partitions whose offset the answer does not give, and the error of each."""
+        answer = next((one for one in body.groups if one.group_id == group), body)
+        if answer.error_code:
+            yield from ((partition, answer.error_code) for partition in asked.partitions)
+            return
+        for topic in answer.topics:
+            name = topic_key(topic)
+            for entry in topic.partitions:
+                known = self.stood.get(name, {}).get(entry.partition_index)
+                if entry.error_code or (entry.committed_offset == _NO_OFFSET and known is not None):
+                    yield (name, entry.partition_index), entry.error_code
+
+    def _note_refused(self, client: str, exchange: Exchange, refused: dict[Partition, int]) -> None:
+        error = max(refused.values())
+        asked, answered = request_evidence(exchange), response_evidence(exchange, error)
+        before = self.unread.get(client, RefusedFetch(error, exchange.res_us, 0, 0, (), (asked,)))
+        together = tuple(dict.fromkeys((*before.partitions, *refused)))[-POSITIONS_KEPT:]
+        frames = (*before.frames[:2], answered)
+        fetch = RefusedFetch(error, before.first_us, exchange.res_us, before.times + 1, together, frames)
+        keep_newest(self.unread, client, fetch, CLIENTS_KEPT)
+        self.read_us.pop(client, None)
+
+    def _now_read(self, client: str, read: set[Partition]) -> None:
+        fetch = self.unread.get(client)
+        if fetch is None:
+            return
+        left = tuple(partition for partition in fetch.partitions if partition not in read)
+        if left:
+            self.unread[client] = fetch._replace(partitions=left)
+        else:
+            del self.unread[client]
+
+    # ------------------------------------------------------------------------------------------------ commits
+
+    def committed(self, group: Group, exchange: Exchange, accepted: CommitFacts) -> Iterator[Event]:
+        """Note the accepted positions of a commit, and yield what is strange about them."""
+        client = committer_of(exchange.actor)
+        steps = list(self._steps(accepted))
+        fetch = self.unread.get(client)
+        unread = [] if fetch is None else [step for step in steps if step[:2] in fetch.partitions]
+        if fetch is not None and unread and fetch.last_us < exchange.inv_us and not _is_reading(group, client):
+            self._now_read(client, {step[:2] for step in unread})
+            yield CommittedUnread(exchange, fetch, tuple(unread))
+        at_s = exchange.res_us // 1_000_000
+        ahead = [step for step in steps if step not in unread and self._is_ahead(step, at_s)]
+        if ahead:
+            topic, partition, _, _ = ahead[0]
+            yield CommittedAhead(exchange, tuple(ahead), at_s - self.stood[topic][partition][1])
+        if exchange.api_key == OFFSET_COMMIT:  # a transaction may still be aborted
+            for topic, partition, _, offset in steps:
+                self._stands(topic, partition, offset, at_s)
+
+    def _steps(self, accepted: CommitFacts) -> Iterator[Step]:
+        for topic, partitions, offsets in accepted.topics:
+            known = self.stood.get(topic, {})
+            for partition, offset in zip(partitions, offsets, strict=True):
+                yield topic, partition, known.get(partition, (_NO_OFFSET, 0))[0], offset
+
+    def _is_ahead(self, step: Step, at_s: int) -> bool:
+        topic, partition, before, offset = step
+        if before < 0:
+            return False
+        return offset - before > FASTEST_PER_S * (at_s - self.stood[topic][partition][1] + 1)
+
+    def _stands(self, topic: str, partition: int, offset: int, at_s: int) -> None:
+        known = self.stood.setdefault(topic, {})
+        if partition not in known:
+            if self.kept == POSITIONS_KEPT:
+                if not known:
+                    del self.stood[topic]
+                return
+            self.kept += 1
+        known[partition] = (offset, at_s)
+
+
 def read_positions(body: Any) -> CommitFacts:
+    """Return the positions that a commit names, the first :data:`POSITIONS_KEPT` of them."""
     topics = []
     room, left_out = POSITIONS_KEPT, 0
     for topic in body.topics:
@@ -20,14 +199,53 @@ def read_positions(body: Any) -> CommitFacts:
         left_out += len(topic.partitions) - len(entries)
         if entries:
             partitions = tuple(entry.partition_index for entry in entries)
-            topics.append((topic.name or topic.topic_id, partitions, tuple(entry.committed_offset for entry in entries)))
+            topics.append((topic_key(topic), partitions, tuple(entry.committed_offset for entry in entries)))
     return CommitFacts(tuple(topics), left_out)
 
 
+def refusals_in(body: Any) -> dict[Partition, int]:
+    """Return the partitions that the answer to a commit refuses, each with its error."""
+    return {
+        (topic_key(topic), partition.partition_index): partition.error_code
+        for topic in body.topics
+        for partition in topic.partitions
+        if partition.error_code
+    }
+
+
 def without_refused(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFacts:
+    """Return the positions of a commit but for those that were refused."""
     topics = []
     for topic, partitions, offsets in ask.topics:
         kept = [pair for pair in zip(partitions, offsets, strict=True) if (topic, pair[0]) not in refused]
         if kept:
             topics.append((topic, tuple(partition for partition, _ in kept), tuple(offset for _, offset in kept)))
     return ask._replace(topics=tuple(topics))
+
+
+def _named(group: str, body: Any) -> Iterator[Partition]:
+    """Yield the partitions that an OffsetFetch names. Null topics mean all: a tool asks so, and begins nowhere."""
+    asked = next((one for one in body.groups if one.group_id == group), body)
+    room = POSITIONS_KEPT
+    for topic in asked.topics or ():
+        for partition in topic.partition_indexes[:room]:
+            yield topic_key(topic), partition
+        room = max(0, room - len(topic.partition_indexes))
+
+
+def topic_key(topic: Any) -> str:
+    """Return a topic's name, or its id where a version names topics so."""
+    name: str = topic.name or getattr(topic, "topic_id", "")
+    return name
+
+
+def _is_reading(group: Group, client: str) -> bool:
+    return any(other.api_key == OFFSET_FETCH and committer_of(other.actor) == client for other in group.open.values())
+
+
+def keep_newest(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:
+    """Set the newest entry; drop the oldest above ``at_most``."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > at_most:
+        del kept[next(iter(kept))]

@@ -67,6 +67,12 @@ class CommitFacts(NamedTuple):
     overlaps: bool = False  #: another commit of this member was open on another connection, so their order is unknown
 
 
+class FetchFacts(NamedTuple):
+    """The partitions whose offsets an OffsetFetch asks for, up to a limit."""
+
+    partitions: tuple[tuple[str, int], ...]  #: (topic name, or id from v10 on; partition)
+
+
 Partitions = frozenset[tuple[str, int]]
 """(topic id, partition); of a Streams group (subtopology, partition)."""
 
@@ -93,9 +99,10 @@ class EpochCommitFacts(NamedTuple):
 
     epoch: int | None
     settled: bool  #: no heartbeat of it was open
+    positions: CommitFacts = CommitFacts((), 0)
 
 
-RequestFacts = JoinFacts | SyncFacts | LeaveFacts | CommitFacts | HeartbeatFacts | EpochCommitFacts | None
+RequestFacts = JoinFacts | SyncFacts | LeaveFacts | CommitFacts | FetchFacts | HeartbeatFacts | EpochCommitFacts | None
 
 
 @dataclass(slots=True)

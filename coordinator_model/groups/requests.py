@@ -18,6 +18,8 @@ from coordinator_model.wire.constants import (
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
@@ -90,11 +92,16 @@ REQUEST_READERS: Final = {
     HEARTBEAT: _read_member,
     LEAVE_GROUP: _read_leave,
     OFFSET_COMMIT: _read_commit,
+    OFFSET_FETCH: _read_nothing,
+    OFFSET_DELETE: _read_nothing,
     TXN_OFFSET_COMMIT: _read_commit,
     FIND_COORDINATOR: _read_nothing,
     DELETE_GROUPS: _read_nothing,
     DESCRIBE_GROUPS: _read_nothing,
 }
 MODELLED_API_KEYS: Final = frozenset(REQUEST_READERS)
-ASKED_OF_COORDINATOR: Final = MODELLED_API_KEYS - {DESCRIBE_GROUPS}
-"""Those whose answers depend on, or change, what the coordinator knows of a group; a description only shows it."""
+BESIDE_MEMBERSHIP: Final = frozenset({DESCRIBE_GROUPS, OFFSET_DELETE, OFFSET_FETCH})
+"""Those that concern no membership, and that tools send which are no members: they make no group known."""
+
+ASKED_OF_COORDINATOR: Final = MODELLED_API_KEYS - BESIDE_MEMBERSHIP
+"""Those whose answers depend on, or change, who is a member of a group."""

@@ -16,6 +16,7 @@ from coordinator_model.wire.constants import (
     FIND_COORDINATOR,
     LEAVE_GROUP,
     OFFSET_COMMIT,
+    OFFSET_FETCH,
     TXN_OFFSET_COMMIT,
 )
 
@@ -24,6 +25,9 @@ def error_codes(api_key: int, body: Any, group: str) -> frozenset[int]:
     """Return every code that a response holds for the group; 0 is among them if anything succeeded."""
     if api_key in {OFFSET_COMMIT, TXN_OFFSET_COMMIT}:
         return frozenset(partition.error_code for topic in body.topics for partition in topic.partitions)
+    if api_key == OFFSET_FETCH:
+        answer = next((one for one in body.groups if one.group_id == group), body)
+        return frozenset((answer.error_code, *(entry.error_code for topic in answer.topics for entry in topic.partitions)))
     if api_key == LEAVE_GROUP and body.members and not body.error_code:
         return frozenset(entry.error_code for entry in body.members)
     if api_key == FIND_COORDINATOR and body.coordinators:

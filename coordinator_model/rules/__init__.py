@@ -24,6 +24,7 @@ from coordinator_model.rules import (
     reconciliation,
     sessions,
     standstill,
+    start_positions,
     static,
     streams,
 )
@@ -42,6 +43,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
         assignments.RULES,
         protocol.RULES,
         offsets.RULES,
+        start_positions.RULES,
         coordinators.RULES,
         epochs.RULES,
         epoch_members.RULES,

@@ -11,6 +11,7 @@ from typing import Final
 # --- APIs ---------------------------------------------------------------------------------------------------------------------------
 
 OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
 FIND_COORDINATOR: Final = 10
 API_VERSIONS: Final = 18
 JOIN_GROUP: Final = 11
@@ -20,6 +21,7 @@ SYNC_GROUP: Final = 14
 DESCRIBE_GROUPS: Final = 15
 TXN_OFFSET_COMMIT: Final = 28
 DELETE_GROUPS: Final = 42
+OFFSET_DELETE: Final = 47
 CONSUMER_GROUP_HEARTBEAT: Final = 68
 SHARE_GROUP_HEARTBEAT: Final = 76
 STREAMS_GROUP_HEARTBEAT: Final = 88

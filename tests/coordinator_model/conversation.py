@@ -32,7 +32,7 @@ def assignment(**partitions: tuple[int, ...]) -> bytes:
 
 SUBSCRIBED = subscription("t")
 ASSIGNED = assignment()
-VERSIONS = {8: 8, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 15: 5, 28: 4, 42: 2, 68: 1, 76: 1, 88: 0}
+VERSIONS = {8: 8, 9: 8, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 15: 5, 28: 4, 42: 2, 47: 0, 68: 1, 76: 1, 88: 0}
 
 
 class Client:
@@ -315,6 +315,27 @@ class Conversation:
     def commit_offsets(self, client: Client, offsets: dict[int, int], codes: dict[int, int] | None = None, **fields: Any) -> None:
         reply = self.committed({p: (codes or {}).get(p, 0) for p in offsets})
         self.call(client, self.commit_request(client, offsets, **fields), reply)
+
+    def fetch_request(self, client: Client, partitions: tuple[int, ...], **fields: Any) -> wire.OffsetFetchRequest:
+        """Asks where the group stands in partitions of topic ``t``. ``fields`` as in :class:`wire.OffsetFetchRequestGroup`."""
+        topic = wire.OffsetFetchRequestTopics(name="t", partition_indexes=partitions)
+        group = wire.OffsetFetchRequestGroup(**{"group_id": self.group, "topics": (topic,), **fields})
+        return wire.OffsetFetchRequest(groups=(group,))
+
+    def fetched(self, offsets: dict[int, int], codes: dict[int, int] | None = None, error: int = 0) -> wire.OffsetFetchResponse:
+        """``offsets``: partition of topic ``t`` → offset; ``codes``: partition → error; ``error``: of the group."""
+        entries = tuple(
+            wire.OffsetFetchResponsePartitions(partition_index=p, committed_offset=at, error_code=(codes or {}).get(p, 0))
+            for p, at in offsets.items()
+        )
+        topics = () if error else (wire.OffsetFetchResponseTopics(name="t", partitions=entries),)
+        return wire.OffsetFetchResponse(
+            groups=(wire.OffsetFetchResponseGroup(group_id=self.group, topics=topics, error_code=error),)
+        )
+
+    def fetch_offsets(self, client: Client, offsets: dict[int, int], codes: dict[int, int] | None = None, error: int = 0) -> None:
+        """Read where the group stands, or be refused."""
+        self.call(client, self.fetch_request(client, tuple(offsets)), self.fetched(offsets, codes, error))
 
     def find_coordinator(self, client: Client, node_id: int = 1, error: int = 0, *, version: int = 4) -> None:
         """Ask whichever broker ``client`` is connected to; node 1 is at kafka-1:9092."""

@@ -47,6 +47,7 @@ RECORD_TYPES = {version: {*range(1, 18), *range(20, 26), *range(30, 34), *range(
 RECORD_TYPES[3] = RECORD_TYPES[2] | {45}
 RECORD_TYPES[4] = RECORD_TYPES[3] | {*range(60, 64)}
 RECORD_TYPES[5] = RECORD_TYPES[4]
+RECORD_TYPES[6] = RECORD_TYPES[5] | {*range(70, 73)}
 
 
 # ---------------------------------------------------------------------------------------------------- the fixture's partition
@@ -69,9 +70,12 @@ def busy_offsets() -> Interrupted:
     talk.commit(talk.client("tool"), **SIMPLE)
     talk.commit_offsets(a, {0: 9, 1: 9})
     talk.commit_offsets(b, {1: 9, 2: 9})
+    talk.fetch_offsets(b, {0: -1, 2: 9}, {0: 88})
     under_way = talk.ask(a, talk.commit_request(a, {0: 11}))
+    reading = talk.ask(a, talk.fetch_request(a, (0, 1)))
     talk.here()
     talk.answer(under_way, talk.committed({0: 0}))
+    talk.answer(reading, talk.fetched({0: 11, 1: 9}))
     for _ in range(3):
         talk.commit_offsets(b, {2: 8}, {2: 29})
         talk.wait(3_000)
@@ -398,7 +402,7 @@ def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> Non
     talk = Conversation()
     talk.close(settled(talk)[0])
     talk.tick()
-    model = Coordinator.restore(with_group(talk.model.snapshot(), lambda slow_part: slow_part[1][0].__delitem__(slice(-6, None))))
+    model = Coordinator.restore(with_group(talk.model.snapshot(), lambda slow_part: slow_part[1][0].__delitem__(slice(-7, None))))
     group, _ = model.groups.opened(("c1", "g"))
     assert group.unconnected_us == 0
     assert (group.errors, group.joins, group.syncs) == ({}, (0, 0), (0, 0))
@@ -410,7 +414,7 @@ def test_a_group_whose_last_fields_did_not_exist_yet_has_their_defaults() -> Non
 
 
 def test_a_newer_format_is_refused() -> None:
-    with pytest.raises(SnapshotError, match="snapshot format 99 is newer than 5"):
+    with pytest.raises(SnapshotError, match="snapshot format 99 is newer than 6"):
         Coordinator.restore(msgpack.packb([99, {}]))
 
 
@@ -440,7 +444,7 @@ def settled_model() -> Coordinator:
             lambda slow_part: slow_part[2].append([msgpack.ExtType(99, b"")]),
             "group g cannot be read from the snapshot: unknown record type 99",
         ),
-        (lambda slow_part: slow_part[1][0].append("new"), "group g cannot be read from the snapshot: it has 30 fields"),
+        (lambda slow_part: slow_part[1][0].append("new"), "group g cannot be read from the snapshot: it has 31 fields"),
         (lambda slow_part: slow_part.pop(), "group g cannot be read from the snapshot: not enough values"),
     ],
 )

@@ -36,6 +36,8 @@ from coordinator_model.wire.constants import (
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
@@ -172,6 +174,8 @@ _ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Even
     OFFSET_COMMIT: offset_commit.on_response,
     TXN_OFFSET_COMMIT: offset_commit.on_transactional_response,
     FIND_COORDINATOR: _for_trackers_only,
+    OFFSET_FETCH: _for_trackers_only,
+    OFFSET_DELETE: _for_trackers_only,
     DESCRIBE_GROUPS: describe_groups.on_response,
     DELETE_GROUPS: delete_groups.on_response,
 }

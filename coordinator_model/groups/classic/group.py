@@ -19,6 +19,7 @@ from typing import Final
 
 from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, Counters
 from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups import committed_offsets
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
@@ -39,6 +40,7 @@ from coordinator_model.groups.classic.trackers.member_identity import MemberIden
 from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Sessions, evicted_early
+from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.events import (
     FellSilent,
     Refused,
@@ -68,6 +70,7 @@ TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
     ("member_identity", member_identity.API_KEYS),
     ("assignments", assignments.API_KEYS),
     ("offsets", offsets.API_KEYS),
+    ("committed_offsets", committed_offsets.API_KEYS),
     ("coordinator_changes", coordinator_changes.API_KEYS),
     ("rebalance_history", rebalance_history.API_KEYS),
     ("sessions", sessions.API_KEYS),
@@ -84,6 +87,7 @@ class ClassicGroup(GroupData):
 
     __slots__ = (
         "assignments",
+        "committed_offsets",
         "coordinator_changes",
         "descriptions",
         "member_identity",
@@ -118,6 +122,7 @@ class ClassicGroup(GroupData):
         self.member_identity = MemberIdentity()
         self.assignments = Assignments()
         self.offsets = Offsets()
+        self.committed_offsets = CommittedOffsets()
         self.coordinator_changes = CoordinatorChanges()
         self.rebalance_history = RebalanceHistory()
         self.sessions = Sessions()

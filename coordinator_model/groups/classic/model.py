@@ -24,7 +24,7 @@ _PLAIN: Final = (
     "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
     "assignments", "offsets", "coordinator_changes", "rebalance_history", "sessions",
     "member_identity", "unconnected_us", "errors", "joins", "syncs", "rebalance_events",
-    "conversions", "abandoned_us",
+    "conversions", "abandoned_us", "committed_offsets",
 )  # fmt: skip
 
 _read_plain = attrgetter(*_PLAIN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from coordinator_model.groups.committed_offsets import read_positions, refusals_in, without_refused
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedAfterEnd
 from coordinator_model.groups.epochs.evidence import answer_evidence
@@ -25,9 +26,11 @@ TOPIC_IDS_SINCE: Final = 10
 _REFUSED = (STALE_MEMBER_EPOCH, *NOT_ADMITTED)
 
 
-def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, body: Any) -> tuple[Event, ...]:
     known = member if member is not None and member.present and not member.classic else None
-    exchange.facts = EpochCommitFacts(None if known is None else known.epoch, not _heartbeat_open(group, exchange))
+    exchange.facts = EpochCommitFacts(
+        None if known is None else known.epoch, not _heartbeat_open(group, exchange), read_positions(body)
+    )
     return NOTHING
 
 
@@ -69,6 +72,15 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     if error == STALE_MEMBER_EPOCH and asked == member.epoch:
         return (*events, CommitMisjudged(exchange, member, accepted=False))
     return events
+
+
+def stands(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Note the offsets of an accepted commit, and return what is strange about them."""
+    if not isinstance(exchange.facts, EpochCommitFacts) or NONE not in exchange.error_codes:
+        return NOTHING
+    accepted = without_refused(exchange.facts.positions, refusals_in(body))
+    group.slow_changed = True
+    return tuple(group.committed_offsets.committed(group, exchange, accepted))
 
 
 def _too_early(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> Iterator[tuple[str, int]]:

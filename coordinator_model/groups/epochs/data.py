@@ -13,6 +13,7 @@ from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED, Counte
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
+from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
@@ -55,6 +56,7 @@ class EpochGroupData:
         "changed",
         "claims",
         "cluster",
+        "committed_offsets",
         "connections",
         "conversions",
         "counted",
@@ -154,6 +156,7 @@ class EpochGroupData:
         self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
         self.last_record_us = 0
         self.rebalance_events = EpochEvents()
+        self.committed_offsets = CommittedOffsets()
         self.changed = True
         self.counted = False
         self.slow_changed = True
@@ -274,6 +277,7 @@ class EpochGroupData:
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
         self.rebalance_events.on_gap(self, at_us, because)
+        self.committed_offsets.on_gap(self)
         self.learning_because = because
         self.born_us = 0
         self.doubles = []

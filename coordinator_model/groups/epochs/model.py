@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.records import ClientInfo, Exchange
-from coordinator_model.groups.requests import REQUEST_READERS
+from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
@@ -28,6 +28,8 @@ from coordinator_model.wire.constants import (
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
     SYNC_GROUP,
 )
 from coordinator_model.wire.record import MirrorRecord
@@ -58,7 +60,9 @@ class EpochGroup(EpochGroupData):
         if api_key == self.traits.api_key:
             events = heartbeat.on_request(self, exchange, member)
         elif api_key in COMMITS:
-            events = commits.on_request(self, exchange, member)
+            events = commits.on_request(self, exchange, member, body)
+        elif api_key == OFFSET_FETCH:
+            events = self.committed_offsets.on_request(self, exchange, body)
         if member is not None:
             member.last_frame_us = record.at_us
             member.last_frame = API_NAMES[api_key]
@@ -105,7 +109,11 @@ class EpochGroup(EpochGroupData):
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
             self._note_release(exchange)
-            return commits.on_response(self, exchange, body) if api_key == OFFSET_COMMIT else NOTHING
+            events = commits.on_response(self, exchange, body) if api_key == OFFSET_COMMIT else NOTHING
+            return events + commits.stands(self, exchange, body)
+        if api_key in {OFFSET_DELETE, OFFSET_FETCH}:
+            self.slow_changed = True
+            return self.committed_offsets.on_response(self, exchange, body)
         if api_key in _CLASSIC:
             was = self.rebalance_events.known_of(self, exchange)
             events = classic_members.on_response(self, exchange, body)
@@ -136,6 +144,8 @@ class EpochGroup(EpochGroupData):
             self.connections[connection].outstanding -= 1
 
     def _outcome_unknown(self, exchange: Exchange) -> None:
+        if exchange.api_key in BESIDE_MEMBERSHIP:
+            return
         member = self.members.get(exchange.member_id)
         if member is not None and exchange.api_key not in COMMITS:
             member.forget()

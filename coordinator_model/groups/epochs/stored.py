@@ -75,6 +75,7 @@ def slow_values(group: EpochGroupData) -> list[Any]:
         ],
         list(group.connections),
         _events_values(group.rebalance_events),
+        group.committed_offsets,
     ]
 
 
@@ -168,6 +169,8 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
     _own, plain, release, topics, members, doubles, bumps, recent, claims, connections, *later = slow
     if later:
         group.rebalance_events = _events(later[0])
+    if len(later) > 1:
+        group.committed_offsets = later[1]
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
     group.release = tuple(release)

@@ -523,3 +523,48 @@ def test_a_snapshot_keeps_all_that_is_known() -> None:
     assert after.slow_values() == before.slow_values()
     assert after.fast_values() == before.fast_values()
     assert after.members == before.members
+
+
+# ---------------------------------------------------------------------------------------------------- O-10 in groups with epochs
+
+
+def stale_read(talk: Epochs, error: int = 113) -> Client:
+    """Partition foo-1 stands at 40, and a's read of it is refused."""
+    a = talk.member("a")
+    talk.joins(a, 1, foo(0, 1))
+    talk.beats(a, owned=foo(0, 1))
+    talk.commit_offsets(a, {0: 7, 1: 40}, group_instance_id=None)
+    talk.fetch_offsets(a, {1: -1}, error=error)
+    talk.wait(300)
+    return a
+
+
+@pytest.mark.parametrize("error", [25, 113])
+def test_O_10_fires_in_a_consumer_group_and_after_a_restore(error: int) -> None:
+    talk = Epochs()
+    a = stale_read(talk, error)
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.commit_offsets(a, {0: 8, 1: 5_000}, group_instance_id=None)
+    talk.settle()
+    finding = talk.the("O-10")
+    assert (finding.group_type, finding.member_id, finding.generation) == ("consumer", "a-id", 1)
+    assert finding.summary.endswith("It moves t-1 from 40 to 5000.")
+
+
+def test_O_10_ignores_a_read_of_a_consumer_group_that_was_repeated_at_the_new_epoch() -> None:
+    talk = Epochs()
+    a = stale_read(talk)
+    talk.beats(a, 2, owned=foo(0, 1))
+    talk.fetch_offsets(a, {1: 40})
+    talk.commit_offsets(a, {0: 8, 1: 41}, group_instance_id=None)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_O_10_needs_a_read_without_a_gap_in_a_consumer_group() -> None:
+    talk = Epochs()
+    a = stale_read(talk)
+    talk.gap()
+    talk.commit_offsets(a, {1: 5_000}, group_instance_id=None)
+    talk.settle()
+    assert "O-10" not in talk.rules()

@@ -1110,3 +1110,172 @@ def test_O_02_allows_transactional_commits_that_are_refused_of_members_or_older_
     transactional(talk, old)
     talk.settle()
     assert talk.rules() == ["O-08"]
+
+
+# ---------------------------------------------------------------------------------------------------- O-10, O-11
+
+
+def refused_read(talk: Conversation, error: int = 88) -> tuple[Client, Client]:
+    """Partition 0 stands at 40; b gets it, and its read is refused."""
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit_offsets(a, {0: 40, 1: 7})
+    give(talk, [a, b], 4, {a: (1,), b: (0, 2)})
+    talk.fetch_offsets(b, {0: -1}, {0: error})
+    talk.wait(1_000)
+    return a, b
+
+
+@pytest.mark.parametrize("error", [22, 25, 29, 88, 113])
+def test_O_10_fires_when_a_refused_read_is_not_repeated_before_the_commit(talk: Conversation, error: int) -> None:
+    _, b = refused_read(talk, error)
+    talk.commit_offsets(b, {0: 91_000})
+    talk.settle()
+    finding = talk.the("O-10")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.CLIENT)
+    assert (finding.member_id, finding.generation, finding.client_id) == (b.member_id, 4, "b")
+    assert finding.summary.startswith("Member b-")
+    assert finding.summary.endswith(" before the commit, and was not repeated. It moves t-0 from 40 to 91000.")
+    assert [frame.frame.split(" ")[0] for frame in finding.evidence] == [
+        "OffsetFetch",
+        "OffsetFetch",
+        "OffsetCommit",
+        "OffsetCommit",
+    ]
+
+
+def test_O_10_fires_when_the_whole_read_is_refused(talk: Conversation) -> None:
+    _, b = refused_read(talk)
+    talk.fetch_offsets(b, {0: -1, 2: -1}, error=113)
+    talk.wait(500)
+    talk.commit_offsets(b, {0: 40, 2: 5})
+    assert said(talk, "O-10")
+    assert "answered STALE_MEMBER_EPOCH 2 times" in talk.the("O-10").summary
+    assert "t-0 from 40 to 40, t-2 to 5" in talk.the("O-10").summary
+
+
+def test_O_10_tells_of_an_offset_that_the_coordinator_lost(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit_offsets(a, {0: 40})
+    talk.fetch_offsets(b, {0: -1})
+    talk.wait(1_000)
+    talk.commit_offsets(b, {0: 0})
+    assert said(talk, "O-10")
+    assert talk.the("O-10").blame is Blame.CONFIG
+    assert "answered no offset, although the group had committed one" in talk.the("O-10").summary
+
+
+def test_O_10_ignores_a_read_that_was_repeated(talk: Conversation) -> None:
+    _, b = refused_read(talk)
+    talk.fetch_offsets(b, {0: 40})
+    talk.commit_offsets(b, {0: 41})
+    assert quiet(talk)
+
+
+def test_O_10_ignores_a_read_that_was_repeated_on_another_connection(talk: Conversation) -> None:
+    _, b = refused_read(talk)
+    talk.fetch_offsets(b.reconnected(), {0: 40})
+    talk.commit_offsets(b, {0: 41})
+    assert quiet(talk)
+
+
+def test_O_10_waits_for_a_read_that_is_under_way(talk: Conversation) -> None:
+    _, b = refused_read(talk)
+    asked = talk.ask(b.reconnected(), talk.fetch_request(b, (0,)))
+    talk.commit_offsets(b, {0: 41})
+    talk.answer(asked, talk.fetched({0: 40}))
+    assert quiet(talk)
+
+
+def test_O_10_ignores_other_partitions_other_clients_and_commits_that_were_under_way(talk: Conversation) -> None:
+    a, b = refused_read(talk)
+    talk.commit_offsets(b, {2: 3})
+    talk.commit_offsets(a, {1: 9})
+    under_way = talk.ask(a, talk.commit_request(a, {1: 10}))
+    talk.fetch_offsets(a.reconnected(), {1: -1}, {1: 88})
+    talk.answer(under_way, talk.committed({1: 0}))
+    talk.commit_offsets(b, {0: 50}, {0: 29})  # this one is refused
+    assert "O-10" not in talk.rules()
+
+
+def test_O_10_ignores_partitions_that_have_no_offset_yet(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.fetch_offsets(b, {2: -1})
+    talk.commit_offsets(b, {2: 8})
+    assert quiet(talk)
+
+
+@pytest.mark.parametrize("what", ["group", "offsets"])
+def test_O_10_ignores_offsets_that_were_deleted(talk: Conversation, what: str) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit_offsets(a, {0: 40})
+    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g")
+    request = wire.DeleteGroupsRequest(groups_names=("g",)) if what == "group" else wire.OffsetDeleteRequest(group_id="g")
+    reply = wire.DeleteGroupsResponse(results=(result,)) if what == "group" else wire.OffsetDeleteResponse()
+    talk.call(talk.client("admin"), request, reply)
+    talk.fetch_offsets(b, {0: -1})
+    talk.commit_offsets(b, {0: 8})
+    assert "O-10" not in talk.rules()
+
+
+def test_O_10_leaves_what_lies_before_a_gap(talk: Conversation) -> None:
+    _, b = refused_read(talk)
+    talk.gap()
+    talk.commit_offsets(b, {0: 91_000})
+    assert quiet(talk)
+
+
+def test_O_10_is_over_when_it_has_not_recurred_for_a_while(talk: Conversation) -> None:
+    a, b = refused_read(talk)
+    talk.commit_offsets(b, {0: 91_000})
+    live(talk, [a, b], 2 + talk.settings.quiet_ms // 1_000)
+    assert talk.the("O-10").status is Status.RESOLVED
+
+
+def test_O_10_fires_alike_from_a_restored_model(talk: Conversation) -> None:
+    a, b = refused_read(talk)
+    under_way = talk.ask(a, talk.fetch_request(a, (1,)))
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.answer(under_way, talk.fetched({1: -1}, {1: 88}))
+    talk.commit_offsets(b, {0: 91_000})
+    talk.commit_offsets(a, {1: 5})
+    talk.settle()
+    assert sorted(one.client_id or "" for one in talk.opened() if one.rule == "O-10") == ["a", "b"]
+
+
+def test_tools_that_read_the_offsets_of_a_group_do_not_make_it_known(talk: Conversation) -> None:
+    talk.fetch_offsets(talk.client("exporter"), {0: -1}, {0: 88})
+    assert list(talk.model.groups) == []
+
+
+def test_O_11_fires_when_a_commit_is_further_ahead_than_anybody_reads(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit_offsets(a, {0: 40, 1: 7})
+    talk.wait(3_000)
+    talk.commit_offsets(a, {0: 40_000_040, 1: 8})
+    talk.settle()
+    finding = talk.the("O-11")
+    assert (finding.severity, finding.certainty, finding.member_id) == (Severity.WARNING, Certainty.HEURISTIC, a.member_id)
+    assert finding.summary.endswith("in the 3 s since the commit before: t-0 from 40 to 40000040.")
+
+
+def test_O_11_ignores_what_can_have_been_read(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit_offsets(a, {0: 40})
+    talk.wait(3_000)
+    talk.commit_offsets(a, {0: 7_900_000})
+    assert quiet(talk)
+
+
+def test_O_11_is_over_when_it_has_not_recurred_for_a_while(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0,), b: (2,)})
+    talk.commit_offsets(a, {0: 40})
+    talk.commit_offsets(a, {0: 90_000_000})
+    live(talk, [a, b], 2 + talk.settings.quiet_ms // 1_000)
+    assert talk.the("O-11").status is Status.RESOLVED

@@ -23,7 +23,14 @@ from coordinator_model.groups.classic.trackers.commits import (
     minus,
     read_assignment,
 )
-from coordinator_model.groups.committed_offsets import POSITIONS_KEPT, Partition, read_positions, without_refused
+from coordinator_model.groups.committed_offsets import (
+    POSITIONS_KEPT,
+    Partition,
+    keep_newest,
+    read_positions,
+    refusals_in,
+    without_refused,
+)
 from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Generation, Refusals, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -31,6 +38,7 @@ from coordinator_model.wire.constants import (
     COMMITS,
     JOIN_GROUP,
     LEAVE_GROUP,
+    NONE,
     OFFSET_COMMIT,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
@@ -197,15 +205,9 @@ class Offsets:
         return NOTHING
 
     def _commit_answered(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        refused: dict[Partition, int] = {}
-        named = 0
-        for topic in body.topics:
-            named += len(topic.partitions)
-            for partition in topic.partitions:
-                if partition.error_code:
-                    refused[topic.name or topic.topic_id, partition.partition_index] = partition.error_code
+        refused = refusals_in(body)
         codes = set(refused.values())
-        accepted = named > len(refused)
+        accepted = NONE in exchange.error_codes
         events = self._rejections(exchange, codes, accepted=accepted)
         if accepted:
             assert isinstance(exchange.facts, CommitFacts)
@@ -407,11 +409,3 @@ class Offsets:
             commit = SimpleCommit(exchange.actor, exchange.effective_us, exchange.res_us, exchange.res_us, 1, frames)
             keep_newest(noted, committer, commit, KEPT)
         group.changed = group.changed or any(True for _ in group.present_members())
-
-
-def keep_newest(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:
-    """Set the newest entry; drop the oldest above ``at_most``."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > at_most:
-        del kept[next(iter(kept))]
