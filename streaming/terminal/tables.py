@@ -20,7 +20,7 @@ from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
 from streaming.replay.report import COLOURS, STATE_COLOURS, number_name
 from streaming.sinks.published import Json, RebalanceLag, duration, is_open, member_name, seconds
-from streaming.web.sentences import milliseconds
+from streaming.web.sentences import held_up, held_up_by, milliseconds
 from streaming.web.wire_text import readable
 
 WIDEST: Final = 140
@@ -29,6 +29,7 @@ WIDEST: Final = 140
 WIDE: Final = 110
 """Columns from which a table of one line per group has room for everything."""
 
+_ROOM_FOR_HELD_UP: Final = 96  #: columns in which rebalances of many groups have room for who held them up
 _WIDE_WITH_LAG: Final = 180  #: columns in which rebalances have room for their lag and for everything else
 _LESS_THAN_LAG: Final = frozenset({"join", "sync", "ended"})
 _GAP: Final = 2  #: spaces between columns of the board
@@ -220,9 +221,10 @@ def rebalances_table(
     :param of_one_group: whether they are the newest of one group, so that its name and the date go without saying.
     """
     is_wide = width >= (WIDEST if any(lags) else WIDE)
-    columns: tuple[str, ...] = ("began", "cause", "by", "took", *(("last to join",) if of_one_group else ()), "member-s")
+    has_room = of_one_group or width >= _ROOM_FOR_HELD_UP
+    columns: tuple[str, ...] = ("began", "cause", "by", *(("held up by",) if has_room else ()), "took", "member-s")
     if is_wide:
-        columns = ("began", "generation", "cause", "by", "took", "join", "sync", "last to join", "moved", "member-s", "ended")
+        columns = ("began", "generation", "cause", "by", "held up by", "took", "join", "sync", "moved", "member-s", "ended")
     moment = "%H:%M:%S" if of_one_group else "%Y-%m-%d %H:%M:%S" if is_wide else "%m-%d %H:%M:%S"
     if any(lags):
         kept = columns if width >= _WIDE_WITH_LAG else tuple(name for name in columns if name not in _LESS_THAN_LAG)
@@ -230,8 +232,7 @@ def rebalances_table(
     table = _table(columns[0], *(() if of_one_group else ("group",)), *columns[1:])
     for event, lag in zip_longest(shown, lags):
         began_s = seconds(event["began_at"]) if event.get("began_at") else seconds(event["at"])
-        members = {member.get("member_id"): member for member in event.get("members") or ()}
-        last, cost = event.get("last_member"), event.get("cost_member_seconds")
+        cost = event.get("cost_member_seconds")
         cells = {
             "began": Text(datetime.fromtimestamp(began_s, UTC).strftime(moment)),
             "group": Text(readable(event["group"]), "bold", overflow="fold"),
@@ -241,7 +242,7 @@ def rebalances_table(
             "took": Text(milliseconds(event.get("took_ms"))),
             "join": Text(_phase(event.get("join_ms"))),
             "sync": Text(_phase(event.get("sync_ms"))),
-            "last to join": Text(_who(members.get(last, {"member_id": last})), overflow="fold"),
+            "held up by": Text(held_up(event) if is_wide else held_up_by(event), overflow="fold"),
             "moved": Text("" if event.get("partitions_moved") is None else str(event["partitions_moved"])),
             "member-s": Text("" if cost is None else _rounded(cost)),
             "ended": Text(event.get("ended") or ""),

@@ -30,7 +30,7 @@ _SLICES: Final = {
 }
 _OF_THE_RECORD: Final = (
     *("cause", "instance_id", "client_id", "member_id", "from_generation", "to_generation", "took_ms", "join_ms", "sync_ms"),
-    *("last_member", "partitions_moved", "partitions_stayed", "cost_member_seconds", "unheld", "ended"),
+    *("waited_for", "last_member", "partitions_moved", "partitions_stayed", "cost_member_seconds", "unheld", "ended"),
 )
 
 

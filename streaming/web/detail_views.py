@@ -91,6 +91,7 @@ class Details:
                 "event": FINISHED_FIELDS | event,
                 "began_s": begun_s,
                 "who": _first_name(event),
+                "held_up": sentences.held_up(event),
                 "lag": sentences.built_up(lag_of_rebalance(past.lag, event)),
                 "has_epochs": _has_epochs(event),
                 "members": shown,
@@ -197,11 +198,12 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = []
     has_epochs = _has_epochs(event)
+    waited = {one["member_id"]: one["waited_ms"] for one in (event.get("waited_for") or ())[:1]}
     came, lost = event.get("members") or (), event.get("never_came_back") or ()
     for is_lost, member in [*((False, one) for one in came), *((True, one) for one in lost)]:
         times = {name: moment(member.get(f"{name}_at")) for name in ("told", "joined", "served", "stopped", "acknowledged")}
         if has_epochs and not is_lost:
-            rows.append(_handed_over(member, times, began_s, x) | {"is_last": _is_last(member, event)})
+            rows.append(_handed_over(member, times, began_s, x) | {"waited_ms": waited.get(member.get("member_id"))})
             continue
         joined, served = times["joined"], times["served"]
         start = times["told"] or (began_s if joined is None else min(joined, began_s))
@@ -215,7 +217,7 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
                 "served": None if served is None else x(served),
                 "stopped": None if times["stopped"] is None else x(times["stopped"]),
                 "is_lost": is_lost,
-                "is_last": _is_last(member, event),
+                "waited_ms": waited.get(member.get("member_id")),
             }
         )
     names = Counter(row["name"] for row in rows)
@@ -245,10 +247,6 @@ def _handed_over(member: Json, times: dict[str, float | None], began_s: float, x
 
 def _has_epochs(event: Json) -> bool:
     return bool(event.get("group_type", CLASSIC) != CLASSIC)
-
-
-def _is_last(member: Json, event: Json) -> bool:
-    return len(event["members"]) > 1 and member.get("member_id") is not None and member.get("member_id") == event.get("last_member")
 
 
 def _part(some: object, whole: object) -> float | None:

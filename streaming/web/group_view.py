@@ -356,7 +356,6 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
             break
         begun_s = began_s(event)
         by_id = {member.get("member_id"): member for member in event.get("members") or ()}
-        last = by_id.get(event.get("last_member"))
         names = Counter(_who(member) for member in by_id.values())
         found.append(
             {
@@ -364,7 +363,7 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
                 "row": event_row(event["id"]),
                 "began_s": begun_s,
                 "who": _who(event, names),
-                "last": _who(last, names) if last else event.get("last_member"),
+                "held_up": sentences.held_up(event),
                 "lanes": link_to(past.id, from_s=begun_s, to_s=event["at_s"]),
                 "lag": sentences.built_up(lag_of_rebalance(past.lag, event)),
             }

@@ -62,6 +62,38 @@ def waits_for(group: Json | None) -> Sentence:
     )
 
 
+_HELD_UP: Final = {
+    "not rejoined": "did not rejoin",
+    "id not used": "did not use its member id",
+    "no assignment": "sent no assignment",
+    "not given up": "gave no partitions up",
+    "not told": "sent no heartbeat",
+    "gone": "was gone",
+}
+
+
+def held_up(event: Json) -> str:
+    """Return who held a rebalance up, and for how long: "orders-2 did not rejoin for 25.0 s"; empty if nobody did."""
+    names, why, waited_ms = _longest_wait(event)
+    return f"{names} {_HELD_UP.get(why, 'was waited for')} for {milliseconds(waited_ms)}" if names else ""
+
+
+def held_up_by(event: Json) -> str:
+    """Return the same for a narrow column: "orders-2, 25.0 s"."""
+    names, _, waited_ms = _longest_wait(event)
+    return f"{names}, {milliseconds(waited_ms)}" if names else ""
+
+
+def _longest_wait(event: Json) -> tuple[str, str, int]:
+    """Return the names of those for whom the others waited longest, or half as long, and why; no names if there are none."""
+    waits = event.get("waited_for") or ()
+    if not waits:
+        return "", "", 0
+    why, longest_ms = waits[0]["why"], waits[0]["waited_ms"]
+    alike = [member_name(one) for one in waits if one["why"] == why and one["waited_ms"] * 2 >= longest_ms]
+    return listed(alike), why, longest_ms
+
+
 def lag_facts(lag: Json | None) -> list[tuple[str, str]]:
     """Return the lag of a group, title and text: all of it, and the partitions that are furthest behind."""
     if lag is None:

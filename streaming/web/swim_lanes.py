@@ -205,7 +205,7 @@ def _take(swim: SwimLanes, event: Json) -> None:
 
 
 def _take_finished(swim: SwimLanes, event: Json) -> None:
-    """Whoever came last was waited for by all who had come before; in a group with epochs, whoever gave up last by those without any."""
+    """Whoever was waited for longest, by all who had come before; in a group with epochs, whoever gave up last by those without any."""
     lanes = swim.by_member()
     if "acknowledged_at" in next(iter(event.get("members") or ({},))):
         _take_handed_over(swim, lanes, event["members"])
@@ -215,9 +215,11 @@ def _take_finished(swim: SwimLanes, event: Json) -> None:
         for member in event.get("members") or ()
         if member.get("member_id") in lanes and (joined_s := moment(member.get("joined_at")))
     }
-    last = lanes.get(event.get("last_member") or "")
-    if last is not None and last.key in came and len(came) > 1:
-        swim.waits.append(Wait(came[last.key], frozenset(came) - {last.key}, frozenset({last.key})))
+    longest = next((one["member_id"] for one in event.get("waited_for") or () if one["why"] == "not rejoined"), None)
+    last = lanes.get(longest or "")
+    waiting = frozenset(key for key, at_s in came.items() if last is not None and at_s < came.get(last.key, 0.0))
+    if last is not None and waiting:
+        swim.waits.append(Wait(came[last.key], waiting, frozenset({last.key})))
 
 
 def _take_handed_over(swim: SwimLanes, lanes: Mapping[str, Lane], members: list[Json]) -> None:

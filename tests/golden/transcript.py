@@ -131,6 +131,10 @@ def _line(event: GroupEvent, first_us: int, names: dict[str, str]) -> str:
             topic: round(sum(partitions.values()), 6) for topic, partitions in rest["unheld"].items()
         }
         del rest["began_at"]
+        rest["waited_for"] = [
+            f"{_named(one, names)} {one['why']} {one['waited_ms']}{'' if one['came'] else ', did not'}"
+            for one in rest["waited_for"]
+        ]
         lost = rest.pop("never_came_back", None)
         if lost:
             rest["never_came_back"] = " ".join(_named(one, names) for one in lost)

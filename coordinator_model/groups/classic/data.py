@@ -177,6 +177,11 @@ class GroupData:
         """Return True if a JoinGroup or SyncGroup of this member waits for its response."""
         return member.parked_join in self.open or member.parked_sync in self.open
 
+    def may_have_expired(self, member: Member, at_us: int) -> bool:
+        """Return True if a member sent nothing for its session timeout, and no request of it is parked."""
+        timeout_ms = member.session_timeout_ms
+        return timeout_ms is not None and not self.parked(member) and member.last_frame_us + timeout_ms * 1_000 <= at_us
+
     def loading_near(self, broker: str, at_us: int) -> bool:
         """Return True if the broker was loading at about that time, so that a Heartbeat success proves nothing."""
         last = self.loading.get((self.cluster, broker))

@@ -31,6 +31,7 @@ from coordinator_model.groups.classic.rebalance_record import (
 )
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import NOBODY_SEEN, NOT_SEEN, SESSION_EXPIRED, Starter
+from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
 from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, Member
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
@@ -123,6 +124,8 @@ class RebalanceEvents:
             refused = self.current.members.get(exchange.member_id)
             if refused is not None:
                 refused.joined_us = 0
+        if error == MEMBER_ID_REQUIRED and body.member_id in group.issued and self.current is not None:
+            self.current.awaited[body.member_id] = awaited_id(group, body.member_id)
         if error != NONE or newest is None or body.generation_id != newest.generation:
             return
         if exchange.completes_generation:
@@ -216,6 +219,8 @@ class RebalanceEvents:
     def on_removed(self, group: GroupData, member: Member, why: str, at_us: int) -> None:
         """Note that a member is no longer one."""
         identity = Identity.of(member.id, member.instance_id, member.actor)
+        if self.current is not None:
+            self.current.note_gone(member.id, at_us)
         if identity.holder in self.held:
             self.gone_us.setdefault(identity.holder, _stopped_us(member, why, at_us))
         if why in {"silent", "dropped"}:
@@ -233,6 +238,8 @@ class RebalanceEvents:
         holder = Identity.of(member.id, member.instance_id, member.actor).holder
         self.gone_us.pop(holder, None)
         self.lost.pop(holder, None)
+        if self.current is not None:
+            self.current.note_gone(member.id, 0)
 
     def on_left(self, group: GroupData, exchange: Exchange, member: Member, reason: str) -> None:
         """Note that a LeaveGroup was granted."""
@@ -279,6 +286,7 @@ class RebalanceEvents:
             self._finish(group, at_us, NEXT_REBALANCE)
         identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
         self.current = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
+        self.current.awaited = awaited_in(group, from_generation, at_us)
         for one in waiting:
             self.current.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=at_us)
         for join in group.waiting_joins():
@@ -344,6 +352,7 @@ class RebalanceEvents:
             "partitions_stayed": stayed,
             "unheld": unheld,
             "never_came_back": never,
+            "waited_for": waited_for(group, current, at_us),
         }
         cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(unheld_us.values()))
         self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)

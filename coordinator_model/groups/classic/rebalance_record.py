@@ -70,6 +70,15 @@ class MemberProgress:
         }
 
 
+class Awaited(NamedTuple):
+    """A member, or an id that was issued, without which a rebalance goes no further."""
+
+    identity: Identity
+    why: str
+    since_us: int  #: others wait for it from then on, if there are any
+    gone_us: int = 0  #: when it ceased to be a member, or its id timed out; 0 if it did not
+
+
 @dataclass(slots=True)
 class OpenRebalance:
     """A rebalance that is not over."""
@@ -84,6 +93,15 @@ class OpenRebalance:
     completed_us: int = 0  #: end of its join phase
     synced_us: int = 0  #: end of its sync phase: first SyncGroup success
     members: dict[str, MemberProgress] = field(default_factory=dict)
+    awaited: dict[str, Awaited] = field(default_factory=dict)  #: by member id: without whom it goes no further
+
+    def __post_init__(self) -> None:
+        self.awaited = {id_: Awaited(*values) for id_, values in self.awaited.items()}  # a snapshot stores plain tuples
+
+    def note_gone(self, member_id: str, at_us: int) -> None:
+        """Note when a member ceased to be one, 0 if it did not after all."""
+        if member_id in self.awaited:
+            self.awaited[member_id] = self.awaited[member_id]._replace(gone_us=at_us)
 
     def progress_of(self, identity: Identity) -> MemberProgress:
         """Return what is known of a member in this rebalance; create it if needed."""

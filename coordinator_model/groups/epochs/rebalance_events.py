@@ -23,6 +23,7 @@ from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.group_event import FramePlace, GroupEvent
 from coordinator_model.groups.classic.rebalance_record import (
     PARTITIONS_KEPT,
+    Awaited,
     Identity,
     MemberProgress,
     OpenRebalance,
@@ -32,6 +33,7 @@ from coordinator_model.groups.classic.rebalance_record import (
     seconds,
 )
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic
+from coordinator_model.groups.epochs.waited_for import GONE, NOT_GIVEN_UP, waited_for
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.records import NOBODY, Exchange, Partitions
 from coordinator_model.wire import API_NAMES, error_name
@@ -251,7 +253,7 @@ class EpochEvents:
             details = {**identity.as_json(), "silent_since": iso_utc(stopped_us)}
             self._add(group, "session_over", at_us, (member.id, stopped_us), details)
         if why not in {"left", "removed", "aside", "replaced"} and not was_gone:
-            self._lose(member, stopped_us, progress)
+            self._lose(member, stopped_us, progress, at_us)
         if others or why == "replaced":
             self._finish_if_served(group, at_us, None)
             return
@@ -300,7 +302,7 @@ class EpochEvents:
                 if held:
                     stopped_us = stopped_us_of(other, "silent", at_us)
                     self._release(frozenset(held), identity_of(other).holder, stopped_us, at_us)
-                    self._goes(other, stopped_us)
+                    self._goes(other, stopped_us, at_us)
         for each in gained:
             holder, since_us = self.free.pop(each, ("", 0))
             if self.current is not None and len(self.before) < PARTITIONS_KEPT:
@@ -343,23 +345,25 @@ class EpochEvents:
                 progress.joined_us = progress.stopped_us = asked_us
         self.joiners = {}
         if starter is not None and cause in {"went silent", "removed, did not give partitions up"}:
-            self._goes(starter, stopped_us_of(starter, "silent", exchange.res_us))
+            self._goes(starter, stopped_us_of(starter, "silent", exchange.res_us), exchange.res_us)
         details = {"cause": cause, **identity.as_json(), "reason": None, "from_generation": was.group_epoch}
         self._add(group, "rebalance_began", exchange.res_us, exchange.key, details, frame=_response(exchange))
 
     def _progress(self, member: EpochMember) -> MemberProgress | None:
         return None if self.current is None else self.current.progress_of(identity_of(member))
 
-    def _goes(self, member: EpochMember, stopped_us: int) -> None:
-        """Note that the coordinator has removed a member, before that is certain."""
+    def _goes(self, member: EpochMember, stopped_us: int, at_us: int) -> None:
+        """Note at ``at_us`` that the coordinator has removed a member, before that is certain."""
         if member.id not in self.gone and member.present:
             progress = self.current.members.pop(member.id, None) if self.current is not None else None
-            self._lose(member, stopped_us, progress)
+            self._lose(member, stopped_us, progress, at_us)
             self.gone[member.id] = stopped_us
 
-    def _lose(self, member: EpochMember, stopped_us: int, progress: MemberProgress | None) -> None:
+    def _lose(self, member: EpochMember, stopped_us: int, progress: MemberProgress | None, at_us: int) -> None:
         identity = identity_of(member)
         told_us = progress.told_us if progress is not None else 0
+        if self.current is not None:
+            self.current.awaited[member.id] = Awaited(identity, NOT_GIVEN_UP if told_us else GONE, self.current.began_us, at_us)
         self.lost.setdefault(identity.holder, MemberProgress(identity, told_us=told_us, stopped_us=stopped_us))
 
     def _finish_if_served(self, group: Watched, at_us: int, exchange: Exchange | None) -> None:
@@ -410,6 +414,7 @@ class EpochEvents:
             "partitions_stayed": stayed,
             "unheld": unheld,
             "never_came_back": never,
+            "waited_for": waited_for(current, present, at_us) if group.traits.exclusive else [],
         }
         cost = Cost(1, sum(idle_us(one, at_us) for one in members), unheld_us)
         self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)

@@ -106,6 +106,17 @@ def rebalance(group_name, *, at_s=NOW_S - 600, cost=12.5, cause="new member", ge
         "took_ms": 2500,
         "members": [],
         "last_member": "worker-2-y",
+        "waited_for": [
+            {
+                "member_id": "worker-2-y",
+                "instance_id": None,
+                "client_id": "worker-2",
+                "client_address": "10.0.0.2",
+                "why": "not rejoined",
+                "waited_ms": 2400,
+                "came": True,
+            }
+        ],
         "partitions_moved": 3,
         "partitions_stayed": 9,
         "cost_member_seconds": cost,

@@ -149,7 +149,7 @@ def test_rebalances_of_the_last_hour_are_counted_with_their_cost_and_listed_in_t
     assert second.split() == ["group-00", "Stable", "1", "min", "7", "2"]
     assert "Last hour: 2 rebalances, 102 member-s without consuming" in drawn(board)
     press(board, "enter")
-    began = [line.split()[0] for line in drawn(board, 160, 50) if "worker-2-y" in line]
+    began = [line.split()[0] for line in drawn(board, 160, 50) if "worker-2 did not rejoin for 2.4 s" in line]
     assert began == ["14:12:17", "13:14:57", "13:11:37"]
 
 

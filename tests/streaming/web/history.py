@@ -103,6 +103,9 @@ class Group:
                 for number in lost
             ],
             last_member=self.members[last]["member_id"],
+            waited_for=[
+                self.members[last] | {"why": "not rejoined", "waited_ms": round((joins[last][1] - at_s) * 1000), "came": True}
+            ],
             ended="every member was served",
             partitions_moved=2,
             partitions_stayed=len(self.members),

@@ -162,10 +162,7 @@ def expired_member(group: GroupData, newest: Generation, at_us: int) -> Starter 
     silent = [
         member
         for member in (group.members.get(id_) for id_ in newest.roster or ())
-        if member is not None
-        and member.session_timeout_ms is not None
-        and not group.parked(member)
-        and member.last_frame_us + member.session_timeout_ms * 1_000 <= at_us
+        if member is not None and group.may_have_expired(member, at_us)
     ]
     if len(silent) != 1:
         return None

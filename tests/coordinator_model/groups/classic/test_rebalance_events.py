@@ -58,6 +58,11 @@ class Timed(Conversation):
                 reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=plan[one.client])
                 self.answer(one, reply, after_ms=0)
 
+    def stalls(self, client: Client, since_ms: int, until_ms: int) -> None:
+        """It is told to rejoin again and again, and does not."""
+        for ms in range(since_ms, until_ms, 3_000):
+            self.told_to_rejoin(client, ms)
+
     def told_to_rejoin(self, client: Client, ms: float) -> None:
         self.at(ms)
         self.heartbeat(client, 27, after_ms=0)
@@ -521,3 +526,91 @@ def test_most_rebalances_of_the_transcripts_are_among_those_whose_cost_is_checke
         every += len(served)
         checked += sum((event.at_us, event.generation) in expected for event in served)
     assert checked > 0.9 * every > 50
+
+
+# ------------------------------------------------------------------------------------------------ who held it up
+
+
+def waits_of(record: dict[str, Any]) -> list[tuple[str, str, int, bool]]:
+    return [(one["member_id"], one["why"], one["waited_ms"], one["came"]) for one in record["waited_for"]]
+
+
+def test_who_rejoined_late_was_waited_for_and_not_the_last_to_join(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    c = talk.has_id("c")
+    joins = [talk.asks_to_join(c, 10_010)]
+    joins.insert(0, talk.asks_to_join(a, 11_100))
+    talk.stalls(b, 12_000, 35_000)
+    joins.insert(1, talk.asks_to_join(b, 35_010))
+    talk.at(35_011)
+    d = talk.has_id("d")
+    joins.append(talk.asks_to_join(d, 35_020))
+    talk.completes(joins, 2, 35_030)
+    talk.syncs(35_040, {one: (35_050, (number,)) for number, one in enumerate((a, b, c, d))})
+    record = talk.finished()
+    assert record["last_member"] == "d-id"
+    assert waits_of(record) == [("b-id", "not rejoined", 25_000, True), ("a-id", "not rejoined", 1_090, True)]
+
+
+def test_an_id_that_was_issued_and_not_used_was_waited_for(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(9_000)
+    talk.has_id("d")
+    joins = [talk.asks_to_join(a, 10_000), talk.asks_to_join(b, 10_010)]
+    talk.completes(joins, 2, 17_010)
+    talk.syncs(17_020, {one: (17_030, (number,)) for number, one in enumerate((a, b))})
+    assert waits_of(talk.finished()) == [("d-id", "id not used", 7_010, False)]
+
+
+def test_who_never_rejoined_was_waited_for_until_it_was_dropped(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, _b = pair
+    talk.at(10_000)
+    c = talk.has_id("c")
+    joins = [talk.asks_to_join(c, 10_010)]
+    joins.insert(0, talk.asks_to_join(a, 11_100))
+    talk.completes(joins, 2, 15_010)
+    talk.syncs(15_040, {a: (15_050, (0,)), c: (15_060, (1,))})
+    assert waits_of(talk.finished()) == [("b-id", "not rejoined", 5_000, False), ("a-id", "not rejoined", 1_090, True)]
+
+
+@pytest.mark.usefixtures("pair")
+def test_nobody_is_waited_for_in_an_empty_group(talk: Timed) -> None:
+    assert talk.finished()["waited_for"] == []  # the coordinator waits by itself (group.initial.rebalance.delay.ms)
+
+
+def test_who_left_began_it_and_is_not_waited_for(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    talk.leave(b)
+    talk.completes([talk.asks_to_join(a, 14_000)], 2, 14_010)
+    talk.syncs(14_020, {a: (14_030, (0, 1, 2))})
+    record = talk.finished()
+    assert (record["cause"], record["waited_for"]) == ("member left", [])
+
+
+def test_a_leader_that_assigns_late_was_waited_for(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    joins = [talk.asks_to_join(a, 10_010), talk.asks_to_join(b, 10_020)]
+    talk.completes(joins, 2, 10_030)
+    talk.at(10_100)
+    waits = talk.ask(b, talk.sync_request(b, []))
+    talk.roster = [a]
+    talk.syncs(15_100, {a: (15_110, (0,))})
+    talk.answer(waits, wire.SyncGroupResponse(assignment=assignment(t=(1, 2))), after_ms=1)
+    assert waits_of(talk.finished()) == [("a-id", "no assignment", 5_000, True)]
+
+
+def test_who_is_waited_for_survives_a_snapshot_in_the_middle(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    c = talk.has_id("c")
+    joins = [talk.asks_to_join(c, 10_010), talk.asks_to_join(a, 11_100)]
+    talk.stalls(b, 12_000, 20_000)
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.stalls(b, 20_000, 35_000)
+    joins.append(talk.asks_to_join(b, 35_010))
+    talk.completes(joins, 2, 35_030)
+    talk.syncs(35_040, {one: (35_050, (number,)) for number, one in enumerate((a, b, c))})
+    assert waits_of(talk.finished()) == [("b-id", "not rejoined", 25_000, True), ("a-id", "not rejoined", 1_090, True)]

@@ -401,3 +401,47 @@ def test_each_rebalance_that_began_is_finished_before_the_next_begins(name: str)
         if event.kind in {"rebalance_began", "rebalance_finished"}:
             assert (event.kind == "rebalance_began") is not open_
             open_ = not open_
+
+
+# ------------------------------------------------------------------------------------------------ who held it up
+
+
+def waits_of(record: dict[str, Any]) -> list[tuple[str, str, int, bool]]:
+    return [(one["member_id"], one["why"], one["waited_ms"], one["came"]) for one in record["waited_for"]]
+
+
+@pytest.mark.usefixtures("pair")
+def test_who_gave_partitions_up_was_waited_for_until_then(talk: Timed) -> None:
+    assert waits_of(talk.the("rebalance_finished")) == [("a-id", "not given up", 4_490, True)]  # from 2,010 to 6,500
+
+
+def test_who_did_not_give_up_was_waited_for_until_it_was_fenced(talk: Timed) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.join(a, 1_000, 2, foo(0, 1))
+    talk.join(b, 2_000, 3)
+    talk.beat(a, 3_000, 2, foo(0))
+    talk.steady((a, b), 8_000, 30_000)
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.steady((a, b), 30_000, 63_000)
+    talk.at(64_000)
+    talk.refused(a, 25)
+    talk.beat(b, 65_000, 4, foo(0, 1))
+    first, second = [event.as_json() for event in talk.events if event.kind == "rebalance_finished"][1:]
+    assert waits_of(first) == [("a-id", "not given up", 61_991, False)]
+    assert waits_of(second) == []
+
+
+def test_a_dead_member_was_waited_for_by_one_that_holds_nothing(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(20_000)
+    talk.close(b)
+    c = talk.member("c")
+    talk.join(c, 21_000, 4)
+    talk.beat(a, 22_000, 4, foo(0, 1))
+    for ms in range(26_000, 64_000, 5_000):
+        talk.beat(a, ms)
+        talk.beat(c, ms + 100)
+    talk.beat(a, 65_000, 5)
+    first = talk.the("rebalance_finished")
+    assert (first["to_generation"], first["ended"]) == (4, "the epoch rose again")
+    assert waits_of(first) == [("b-id", "gone", 44_000, False)]  # from 21,010 to 65,010

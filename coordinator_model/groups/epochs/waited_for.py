@@ -1,0 +1,54 @@
+"""For whom others waited in a rebalance of members with epochs, and how long: the ``waited_for`` of its record.
+
+*A partition moves when its holder has given it up*: with its own heartbeats, or when it is removed. No frame shows which member is to get
+it. So a member that holds partitions and does not come to the epoch counts only if another one holds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from coordinator_model.groups.classic.rebalance_record import OpenRebalance
+from coordinator_model.groups.classic.waited_for import WaitedFor, longest_first
+from coordinator_model.groups.epochs.records import EpochMember
+
+NOT_GIVEN_UP: Final = "not given up"
+NOT_TOLD: Final = "not told"
+"""It sent no heartbeat, whose answer would have told it."""
+
+GONE: Final = "gone"
+
+
+def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> list[dict[str, Any]]:
+    """Return for whom others waited, as published.
+
+    :param present: the members at the end of the rebalance, ``ended_us``.
+    """
+    return longest_first([*_present(current, present, ended_us), *_gone(current)])
+
+
+def _present(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> Iterator[WaitedFor]:
+    for member in present:
+        progress = current.members.get(member.id)
+        if progress is None:
+            continue
+        gave_up_us = 0 if member.pending else progress.acknowledged_us
+        if member.pending or gave_up_us:
+            waited_us = (gave_up_us or ended_us) - current.began_us
+            yield WaitedFor(progress.identity, NOT_GIVEN_UP, max(0, waited_us), came=bool(gave_up_us))
+        elif member.holds and (member.epoch or 0) < (current.generation or 0):
+            why = GONE if member.disconnected_us > member.last_frame_us else NOT_TOLD
+            yield WaitedFor(progress.identity, why, max(0, ended_us - _idle_since_us(current, member.id, ended_us)), came=False)
+
+
+def _gone(current: OpenRebalance) -> Iterator[WaitedFor]:
+    for id_, one in current.awaited.items():
+        since_us = current.began_us if one.why == NOT_GIVEN_UP else _idle_since_us(current, id_, one.gone_us)
+        yield WaitedFor(one.identity, one.why, max(0, one.gone_us - since_us), came=False)
+
+
+def _idle_since_us(current: OpenRebalance, but: str, otherwise_us: int) -> int:
+    """Return since when another member holds nothing in this rebalance."""
+    stopped = (one.stopped_us for id_, one in current.members.items() if one.stopped_us and id_ != but)
+    return max(current.began_us, min(stopped, default=otherwise_us))
