@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,6 +10,10 @@ class Settings:
     """Broker configuration and the monitor's own thresholds."""
 
     group_initial_rebalance_delay_ms: int = 3_000  #: broker: group.initial.rebalance.delay.ms
+    group_consumer_session_timeout_ms: int = 0  #: broker: group.consumer.session.timeout.ms; 0 if it is not known
+    group_share_session_timeout_ms: int = 0  #: broker: group.share.session.timeout.ms; likewise
+    group_streams_session_timeout_ms: int = 0  #: broker: group.streams.session.timeout.ms; likewise
+    cluster_session_timeouts_ms: dict[str, int] = field(default_factory=dict)  #: the same by ``CLUSTER/TYPE``, where one differs
     write_timeout_ms: int = 5_000  #: broker: offsets.commit.timeout.ms, the longest a log append may take
     load_window_ms: int = 10_000  #: this close to a COORDINATOR_LOAD_IN_PROGRESS a Heartbeat success proves nothing
     clock_skew_ms: int = 0  #: largest difference between the clocks of several capturers
@@ -24,6 +28,11 @@ class Settings:
     broadcast_assignors: tuple[str, ...] = ()  #: protocols whose assignor gives one partition to several members on purpose
     silence_ms: int = 10_000  #: without any record for this long a partition's mirror is dead: a tick is due each second
     forget_group_ms: int = 86_400_000  #: a group without frames for this long is dropped
+
+    def session_timeout_ms(self, cluster: str, kind: str) -> int:
+        """Return the brokers' session timeout for groups of a type whose members have epochs, 0 if it is not known."""
+        own: int = getattr(self, f"group_{kind}_session_timeout_ms")
+        return self.cluster_session_timeouts_ms.get(f"{cluster}/{kind}", own)
 
     @staticmethod
     def slack_us(timeout_ms: int) -> int:

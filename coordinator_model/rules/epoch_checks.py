@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_model.finding import Certainty, Severity, iso_utc
-from coordinator_model.groups.epochs.data import SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
     AskedToRejoin,
@@ -21,7 +21,8 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
 from coordinator_model.groups.epochs.identity import client_text
-from coordinator_model.groups.epochs.records import JOIN_EPOCH
+from coordinator_model.groups.epochs.kinds import STREAMS
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.rules.base import Breach, a_or_an, about, begin, seconds, sender_fields, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name
@@ -53,19 +54,43 @@ def impossible_answer(group: EpochGroupData, impossible: ImpossibleAnswer) -> Br
 def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
     """Return the breach of T-04. A client that goes on under another id, and a group that lost all its connections, are none."""
     member = silent.member
-    if not group.connections or any(
-        other.actor.client_id == member.actor.client_id and other.last_frame_us > member.last_frame_us
-        for other in group.members.values()
-    ):
+    if not group.connections or any(_goes_on_as(group, member, other) for other in group.members.values()):
         return None
     return Breach(
         member.id,
-        f"{who(member)} fell silent in group {group.name} without leaving: nothing for {seconds(silent.at_us - member.last_frame_us)}; "
-        "its partitions were idle meanwhile.",
+        f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for "
+        f"{seconds(silent.at_us - member.last_frame_us)}; {_idle_text(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame or 'frame')}, and no leave",
         () if member.epoch_frame is None else (member.epoch_frame,),
         **about(member),
     )
+
+
+def _goes_on_as(group: EpochGroupData, member: EpochMember, other: EpochMember) -> bool:
+    """Return True if the client of a silent member has joined under another id since.
+
+    While the member's connection stands, another connection is another process: many may share a client id and a host.
+    """
+    connection = member.actor.connection
+    if connection in group.connections and connection != other.actor.connection:
+        return False
+    same = client_text(other.actor) == client_text(member.actor)
+    return other is not member and same and bool(other.joins) and other.joins[-1] > member.last_frame_us
+
+
+def _idle_text(group: EpochGroupData, silent: WentSilent) -> str:
+    if not group.traits.exclusive:
+        return "records that it had fetched and not acknowledged were locked until their time ran out"
+    what = "tasks" if group.kind == STREAMS else "partitions"
+    if silent.taken:
+        return f"its {what} were idle for {seconds(silent.at_us - silent.stopped_us)}, until others were given them"
+    return f"nobody was seen to be given its {what} before its session ended, which takes {_session_text(group, silent.member)}"
+
+
+def _session_text(group: EpochGroupData, member: EpochMember) -> str:
+    shortest_ms, longest_ms = group.shortest_session_ms(member), group.longest_session_ms(member)
+    least = f"{shortest_ms / 1_000:.1f} to " if shortest_ms < longest_ms else ""
+    return least + seconds(longest_ms * 1_000)
 
 
 def heartbeat_for_another(group: EpochGroupData, answered: AnsweredAs) -> Breach:
@@ -83,7 +108,7 @@ def heartbeat_for_another(group: EpochGroupData, answered: AnsweredAs) -> Breach
 
 def instance_alternates(group: EpochGroupData, taken: InstanceTaken) -> Breach | None:
     """Return the breach of S-01 if an instance id goes to and fro between members that are refused in turn."""
-    since_us = taken.exchange.res_us - 2_000 * SESSION_MS
+    since_us = taken.exchange.res_us - 2_000 * group.longest_session_ms()
     takes = [member_id for at_us, member_id in taken.use.takes if at_us > since_us]
     losers = {member_id for at_us, member_id in taken.use.refused if at_us > since_us}
     if len(takes) < _HANDS or len(losers) < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
-from coordinator_model.groups.epochs.data import SESSION_MS, SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     CommitMisjudged,
     CommitRefused,
@@ -43,9 +43,10 @@ _MIXED_US = 86_400_000_000
 def _instance_held(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
     exchange, holder = held.exchange, held.holder
     lasts_us = exchange.res_us - held.first_us
-    if lasts_us < SESSION_MS * 1_000 + group.settings.slack_us(SESSION_MS):
+    session_ms = group.longest_session_ms()
+    if lasts_us < session_ms * 1_000 + group.settings.slack_us(session_ms):
         return None
-    if holder is None or exchange.res_us - holder.accepted_us > SHORTEST_SESSION_MS * 1_000:
+    if holder is None or exchange.res_us - holder.accepted_us > group.shortest_session_ms(holder) * 1_000:
         return None  # it may be dead, and its session be a long one
     return Breach(
         exchange.instance_id or "",
@@ -62,7 +63,8 @@ def _paused(group: EpochGroupData, paused: PausedLong) -> Breach:
     return Breach(
         member.id,
         f"{begin(who(member))} of group {group.name} sent no heartbeat for {seconds(paused.pause_us)}; it was told to send one every "
-        f"{seconds(member.interval_ms * 1_000)}, and is removed after a session of {SHORTEST_SESSION_MS // 1_000} s at the least.",
+        f"{seconds(member.interval_ms * 1_000)}, and is removed after a session of "
+        f"{group.shortest_session_ms(member) / 1_000:g} s at the least.",
         f"{seconds(paused.pause_us)} between two heartbeats",
         (asked_evidence(paused.exchange),),
         generation=member.epoch,
@@ -117,7 +119,7 @@ def commits_again(group: EpochGroupData, member_id: str) -> bool:
 
 def _static_leave_refused(group: EpochGroupData, refused: StaticLeaveRefused) -> Breach:
     member = refused.member
-    until_us = max(member.accepted_us, member.last_frame_us) + SHORTEST_SESSION_MS * 1_000
+    until_us = max(member.accepted_us, member.last_frame_us) + group.shortest_session_ms(member) * 1_000
     return Breach(
         member.id,
         f"{begin(who(member))} left group {group.name} for a while without its instance id {member.instance_id}, and was refused: it holds "

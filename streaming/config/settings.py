@@ -19,6 +19,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_va
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from coordinator_model.groups.epochs.kinds import KINDS
 from coordinator_model.settings import Settings
 from streaming.config import keys
 from streaming.config.base import (
@@ -316,6 +317,13 @@ def _lawful(model: Settings) -> Settings:
                 "setting",
                 "input should be greater than or equal to {least} (it is {value})",
                 {"key": name, "least": least, "value": value},
+            )
+    for place, value in model.cluster_session_timeouts_ms.items():
+        if place.rpartition("/")[2] not in KINDS or value < 1:
+            raise PydanticCustomError(
+                "setting",
+                "input should be a time in ms for CLUSTER/TYPE, where TYPE is one of {kinds} (it is {value} for {place})",
+                {"key": "cluster_session_timeouts_ms", "kinds": ", ".join(KINDS), "value": value, "place": place},
             )
     return model
 

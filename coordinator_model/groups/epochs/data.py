@@ -17,6 +17,7 @@ from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
+from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.settings import Settings
 
@@ -24,11 +25,6 @@ RECONCILING: Final = "Reconciling"
 REMOVED_MEMBERS_KEPT: Final = 32
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "did not come back": SESSION_EXPIRED, "fenced": REFUSED, "removed": REMOVED}
 BUMPS_KEPT: Final = 6
-SESSION_MS: Final = 60_000
-"""The longest session of a member with epochs that a broker allows by default; no frame shows the one that counts."""
-
-SHORTEST_SESSION_MS: Final = 45_000
-"""The default, and the shortest that a broker allows by default."""
 
 
 class InstanceClaim:
@@ -83,6 +79,7 @@ class EpochGroupData:
         "rebalance_events",
         "recent",
         "release",
+        "session_bounds",
         "settings",
         "settled",
         "shutdowns",
@@ -128,6 +125,7 @@ class EpochGroupData:
         self.born_us = 0  #: when its first member joined; 0 if that was not seen
         self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
         self.release: tuple[int, int] = OLDEST  #: the oldest that the coordinator can be, by the versions that it answered
+        self.session_bounds = SessionBounds()
         self.epoch: int | None = None  #: the newest seen in any success
         self.epoch_us = 0
         self.members: dict[str, EpochMember] = {}
@@ -215,6 +213,16 @@ class EpochGroupData:
     def release_of(self, broker: str) -> tuple[int, int]:
         """Return the oldest release that a broker can be which answers as coordinator."""
         return max(self.release, self.facts.release(self.cluster, broker))
+
+    def shortest_session_ms(self, member: EpochMember | None = None) -> int:
+        """Return for how long the coordinator surely keeps a member, or any, that sends nothing. A classic member names its own time."""
+        own_ms = None if member is None else member.session_timeout_ms
+        return own_ms or self.session_bounds.shortest_ms(self.settings, self.cluster, self.kind)
+
+    def longest_session_ms(self, member: EpochMember | None = None) -> int:
+        """Return after how long without a frame a member, or any, surely is none any more."""
+        own_ms = 0 if member is None else member.session_timeout_ms or 0
+        return max(own_ms, self.session_bounds.longest_ms(self.settings, self.cluster, self.kind))
 
     def may_have_raised(self, cause: str, member_id: str) -> None:
         """Note what can raise the group's epoch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.groups.epochs.data import BUMPS_KEPT, SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.data import BUMPS_KEPT, EpochGroupData
 from coordinator_model.groups.epochs.events import EpochRose
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, Bump, EpochMember
@@ -14,10 +14,11 @@ from coordinator_model.groups.tracker import NOTHING, Event
 UNSEEN_CAUSE: Final = "topics, a pattern or the configuration changed"
 DID_NOT_GIVE_UP: Final = "removed, did not give partitions up"
 DID_NOT_COME_BACK: Final = "did not come back"
+KEPT_OUT: Final = "removed, its joins were refused"
 WENT_SILENT: Final = "went silent"
 CAUSES: Final = (
     *("joined", "left", "removed", "fenced", "silent", "changed its subscription"),
-    *(WENT_SILENT, DID_NOT_GIVE_UP, DID_NOT_COME_BACK, UNSEEN_CAUSE),
+    *(WENT_SILENT, KEPT_OUT, DID_NOT_GIVE_UP, DID_NOT_COME_BACK, UNSEEN_CAUSE),
 )
 """Why the epoch of a group rises."""
 
@@ -45,11 +46,11 @@ def deliver(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoc
     return _rose(group, exchange, member, epoch)
 
 
-def removal_due_us(member: EpochMember) -> int | None:
+def removal_due_us(group: EpochGroupData, member: EpochMember) -> int | None:
     """Return when the coordinator may have removed a member that neither left nor was refused, None if it was not accepted yet."""
     if not member.accepted_us:
         return None
-    session_us = max(member.accepted_us, member.removed_us) + (member.session_timeout_ms or SHORTEST_SESSION_MS) * 1_000
+    session_us = max(member.accepted_us, member.removed_us) + group.shortest_session_ms(member) * 1_000
     if member.pending and member.told_us and member.told_timeout_ms is not None:
         return min(session_us, member.told_us + member.told_timeout_ms * 1_000)
     return session_us
@@ -61,13 +62,15 @@ def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
     A member that was away is none any more then. Of the others that is not certain: the epoch may have risen for another reason.
     """
     for member in group.members.values():
-        due_us = removal_due_us(member)
+        due_us = removal_due_us(group, member)
         if due_us is None or due_us > at_us or member.removed not in {None, "aside"} or member.proven_us is None:
             continue
         if member.removed == "aside":
             group.remove(member, "did not come back", at_us)
             group.recent = []
             return DID_NOT_COME_BACK, member.id
+        if member.is_kept_out:
+            return KEPT_OUT, member.id
         return (DID_NOT_GIVE_UP if member.pending else WENT_SILENT), member.id
     return UNSEEN_CAUSE, ""
 

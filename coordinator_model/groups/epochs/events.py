@@ -211,10 +211,12 @@ class AnsweredAs(NamedTuple):
 
 
 class WentSilent(NamedTuple):
-    """A member's session has certainly expired."""
+    """A member's session is certainly over."""
 
     member: EpochMember
     at_us: int
+    stopped_us: int  #: when it last showed a sign of life
+    taken: bool  #: others have been given what it held
 
 
 class SubscriptionFlapped(NamedTuple):

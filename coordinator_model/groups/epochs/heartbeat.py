@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.epochs import delivery, identity, reconciliation, statuses
-from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData, InstanceClaim
+from coordinator_model.groups.epochs import delivery, identity, reconciliation, sessions, statuses
+from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
     AssignorFailed,
@@ -231,7 +231,8 @@ def _joined(
     events += identity.returned(exchange, member)
     if new:
         events += identity.new_id(group, exchange)
-    if (new or member.removed not in {None, "aside"}) and not replaces:
+    expired = again is False and member.is_kept_out and epoch != group.epoch  # it was refused until its session ended
+    if (new or expired or member.removed not in {None, "aside"}) and not replaces:
         group.may_have_raised("joined", member.id)
     if again:
         window_us = exchange.res_us - JOIN_WINDOW_US
@@ -262,6 +263,7 @@ def _went_on(
     overlapped: bool,
 ) -> list[Event]:
     events: list[Event] = []
+    sessions.note_pause(group, exchange, member)
     asked = exchange.generation
     if epoch < asked:
         events.append(EpochShrank(exchange, member, epoch, asked))
@@ -385,7 +387,8 @@ def _refused(
     if error == UNKNOWN_MEMBER_ID and exchange.instance_id in {None, member.instance_id} and asked != JOIN_EPOCH:
         certain = exchange.gap_free and not overlapped
         if member.removed is None:
-            due_us = delivery.removal_due_us(member)
+            sessions.note_end(group, exchange, member)
+            due_us = delivery.removal_due_us(group, member)
             counted = due_us is not None and group.epoch_us >= due_us
             group.remove(member, "fenced", exchange.res_us, answer_evidence(exchange))
             if counted:
@@ -412,7 +415,7 @@ def _instance_held(group: EpochGroupData, exchange: Exchange) -> InstanceHeld:
     if exchange.broker != group.broker:  # it has just taken over
         group.claims.pop(exchange.instance_id, None)
     claim = group.claims.get(exchange.instance_id)
-    if claim is None or exchange.res_us - claim.last_us > SHORTEST_SESSION_MS * 1_000:
+    if claim is None or exchange.res_us - claim.last_us > group.shortest_session_ms() * 1_000:
         claim = group.claims[exchange.instance_id] = InstanceClaim(exchange.res_us)
     claim.times += 1
     claim.last_us = exchange.res_us

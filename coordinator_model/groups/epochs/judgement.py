@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.protocol import Condition, Epoch, Possible, Sender, is_lawful
@@ -157,7 +157,7 @@ def _rejoins(group: EpochGroupData, exchange: Exchange) -> bool:
 
 def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
     """Return True if nothing can have removed the member since it was last accepted."""
-    watched_us = member.accepted_asked_us + SHORTEST_SESSION_MS * 1_000 - group.settings.slack_us(SHORTEST_SESSION_MS)
+    watched_us = member.accepted_asked_us + _surely_us(group, member)
     return (
         member.accepted_us > 0
         and exchange.res_us < watched_us
@@ -168,9 +168,14 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
     )
 
 
+def _surely_us(group: EpochGroupData, member: EpochMember) -> int:
+    session_ms = group.shortest_session_ms(member)
+    return max(0, session_ms * 1_000 - group.settings.slack_us(session_ms))
+
+
 def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
     """Return True if nobody else can hold the instance id: it is free only once its holder has left for a while, or has expired."""
-    stays_us = member.accepted_asked_us + SHORTEST_SESSION_MS * 1_000 - group.settings.slack_us(SHORTEST_SESSION_MS)
+    stays_us = member.accepted_asked_us + _surely_us(group, member)
     if member.pending:
         timeout_ms = member.told_timeout_ms or 0
         stays_us = min(stays_us, member.told_us + timeout_ms * 1_000 - group.settings.slack_us(timeout_ms))

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.epochs import classic_members, commits, heartbeat, identity, stored
-from coordinator_model.groups.epochs.data import SESSION_MS, SHORTEST_SESSION_MS, EpochGroupData
-from coordinator_model.groups.epochs.events import WentSilent
+from coordinator_model.groups.epochs import classic_members, commits, heartbeat, sessions, stored
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
@@ -93,6 +92,7 @@ class EpochGroup(EpochGroupData):
             self.counted = True
         member = self.members.get(exchange.member_id)
         if record.api_key == self.traits.api_key and member is not None and heartbeat.is_steady(self, exchange, member, body):
+            sessions.note_pause(self, exchange, member)
             heartbeat.go_on(self, exchange, member, body)
             return NOTHING
         events = self._answered(exchange, body)
@@ -105,7 +105,7 @@ class EpochGroup(EpochGroupData):
             was = self.rebalance_events.known_of(self, exchange)
             events = heartbeat.on_response(self, exchange, body)
             self.rebalance_events.on_response(self, exchange, was, exchange.member_id or body.member_id or "")
-            return events
+            return events + sessions.ended_by_grant(self, exchange)
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
             self._note_release(exchange)
@@ -183,8 +183,7 @@ class EpochGroup(EpochGroupData):
             return None
         since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
-        longest_ms = SHORTEST_SESSION_MS if member.removed == "aside" else SESSION_MS
-        timeout_ms = max(member.session_timeout_ms or longest_ms, longest_ms)
+        timeout_ms = self.shortest_session_ms(member) if member.removed == "aside" else self.longest_session_ms(member)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_ms * 1_000
 
     def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:
@@ -197,12 +196,13 @@ class EpochGroup(EpochGroupData):
             elif end_us > now_us:
                 coming.append(end_us)
             else:
-                away = member.removed == "aside"
-                if not away:
-                    identity.left_behind(self, member, end_us)
-                self.remove(member, "did not come back" if away else "silent", end_us)
+                if member.removed == "aside":
+                    self.remove(member, "did not come back", end_us)
+                    events: tuple[Event, ...] = NOTHING
+                else:
+                    events = sessions.end(self, member, end_us, taken=False)
                 self.note_state(end_us)
-                yield end_us, (NOTHING if away else (WentSilent(member, end_us),))
+                yield end_us, events
 
     # ------------------------------------------------------------------------------------------------ views and snapshots
 

@@ -55,6 +55,7 @@ NO_MEMBERS: Final = "no member is left"
 SIGHT_LOST: Final = "frames are missing, or the group was converted"
 
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID})
+_SUSPECTED: Final = frozenset({"went silent", "removed, its joins were refused", "removed, did not give partitions up"})
 _UNSEEN_ENDS: Final = frozenset({"silent", "did not come back"})
 
 
@@ -250,7 +251,7 @@ class EpochEvents:
         elif why == "aside":
             self._add(group, "member_away", at_us, (member.id, at_us), identity.as_json(), frame=place)
         elif why in _UNSEEN_ENDS:
-            details = {**identity.as_json(), "silent_since": iso_utc(stopped_us)}
+            details = {**identity.as_json(), "silent_since": None if member.is_kept_out else iso_utc(stopped_us)}
             self._add(group, "session_over", at_us, (member.id, stopped_us), details)
         if why not in {"left", "removed", "aside", "replaced"} and not was_gone:
             self._lose(member, stopped_us, progress, at_us)
@@ -344,7 +345,7 @@ class EpochEvents:
                 progress = self.current.progress_of(identity_of(group.members[id_]))
                 progress.joined_us = progress.stopped_us = asked_us
         self.joiners = {}
-        if starter is not None and cause in {"went silent", "removed, did not give partitions up"}:
+        if starter is not None and cause in _SUSPECTED:
             self._goes(starter, stopped_us_of(starter, "silent", exchange.res_us), exchange.res_us)
         details = {"cause": cause, **identity.as_json(), "reason": None, "from_generation": was.group_epoch}
         self._add(group, "rebalance_began", exchange.res_us, exchange.key, details, frame=_response(exchange))
@@ -473,4 +474,6 @@ def stopped_us_of(member: EpochMember, why: str, at_us: int) -> int:
         return at_us
     if member.disconnected_us and member.disconnected_us >= member.last_frame_us:
         return member.disconnected_us
+    if member.is_kept_out and member.refusals is not None:
+        return member.refusals.first_us
     return member.last_frame_us or at_us

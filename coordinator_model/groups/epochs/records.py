@@ -89,6 +89,11 @@ class EpochMember:
         return self.removed is None and self.proven_us is not None
 
     @property
+    def is_kept_out(self) -> bool:
+        """True if it asks to join and is refused: it has dropped what it held."""
+        return self.refusals is not None and self.refusals.generation == JOIN_EPOCH
+
+    @property
     def holds(self) -> Partitions:
         """What the coordinator can give to nobody else yet, as far as that is known."""
         return self.pending if self.granted is None else self.granted | self.pending

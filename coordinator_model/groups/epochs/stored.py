@@ -22,6 +22,7 @@ from coordinator_model.groups.epochs.records import (
     StatusSpell,
     by_topic,
 )
+from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.records import ClientInfo, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire import API_NAMES
 
@@ -32,6 +33,7 @@ _PLAIN: Final = (
     "broker", "incarnation", "settled", "learning_because", "born_us", "epoch", "epoch_us", "instances", "storm_since_us",
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
     "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns", "state",
+    "session_bounds",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -175,6 +177,7 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         setattr(group, name, value)
     group.release = tuple(release)
     group.conversions = tuple(group.conversions)
+    group.session_bounds = SessionBounds(*group.session_bounds)
     group.shutdowns = _pairs(group.shutdowns)
     group.status_spells = {
         code: StatusSpell(first_us, last_us, times, tuple(frames))

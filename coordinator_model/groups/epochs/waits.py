@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import iso_utc
-from coordinator_model.groups.epochs.data import SHORTEST_SESSION_MS, EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import Partitions
@@ -34,7 +34,7 @@ def wait_for(group: EpochGroupData, member: EpochMember) -> Wait | None:
     """Return what keeps partitions with a member, None if nothing does."""
     if member.proven_us is None or member.removed not in {None, "aside"}:
         return None
-    session_us = (member.session_timeout_ms or SHORTEST_SESSION_MS) * 1_000
+    session_us = group.shortest_session_ms(member) * 1_000
     if member.removed == "aside":
         return Wait(GONE, member, member.holds, member.removed_us, member.accepted_us + session_us) if member.holds else None
     if member.disconnected_us > member.last_frame_us and member.holds:

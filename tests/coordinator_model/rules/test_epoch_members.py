@@ -500,6 +500,7 @@ def test_T_04_notes_a_member_of_a_consumer_group_that_falls_silent() -> None:
 def test_T_04_leaves_a_client_alone_that_goes_on_under_another_id() -> None:
     talk = Epochs()
     a = alone(talk)
+    talk.close(a)
     b = a.reconnected()
     b.member_id = "another"
     talk.joins(b, 3, {})

@@ -98,6 +98,10 @@ def test_the_environment_goes_before_the_file(file, monkeypatch):
             '[kafka]\nbootstrap_servers = "k:9092"\n[model]\nquiet_ms = 0\n',
             "model.quiet_ms: input should be greater than or equal to 1 (it is 0)",
         ),
+        (
+            '[kafka]\nbootstrap_servers = "k:9092"\n[model.cluster_session_timeouts_ms]\n"west/clasic" = 60000\n',
+            "where TYPE is one of consumer, share, streams (it is 60000 for west/clasic)",
+        ),
         ("kafka = [\n", "is not TOML"),
     ],
 )
