@@ -20,9 +20,9 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
-from coordinator_model.groups.epochs.identity import client_text
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
+from coordinator_model.groups.evidence import client_text
 from coordinator_model.rules.base import Breach, a_or_an, about, begin, seconds, sender_fields, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name

@@ -432,7 +432,7 @@ def test_a_kind_that_is_known_already_is_no_news() -> None:
     assert talk.model.changed_groups() == []
 
 
-@pytest.mark.parametrize(("error", "epoch"), [(69, 0), (30, 0), (25, 3), (0, -1)])
+@pytest.mark.parametrize(("error", "epoch"), [(69, 0), (25, 3), (0, -1)])
 def test_a_refused_heartbeat_of_the_consumer_protocol_tells_no_kind_and_neither_does_a_leave(error: int, epoch: int) -> None:
     talk = Conversation()
     talk.consumer_heartbeat(talk.client("stray"), error, epoch=epoch)
@@ -443,6 +443,16 @@ def test_a_refused_heartbeat_of_the_consumer_protocol_tells_no_kind_and_neither_
     content = talk.group_json()
     assert (content["group_type"], content["state"], content["learning"], len(content["members"])) == ("classic", "Stable", None, 2)
     assert talk.rules() == (["E-10"] if error == 69 else [])
+
+
+def test_a_group_that_only_refused_members_of_the_consumer_protocol_is_no_converted_one_once_its_type_is_seen() -> None:
+    talk = Conversation()
+    talk.consumer_heartbeat(talk.client("stray"), 30, epoch=0)
+    assert talk.group_json()["group_type"] == "consumer"
+    settled(talk)
+    content = talk.group_json()
+    assert (content["group_type"], content["state"], content["learning"], len(content["members"])) == ("classic", "Stable", None, 2)
+    assert "P-12" not in talk.rules()
 
 
 @pytest.mark.parametrize(("error", "rule"), [(22, "G-01"), (25, "M-01")])

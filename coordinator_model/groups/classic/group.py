@@ -165,6 +165,7 @@ class ClassicGroup(GroupData):
         self.learning_because = because
         self.generations.clear()
         self.issued.clear()
+        self.refused_joins.clear()
         self.generation_seen = None
         for member in self.members.values():
             member.proven_us = None

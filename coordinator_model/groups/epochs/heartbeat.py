@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from coordinator_model.groups import refused_joins
 from coordinator_model.groups.epochs import delivery, identity, reconciliation, sessions, statuses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
@@ -148,6 +149,8 @@ def go_on(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: 
     member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
     member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
     member.refusals = None
+    if group.refused_joins and refused_joins.let_in(group.refused_joins, exchange):
+        group.changed = group.slow_changed = True
     waits = member.epoch == group.epoch and member.granted is not None and not member.granted
     if waits != bool(member.empty_since_us):
         member.empty_since_us = at_us if waits else 0
@@ -362,6 +365,8 @@ def _refused(
 ) -> tuple[Event, ...]:
     error, asked = exchange.error, exchange.generation
     group.slow_changed = True
+    if asked == JOIN_EPOCH:
+        _not_let_in(group, exchange, body)
     if error == UNKNOWN_SERVER_ERROR:
         group.assignor_failures += 1
         return (AssignorFailed(exchange, body.error_message or "", group.assignor_failures),)
@@ -398,6 +403,15 @@ def _refused(
     if asked > JOIN_EPOCH and refusals.count > 1:
         return (*lost, KeptAfterFence(exchange, member, refusals))
     return lost
+
+
+def _not_let_in(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
+    facts = exchange.facts
+    malformed = facts.malformed if isinstance(facts, HeartbeatFacts) else ""
+    if exchange.api_key == STREAMS_GROUP_HEARTBEAT and exchange.error in _TOPOLOGY_REFUSED and not malformed:
+        return
+    refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange), body.error_message, malformed)
+    group.changed = True
 
 
 def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:
