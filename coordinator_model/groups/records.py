@@ -86,6 +86,7 @@ class HeartbeatFacts(NamedTuple):
     owned: Partitions | None = None
     malformed: str = ""  #: what the coordinator must refuse it for
     shutdown: bool = False  #: a Streams member asks that the whole application stop
+    assignor: bool = False  #: it names a server assignor
 
     @property
     def is_full(self) -> bool:

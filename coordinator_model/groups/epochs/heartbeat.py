@@ -15,7 +15,6 @@ from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     ClaimedMore,
     EpochShrank,
-    ImpossibleAnswer,
     InstanceHeld,
     JoinedAgain,
     KeptAfterFence,
@@ -31,7 +30,6 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.judgement import goes_on, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
-from coordinator_model.groups.epochs.protocol import lawful_errors
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -42,7 +40,6 @@ from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
     INVALID_REQUEST,
-    NONE,
     STREAMS_GROUP_HEARTBEAT,
     STREAMS_INVALID_TOPOLOGY,
     STREAMS_INVALID_TOPOLOGY_EPOCH,
@@ -61,9 +58,6 @@ _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
 _TOPOLOGY_REFUSED: Final = frozenset(
     {INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED}
 )
-_JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID})
-"""Answers that the table can prove wrong; every other one may have a reason that no frame shows."""
-
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
@@ -166,10 +160,8 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             group.new_incarnation(exchange.res_us)
         return NOTHING
     events: tuple[Event, ...] = NOTHING
-    if error in _JUDGED and (error != FENCED_INSTANCE_ID or exchange.generation != JOIN_EPOCH):  # to a join no release gives it
+    if error in ERROR_CODES or not may_be_an_error(error):  # what a code of a newer release means, no table says yet
         events = unlawful(group, exchange, member, overlapped=overlapped)
-    elif error not in lawful_errors(exchange.api_key) and (error in ERROR_CODES or not may_be_an_error(error)):
-        events = (ImpossibleAnswer(exchange),)
     if member is not None:
         member.paused_us = exchange.res_us
     if error:
