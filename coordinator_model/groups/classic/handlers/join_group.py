@@ -25,6 +25,7 @@ from coordinator_model.wire.constants import (
     LEADER_TOLD_SINCE,
     MEMBER_ID_REQUIRED,
     NONE,
+    TWO_STEP_JOIN_SINCE,
     UNKNOWN_MEMBER_ID,
 )
 
@@ -52,7 +53,9 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
         _classify_rejoin(group, exchange, member, ask)
         return NOTHING
     if exchange.instance_id is None:
-        return NOTHING  # from v4 on the response is MEMBER_ID_REQUIRED, and nothing changes
+        if exchange.api_version < TWO_STEP_JOIN_SINCE:
+            _mark_trigger(group, exchange)  # else the response is MEMBER_ID_REQUIRED, and nothing changes
+        return NOTHING
     instance = group.instances.get(exchange.instance_id)
     if instance is None:
         _mark_trigger(group, exchange)
@@ -89,6 +92,14 @@ def _mark_trigger(group: ClassicGroup, exchange: Exchange) -> None:
     group.observe(Observation.JOIN_TRIGGERS, exchange.inv_us)
 
 
+def _undo_trigger(group: ClassicGroup, exchange: Exchange) -> None:
+    """Take back what a first JoinGroup seemed to begin: it was refused, so it added no member."""
+    newest, began_it = group.newest_generation, group.state is State.PREPARING and group.state_since_us == exchange.inv_us
+    if newest is None or not began_it or any(group.waiting_joins()) or not any(group.present_members()):
+        return
+    group.observe(Observation.JOINED if newest.sync_done_us is None else Observation.STILL_SERVED, exchange.res_us)
+
+
 def contradicts_itself(body: Any) -> bool:
     """Return True if a JoinGroup success lacks a required field. In a mixed group (KIP-848), which has no leader, epoch 0 is valid."""
     if body.error_code:
@@ -114,6 +125,8 @@ def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event
         return group.coordinator_moves(exchange)
     if error == NONE:
         return _joined(group, exchange, body) if body.generation_id > 0 else NOTHING
+    if exchange.starts_phase and not exchange.member_id:
+        _undo_trigger(group, exchange)
     if error == MEMBER_ID_REQUIRED:
         assert isinstance(exchange.facts, JoinFacts)
         group.accepted(exchange)
