@@ -311,6 +311,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
 def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> None:
     """Set the roster from the leader's response, which names every member."""
     newest.roster = {entry.member_id: entry.group_instance_id for entry in body.members}
+    newest.subscription_bytes = sum(len(entry.metadata) for entry in body.members)
     for id_, instance_id in newest.roster.items():
         member = group.members.get(id_)
         if member is None:

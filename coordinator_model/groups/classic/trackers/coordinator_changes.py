@@ -22,7 +22,7 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
     Persisted,
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Member
+from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -114,6 +114,13 @@ class InternalError(NamedTuple):
     exchange: Exchange
 
 
+class GenerationFailed(NamedTuple):
+    """The first SyncGroup of a generation was answered UNKNOWN_SERVER_ERROR, and those of all other members will be, too."""
+
+    exchange: Exchange
+    generation: Generation | None  #: None if its beginning was not captured
+
+
 class Lost(NamedTuple):
     """After a failover, the group is at a lower generation than one that was persisted."""
 
@@ -184,7 +191,7 @@ class CoordinatorChanges:
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
             self.told_us = exchange.res_us
         if UNKNOWN_SERVER_ERROR in errors:
-            events.append(InternalError(exchange))
+            events.extend(_internal_error(group, exchange))
         events.extend(self._refusals(exchange, errors))
         if exchange.api_key in _ACTS and 0 in errors:
             events.extend(self._acted(group, exchange))
@@ -437,6 +444,18 @@ def heard(group: GroupData) -> Iterator[tuple[Member, int]]:
     for member in group.present_members():
         if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
             yield member, member.heartbeat_us
+
+
+def _internal_error(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
+    if exchange.api_key != SYNC_GROUP:
+        return (InternalError(exchange),)
+    newest = group.newest_generation
+    if newest is None or newest.generation != exchange.generation:
+        return (GenerationFailed(exchange, None),)
+    if newest.failed_us:
+        return NOTHING
+    newest.failed_us = exchange.res_us
+    return (GenerationFailed(exchange, newest),)
 
 
 def _count(group: GroupData, api_key: int, errors: frozenset[int]) -> None:
