@@ -350,6 +350,12 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
         yield f"{count:,} connections to a broker could not be decoded: {reason}"
     if echoes:
         yield f"{echoes:,} connections repeat others, for instance behind a proxy, and were ignored"
+    if stats.cut_frames:
+        short = (
+            f": the capture keeps {stats.snap_length:,} bytes of a packet, and packets have up to {stats.longest_packet:,} (tcpdump -s 0 "
+            "keeps all)"
+        )
+        yield f"{stats.cut_frames:,} group frames were not captured to their end{short if stats.snap_length else ''}"
     if stats.losses:
         gaps = f"{stats.losses:,} gap{'s' if stats.losses > 1 else ''}"
         yield f"{stats.lost_bytes:,} bytes of connections with group requests were not captured ({gaps}); their groups get a gap"

@@ -80,7 +80,7 @@ class ReplayEngine:
         kind, at_us = record.kind, record.at_us
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:
             self.counters["frames"] += 1
-            if record.group is not None:
+            if record.group:
                 self.groups.add((record.cluster, record.group))
         else:
             self.counters[kind.value] += 1
@@ -107,6 +107,7 @@ class ReplayEngine:
         for partition in self._partitions.values():
             model = partition.model
             self._report(model, model.advance(model.now_us + self._settings.reorder_window_ms * 1_000 + 1))
+            self._report(model, model.conclude())
             self._look(partition)
             if self._shown is not None:
                 for group in model.changed_groups():  # each that is known: none was asked for before
