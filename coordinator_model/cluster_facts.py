@@ -1,6 +1,6 @@
-"""What is known of clusters beside their groups: the releases of their brokers, and the names of their topics.
+"""What is known of clusters beside their groups: the releases of their brokers, which addresses are one, and the names of topics.
 
-Neither is needed: the model says less without them, and names a topic by its id.
+None of them is needed: the model says less without them, and names a topic by its id.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from coordinator_model.cluster_nodes import ClusterNodes
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
 
@@ -54,9 +55,10 @@ def _release_in(body: bytes, api_version: int) -> Release | None:
 class ClusterFacts:
     """Facts about clusters that the groups of a partition share."""
 
-    __slots__ = ("_releases", "_topic_names")
+    __slots__ = ("_releases", "_topic_names", "nodes")
 
     def __init__(self) -> None:
+        self.nodes = ClusterNodes()
         self._releases: dict[tuple[str, str], Release] = {}
         self._topic_names: dict[tuple[str, str], str] = {}
 
@@ -92,11 +94,15 @@ class ClusterFacts:
         return [
             [[*key, *release] for key, release in self._releases.items()],
             [[*key, name] for key, name in self._topic_names.items()],
+            self.nodes.pack(),
         ]
 
     def fill(self, packed: list[Any]) -> None:
         """Take over what :meth:`pack` returned."""
-        for cluster, broker, major, minor in packed[0]:
+        releases, topic_names, *nodes = packed
+        for cluster, broker, major, minor in releases:
             self._releases[cluster, broker] = (major, minor)
-        for cluster, topic_id, name in packed[1]:
+        for cluster, topic_id, name in topic_names:
             self._topic_names[cluster, topic_id] = name
+        if nodes:  # earlier releases did not store them
+            self.nodes.fill(nodes[0])

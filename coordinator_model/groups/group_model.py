@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.group_view import GroupView
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.records import Exchange, ExchangeKey
-from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import Event
 from coordinator_model.wire.record import MirrorRecord
 
@@ -31,13 +32,14 @@ class GroupModel(Protocol):
     cluster: str
     kind: str  #: the type of the group: "classic", "consumer", "share", "streams"
     broker: str  #: its coordinator, as far as frames show it
+    addresses: CoordinatorAddresses  #: others of its coordinator
+    facts: ClusterFacts  #: what is known of the cluster beside its groups
     incarnation: int
     last_record_us: int
     changed: bool  #: something that the view shows
     counted: bool  #: a counter that the view shows, and no timer rule uses
     slow_changed: bool  #: something other than what every heartbeat changes
     open: dict[ExchangeKey, Exchange]  #: requests without a response
-    refused_joins: dict[str, RefusedJoin]  #: clients that are not let in
 
     @property
     def members(self) -> Mapping[str, KnownMember]:

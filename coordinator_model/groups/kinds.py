@@ -9,7 +9,7 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.kinds import KINDS
-from coordinator_model.groups.epochs.model import EpochGroup, of_kind
+from coordinator_model.groups.epochs.model import of_kind
 from coordinator_model.groups.group_model import GroupModel
 
 _MODELS: Final[dict[str, Callable[..., GroupModel]]] = {CLASSIC: ClassicGroupModel, **{kind: of_kind(kind) for kind in KINDS}}
@@ -22,6 +22,6 @@ def empty_group(kind: str, name: str, cluster: str, *, facts: ClusterFacts | Non
     :param shared: what all groups of a partition share.
     """
     group = _MODELS[kind](name, cluster, **shared)
-    if facts is not None and isinstance(group, EpochGroup):
+    if facts is not None:
         group.facts = facts
     return group

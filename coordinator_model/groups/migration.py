@@ -54,6 +54,7 @@ def carry_over(old: GroupModel, new: GroupModel, at_us: int, member_id: str | No
     :param frame: the response of ``at_us`` that shows the conversion.
     """
     new.incarnation, new.broker, new.last_record_us = old.incarnation, old.broker, old.last_record_us
+    new.addresses = old.addresses
     window_us = at_us - CONVERSION_WINDOW_US
     known = _conversions(old)
     kept = (*[before for before in known if before > window_us][-_CONVERSIONS_KEPT:], at_us)
@@ -81,12 +82,10 @@ def _conversions(group: GroupModel) -> tuple[int, ...]:
 
 
 def _was_watched(group: GroupModel) -> bool:
-    """Return True if the group's type was proven. Before a JoinGroup success, a group counts as classic without proof;
-    one that has only refused members with epochs counts as of their type.
-    """
+    """Return True if the group's type was proven. Before a JoinGroup success, a group counts as classic without proof."""
     if isinstance(group, ClassicGroupModel):
         return bool(group.protocol_type)
-    return not isinstance(group, EpochGroup) or group.epoch is not None
+    return True
 
 
 def _to_epochs(old: ClassicGroupModel, new: EpochGroup, at_us: int) -> None:

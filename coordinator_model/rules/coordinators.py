@@ -13,11 +13,13 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.coordinator_changes import (
     GroupFull,
+    InternalError,
     KeepsLoading,
     Lost,
     Moved,
     NotAvailable,
     PointedWrong,
+    Signs,
     SyncWhileLoading,
     TookTurns,
 )
@@ -26,9 +28,8 @@ from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, seconds, whom
-from coordinator_model.rules.internal_errors import C_08
 from coordinator_model.rules.unanswered import C_01, C_02, C_03
-from coordinator_model.wire import API_NAMES
+from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED
 
 _LOADS_US: Final = 60_000_000
@@ -59,17 +60,37 @@ def _flaps(group: ClassicGroup, moved: Moved) -> Breach | None:
     )
 
 
-def _split(group: ClassicGroup, turns: TookTurns) -> Breach:
-    exchange = turns.exchange
+_NODES = {
+    Signs.TWO_NODES: "FindCoordinator gives them different node ids",
+    Signs.APART: "no frame names their node ids, and one accepted a generation that was older than the other's",
+    Signs.NONE: "no frame names their node ids, and the requests name no generation",
+}
+_ONE_OR_TWO = (
+    "Find out whether the addresses named are listeners of one broker, as while clients move to TLS: then nothing is wrong. If they "
+    "are two brokers, fence the older one, and look for proxies or address translation that lead to another cluster."
+)
+
+
+def _split(group: ClassicGroup, turns: TookTurns) -> Breach | None:
+    exchange, signs = turns.exchange, turns.signs
+    if signs is Signs.ALIKE:
+        return None  # members of one coordinator that has two addresses; of two, one soon goes on to another generation
+    at = f"{exchange.broker} and {turns.rival}"
+    if signs is Signs.NONE:
+        summary = f"Two addresses act as coordinator of group {group.name} in turns: {at}, which may be listeners of one broker,"
+    else:
+        summary = f"Two brokers act as coordinator of group {group.name} at the same time: {at},"
     return Breach(
         "",
-        f"Two brokers act as coordinator of group {group.name} at the same time: {exchange.broker} and {turns.rival}, for "
-        f"{seconds(turns.overlap_us)} so far.",
-        f"{exchange.broker} and {turns.rival} changed the group in turns, on connections that outlived each other's acts, and neither "
-        "said that it was not the coordinator",
+        f"{summary} for {seconds(turns.overlap_us)} so far.",
+        f"{at} changed the group in turns, on connections that outlived each other's acts, and neither said that it was not the "
+        f"coordinator; {_NODES[signs]}",
         turns.frames,
         actor=exchange.actor,
         generation=group.generation,
+        severity=Severity.WARNING if signs is Signs.NONE else None,
+        certainty=None if signs is Signs.TWO_NODES else Certainty.HEURISTIC,
+        action=_ONE_OR_TWO if signs is Signs.NONE else None,
     )
 
 
@@ -144,6 +165,21 @@ def _unavailable(group: ClassicGroup, unavailable: NotAvailable) -> Breach | Non
         f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
         f"COORDINATOR_NOT_AVAILABLE {spell.times} times over {seconds(spell.lasted_us)}",
         (spell.frame, response_evidence(exchange, 15)),
+    )
+
+
+def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
+    exchange = internal.exchange
+    asker = f"member {exchange.member_id} " if exchange.member_id else ""
+    return Breach(
+        exchange.member_id or exchange.actor.connection,
+        f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker}{whom(exchange.actor)} in group "
+        f"{group.name} with an internal error.",
+        f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
+        (request_evidence(exchange), response_evidence(exchange, -1)),
+        actor=exchange.actor,
+        member_id=exchange.member_id or None,
+        instance_id=exchange.instance_id,
     )
 
 
@@ -274,10 +310,12 @@ C_05 = FrameRule(
     meaning="Two brokers hold the group, each with members, generations and offsets of its own: committed offsets will be lost.",
     condition="Two brokers answered commits, JoinGroups, SyncGroups or LeaveGroups of the group with success in turns, at "
     "least three times, each turn asked after the other's answer was captured and over a connection that was there in the turn before, "
-    "their times overlap by more than the write timeout (5 s), and neither said in between that it is not the coordinator.",
+    "their times overlap by more than the write timeout (5 s), and neither said in between that it is not the coordinator. Addresses "
+    "with one node id in FindCoordinator are one broker. Where no frame names the node ids, it is heuristic, and needs that one accepts "
+    "an older generation after the other has accepted a newer one; commits without a generation are a warning.",
     expected="One coordinator: the one that was replaced answers NOT_COORDINATOR.",
     action="Fence the older of the two brokers at once, then look for proxies or address translation that lead to another cluster.",
-    false_alarms="One broker that is captured under two names; clocks of several capturers that differ by more than clock_skew_ms.",
+    false_alarms="Clocks of several capturers that differ by more than clock_skew_ms.",
     checks={TookTurns: _split},
 )
 
@@ -311,6 +349,20 @@ C_07 = FrameRule(
     false_alarms="Clients that retry by themselves.",
     suppressed_by=("C-06",),
     checks={SyncWhileLoading: _sync_while_loading},
+)
+
+C_08 = FrameRule(
+    id="C-08",
+    name="internal error",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.BROKER,
+    meaning="The coordinator ran into an error that it has no code for.",
+    condition="UNKNOWN_SERVER_ERROR in the answer to a request of the group.",
+    expected="Success, or an error that the protocol knows.",
+    action="Find the exception in that broker's log at the time named.",
+    false_alarms="A client that uses an id just issued together with a group.instance.id provokes it.",
+    checks={InternalError: _internal_error},
 )
 
 C_09 = FrameRule(

@@ -146,7 +146,6 @@ class Conversation:
         *,
         queued_behind: int = 0,
         cut_bytes: int = 0,
-        capped_bytes: int = 0,
         group: str | None = None,
     ) -> None:
         client = asked.client if asked is not None else None
@@ -167,7 +166,6 @@ class Conversation:
             client_address=f"{client.host}:{client.port}" if client is not None else "",
             client_software=client.software if client is not None else "",
             cut_bytes=cut_bytes,
-            capped_bytes=capped_bytes,
             queued_behind=queued_behind,
             frame=frame,
         )
@@ -339,9 +337,12 @@ class Conversation:
         """Read where the group stands, or be refused."""
         self.call(client, self.fetch_request(client, tuple(offsets)), self.fetched(offsets, codes, error))
 
-    def find_coordinator(self, client: Client, node_id: int = 1, error: int = 0, *, version: int = 4) -> None:
-        """Ask whichever broker ``client`` is connected to; node 1 is at kafka-1:9092."""
-        host, port = ("", -1) if error else (f"kafka-{node_id}", 9092)
+    def find_coordinator(
+        self, client: Client, node_id: int = 1, error: int = 0, *, version: int = 4, address: str | None = None
+    ) -> None:
+        """Ask whichever broker ``client`` is connected to; node 1 is at kafka-1:9092 unless an address is given."""
+        named, _, number = (address or f"kafka-{node_id}:9092").rpartition(":")
+        host, port = ("", -1) if error else (named, int(number))
         if version >= 4:
             answer = wire.FindCoordinatorResponseCoordinator(
                 key=self.group, node_id=-1 if error else node_id, host=host, port=port, error_code=error

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, are_one
 from coordinator_model.groups.records import (
     NOBODY,
     Coverage,
@@ -23,7 +25,6 @@ from coordinator_model.groups.records import (
     Member,
     StaticMember,
 )
-from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 
@@ -46,6 +47,7 @@ class GroupData:
 
     __slots__ = (
         "abandoned_us",
+        "addresses",
         "broker",
         "causes",
         "changed",
@@ -58,6 +60,7 @@ class GroupData:
         "deleted_us",
         "disconnections",
         "errors",
+        "facts",
         "generation_seen",
         "generations",
         "group_events",
@@ -74,7 +77,6 @@ class GroupData:
         "name",
         "open",
         "protocol_type",
-        "refused_joins",
         "settings",
         "settled",
         "slow_changed",
@@ -107,6 +109,8 @@ class GroupData:
         self.group_events = group_events  #: of all groups of the partition, until they are drained
         self.kind = CLASSIC
         self.broker = ""
+        self.addresses = CoordinatorAddresses()  #: others of the coordinator
+        self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
         self.incarnation = 1
         self.settled = False  #: True once a request was accepted in this incarnation
         self.learning_because = "first seen in mid-life"
@@ -118,7 +122,6 @@ class GroupData:
         self.members: dict[str, Member] = {}
         self.instances: dict[str, StaticMember] = {}
         self.issued: dict[str, IssuedId] = {}
-        self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
         self.open: dict[ExchangeKey, Exchange] = {}
         self.connections: dict[str, ConnectionState] = {}
         self.causes: dict[str, int] = {}  #: completed rebalances by cause
@@ -187,8 +190,11 @@ class GroupData:
 
     def loading_near(self, broker: str, at_us: int) -> bool:
         """Return True if the broker was loading at about that time, so that a Heartbeat success proves nothing."""
-        last = self.loading.get((self.cluster, broker))
-        return last is not None and abs(at_us - last) <= self.settings.load_window_ms * 1_000
+        window_us = self.settings.load_window_ms * 1_000
+        return any(
+            cluster == self.cluster and abs(at_us - last_us) <= window_us and are_one(self, known, broker)
+            for (cluster, known), last_us in self.loading.items()
+        )
 
     def proof_beyond(self, generation: int, before_us: int) -> Generation | None:
         """Return the oldest generation above ``generation`` that was proven before ``before_us``, None if there is none."""

@@ -21,6 +21,7 @@ from coordinator_model.groups.classic.handlers import (
     sync_group,
 )
 from coordinator_model.groups.classic.trackers.sessions import SLOW_US
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.events import Mismatched, WentOnFenced
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
@@ -79,7 +80,7 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
         if member.removed == "silent":
             # A new or restarted coordinator restarts all sessions, and a clock that jumped proves no silence.
             watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
-            stayed = record.broker == group.broker and watched
+            stayed = is_coordinator(group, record.broker) and watched
             if member.proven_us is not None and stayed:
                 exchange.silence_us = record.at_us - member.last_frame_us
             group.restore_member(member)

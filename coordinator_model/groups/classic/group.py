@@ -41,6 +41,7 @@ from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Sessions, evicted_early
 from coordinator_model.groups.committed_offsets import CommittedOffsets
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
 from coordinator_model.groups.events import (
     FellSilent,
     Refused,
@@ -163,9 +164,9 @@ class ClassicGroup(GroupData):
         """Go back to learning: frames are missing or the group moved, so generation and membership may have changed unseen."""
         self.rebalance_events.on_gap(self, at_us, because)
         self.learning_because = because
+        self.addresses = CoordinatorAddresses()
         self.generations.clear()
         self.issued.clear()
-        self.refused_joins.clear()
         self.generation_seen = None
         for member in self.members.values():
             member.proven_us = None
@@ -281,16 +282,18 @@ class ClassicGroup(GroupData):
     def accepted(self, exchange: Exchange) -> None:
         """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
         self.coordinator_changes.returned(self, exchange.res_us)
-        if exchange.broker != self.broker:
+        self.facts.nodes.coordinator_accepted(self.cluster, exchange)
+        if not is_coordinator(self, exchange.broker) and not self.addresses.still_acts(self, exchange):
+            addresses = CoordinatorAddresses.replaced(self, exchange)
             if self.broker and self.settled:
                 self.new_incarnation(exchange.res_us, f"the coordinator moved from {self.broker} to {exchange.broker}")
-            self.broker = exchange.broker
+            self.broker, self.addresses = exchange.broker, addresses
             self.changed = True
         self.settled = True
 
     def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
         """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker."""
-        if self.settled and exchange.broker == self.broker:
+        if steps_down(self, exchange.broker):
             self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
         return NOTHING
 

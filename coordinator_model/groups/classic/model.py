@@ -7,13 +7,13 @@ from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.data import CLASSIC, ConnectionState
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.session_end import awaits_heartbeat, last_frame_us_of, session_end_us
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.view import view
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.tracker import Event
 from coordinator_model.wire import API_NAMES
 
@@ -25,7 +25,7 @@ _PLAIN: Final = (
     "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
     "assignments", "offsets", "coordinator_changes", "rebalance_history", "sessions",
     "member_identity", "unconnected_us", "errors", "joins", "syncs", "rebalance_events",
-    "conversions", "abandoned_us", "committed_offsets", "refused_joins",
+    "conversions", "abandoned_us", "committed_offsets",
 )  # fmt: skip
 
 _read_plain = attrgetter(*_PLAIN)
@@ -63,6 +63,7 @@ class ClassicGroupModel(ClassicGroup):
             list(self.members.values()),
             self.generations,
             list(self.connections),
+            self.addresses.values(),
         ]
 
     def fast_values(self) -> list[Any]:
@@ -83,15 +84,16 @@ class ClassicGroupModel(ClassicGroup):
         return [members, connections, list(self.open.values())]
 
     def fill(self, slow_values: Sequence[Any], fast_values: Sequence[Any]) -> None:
-        plain, state, members, generations, connections = slow_values
+        plain, state, members, generations, connections, *addresses = slow_values
         if len(plain) > len(_PLAIN):
             raise ValueError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
         for name, value in zip(_PLAIN, plain, strict=False):
             setattr(self, name, value)
-        self.refused_joins = refused_joins.restored(self.refused_joins)
         self.state = State(state)
         self.generations = list(generations)
         self.members = {member.id: member for member in members}
+        if addresses:  # earlier releases did not store them
+            self.addresses = CoordinatorAddresses(*addresses[0])
         if self.kind != CLASSIC:  # written while groups of another type were only counted, and held as classic ones
             self.kind, self.members, self.generations = CLASSIC, {}, []
         self._fill_fast(connections, *fast_values)

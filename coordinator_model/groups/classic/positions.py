@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.protocol import Generation as Relation
 from coordinator_model.groups.classic.protocol import Sender
+from coordinator_model.groups.coordinator_addresses import are_one
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.possible import Chain
 from coordinator_model.groups.records import Exchange, Generation, StaticMember
@@ -109,7 +110,7 @@ class Positions:
         waiting = tuple(
             join
             for join in group.waiting_joins()
-            if join.member_id in known.told and join.broker == self.exchange.broker and not join.queued_behind
+            if join.member_id in known.told and are_one(group, join.broker, self.exchange.broker) and not join.queued_behind
         )
         if len(waiting) >= _WITNESSES:
             proven_us = sorted(join.inv_us for join in waiting)[_WITNESSES - 1]

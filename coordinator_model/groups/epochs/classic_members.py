@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.groups import refused_joins
+from coordinator_model.groups.coordinator_addresses import steps_down
 from coordinator_model.groups.epochs import delivery, identity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
@@ -32,7 +32,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     """Process the response to a JoinGroup, a SyncGroup or a Heartbeat."""
     error = exchange.error = body.error_code
     if error in COORDINATOR_MOVES:
-        if group.settled and exchange.broker == group.broker:
+        if steps_down(group, exchange.broker):
             group.new_incarnation(exchange.res_us)
         return NOTHING
     if error == NONE:
@@ -45,9 +45,6 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
                 member.rejoin_asked_us = None
                 group.slow_changed = True
         return NOTHING
-    if exchange.api_key == JOIN_GROUP:
-        refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange))
-        group.changed = group.slow_changed = True
     member = group.members.get(exchange.member_id)
     if member is None:
         return NOTHING
@@ -75,7 +72,6 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     facts = exchange.facts
     assert isinstance(facts, JoinFacts)
     group.accepted(exchange)
-    refused_joins.let_in(group.refused_joins, exchange)
     member = group.member_of(exchange, body.member_id)
     if member.removed is not None or member.proven_us is None or not member.classic:
         group.may_have_raised("joined", member.id)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.groups.committed_offsets import read_positions, refusals_in, without_refused
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedAfterEnd
 from coordinator_model.groups.epochs.evidence import answer_evidence
@@ -112,7 +113,7 @@ def _settled(group: EpochGroupData, exchange: Exchange, member: EpochMember, fac
     """Return True if the member had one epoch from the request to the response, of the coordinator that answers."""
     return (
         facts.settled
-        and exchange.broker == group.broker
+        and is_coordinator(group, exchange.broker)
         and not member.reloaded
         and member.present
         and facts.epoch is not None

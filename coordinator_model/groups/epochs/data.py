@@ -14,12 +14,12 @@ from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.committed_offsets import CommittedOffsets
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
-from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings
 
 RECONCILING: Final = "Reconciling"
@@ -45,6 +45,7 @@ class EpochGroupData:
 
     __slots__ = (
         "abandoned",
+        "addresses",
         "assignor_failures",
         "born_us",
         "broker",
@@ -79,7 +80,6 @@ class EpochGroupData:
         "open",
         "rebalance_events",
         "recent",
-        "refused_joins",
         "release",
         "session_bounds",
         "settings",
@@ -121,6 +121,7 @@ class EpochGroupData:
         self.kind = kind
         self.traits: Kind = KINDS[kind]
         self.broker = ""
+        self.addresses = CoordinatorAddresses()  #: others of the coordinator
         self.incarnation = 1
         self.settled = False  #: True once a request was accepted in this incarnation
         self.learning_because = "first seen in mid-life"
@@ -140,7 +141,6 @@ class EpochGroupData:
         self.storm_since_us = 0
         self.storm_times = 0
         self.storm_causes: dict[str, int] = {}
-        self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
         self.claims: dict[str, InstanceClaim] = {}
         self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
         self.abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
@@ -260,10 +260,12 @@ class EpochGroupData:
 
     def accepted(self, exchange: Exchange) -> None:
         """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
-        if exchange.broker != self.broker:
+        self.facts.nodes.coordinator_accepted(self.cluster, exchange)
+        if not is_coordinator(self, exchange.broker) and not self.addresses.still_acts(self, exchange):
+            addresses = CoordinatorAddresses.replaced(self, exchange)
             if self.broker and self.settled:
                 self.new_incarnation(exchange.res_us)
-            self.broker = exchange.broker
+            self.broker, self.addresses = exchange.broker, addresses
             self.changed = self.slow_changed = True
         self.settled = True
 
@@ -271,8 +273,8 @@ class EpochGroupData:
         """Begin a new incarnation: the coordinator moved, or loaded the group again. What it wrote remains: epochs and assignments."""
         self.incarnation += 1
         self.settled = False
+        self.addresses = CoordinatorAddresses()
         self.doubles = []
-        self.refused_joins = {}
         self.claims = {}  # all sessions begin anew, that of an instance id's dead holder too
         self.born_us = 0
         for member in self.members.values():
@@ -291,11 +293,11 @@ class EpochGroupData:
         self.rebalance_events.on_gap(self, at_us, because)
         self.committed_offsets.on_gap(self)
         self.learning_because = because
+        self.addresses = CoordinatorAddresses()
         self.born_us = 0
         self.doubles = []
         self.recent = []
         self.claims = {}
-        self.refused_joins = {}
         self.instance_uses = {}
         self.status_spells = {}
         self.assignor_failures = 0

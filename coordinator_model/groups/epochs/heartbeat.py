@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups import refused_joins
+from coordinator_model.groups.coordinator_addresses import is_coordinator, steps_down
 from coordinator_model.groups.epochs import delivery, identity, reconciliation, sessions, statuses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
@@ -15,6 +15,7 @@ from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     ClaimedMore,
     EpochShrank,
+    ImpossibleAnswer,
     InstanceHeld,
     JoinedAgain,
     KeptAfterFence,
@@ -30,6 +31,7 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.judgement import goes_on, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
+from coordinator_model.groups.epochs.protocol import lawful_errors
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -40,6 +42,7 @@ from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
     INVALID_REQUEST,
+    NONE,
     STREAMS_GROUP_HEARTBEAT,
     STREAMS_INVALID_TOPOLOGY,
     STREAMS_INVALID_TOPOLOGY_EPOCH,
@@ -58,6 +61,9 @@ _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
 _TOPOLOGY_REFUSED: Final = frozenset(
     {INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED}
 )
+_JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID})
+"""Answers that the table can prove wrong; every other one may have a reason that no frame shows."""
+
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
@@ -120,7 +126,7 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and not (member.pending or member.statuses or group.doubles or group.status_spells)
         and exchange.gap_free
         and member.paused_us < exchange.inv_us
-        and exchange.broker == group.broker
+        and is_coordinator(group, exchange.broker)
         and group.settled
         and group.epoch is not None
         and body.member_epoch <= group.epoch
@@ -143,8 +149,6 @@ def go_on(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: 
     member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
     member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
     member.refusals = None
-    if group.refused_joins and refused_joins.let_in(group.refused_joins, exchange):
-        group.changed = group.slow_changed = True
     waits = member.epoch == group.epoch and member.granted is not None and not member.granted
     if waits != bool(member.empty_since_us):
         member.empty_since_us = at_us if waits else 0
@@ -156,12 +160,14 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     member = group.members.get(exchange.member_id) if exchange.member_id else None
     overlapped = member is not None and (member.paused_us >= exchange.inv_us or _others_open(group, exchange))
     if error in COORDINATOR_MOVES:
-        if group.settled and exchange.broker == group.broker:
+        if steps_down(group, exchange.broker):
             group.new_incarnation(exchange.res_us)
         return NOTHING
     events: tuple[Event, ...] = NOTHING
-    if error in ERROR_CODES or not may_be_an_error(error):  # what a code of a newer release means, no table says yet
+    if error in _JUDGED and (error != FENCED_INSTANCE_ID or exchange.generation != JOIN_EPOCH):  # to a join no release gives it
         events = unlawful(group, exchange, member, overlapped=overlapped)
+    elif error not in lawful_errors(exchange.api_key) and (error in ERROR_CODES or not may_be_an_error(error)):
+        events = (ImpossibleAnswer(exchange),)
     if member is not None:
         member.paused_us = exchange.res_us
     if error:
@@ -357,8 +363,6 @@ def _refused(
 ) -> tuple[Event, ...]:
     error, asked = exchange.error, exchange.generation
     group.slow_changed = True
-    if asked == JOIN_EPOCH:
-        _not_let_in(group, exchange, body)
     if error == UNKNOWN_SERVER_ERROR:
         group.assignor_failures += 1
         return (AssignorFailed(exchange, body.error_message or "", group.assignor_failures),)
@@ -397,15 +401,6 @@ def _refused(
     return lost
 
 
-def _not_let_in(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
-    facts = exchange.facts
-    malformed = facts.malformed if isinstance(facts, HeartbeatFacts) else ""
-    if exchange.api_key == STREAMS_GROUP_HEARTBEAT and exchange.error in _TOPOLOGY_REFUSED and not malformed:
-        return  # R-22
-    refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange), body.error_message, malformed)
-    group.changed = True
-
-
 def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:
     """Count a refusal that the client sent after it knew of the one before."""
     refusals = member.refusals
@@ -418,7 +413,7 @@ def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:
 
 def _instance_held(group: EpochGroupData, exchange: Exchange) -> InstanceHeld:
     assert exchange.instance_id is not None
-    if exchange.broker != group.broker:  # it has just taken over
+    if not is_coordinator(group, exchange.broker):  # it has just taken over
         group.claims.pop(exchange.instance_id, None)
     claim = group.claims.get(exchange.instance_id)
     if claim is None or exchange.res_us - claim.last_us > group.shortest_session_ms() * 1_000:

@@ -10,8 +10,8 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic.data import ConnectionState
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents
 from coordinator_model.groups.epochs.records import (
@@ -34,7 +34,7 @@ _PLAIN: Final = (
     "broker", "incarnation", "settled", "learning_because", "born_us", "epoch", "epoch_us", "instances", "storm_since_us",
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
     "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns", "state",
-    "session_bounds", "refused_joins",
+    "session_bounds",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -79,6 +79,7 @@ def slow_values(group: EpochGroupData) -> list[Any]:
         list(group.connections),
         _events_values(group.rebalance_events),
         group.committed_offsets,
+        group.addresses.values(),
     ]
 
 
@@ -174,12 +175,13 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         group.rebalance_events = _events(later[0])
     if len(later) > 1:
         group.committed_offsets = later[1]
+    if len(later) > 2:
+        group.addresses = CoordinatorAddresses(*later[2])
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
     group.release = tuple(release)
     group.conversions = tuple(group.conversions)
     group.session_bounds = SessionBounds(*group.session_bounds)
-    group.refused_joins = refused_joins.restored(group.refused_joins)
     group.shutdowns = _pairs(group.shutdowns)
     group.status_spells = {
         code: StatusSpell(first_us, last_us, times, tuple(frames))

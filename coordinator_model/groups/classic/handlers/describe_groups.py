@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coordinator_model.groups.classic.state import Observation, State
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember
 from coordinator_model.groups.tracker import NOTHING, Event
 
@@ -27,7 +28,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
 
 def _is_true_of_a_generation(group: ClassicGroup, described: Description) -> bool:
     skew_us = group.settings.clock_skew_ms * 1_000
-    if described.state != State.STABLE or not described.names_instances or described.broker != group.broker:
+    if described.state != State.STABLE or not described.names_instances or not is_coordinator(group, described.broker):
         return False
     if described.generation is None or described.generation != group.generation_seen or any(group.waiting_joins()):
         return False

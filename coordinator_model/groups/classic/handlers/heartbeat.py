@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.state import SHOWN, Observation
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.events import ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member
@@ -65,8 +66,8 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
             and newest.generation == exchange.generation
             and newest.roster is not None
             and member.id in newest.roster
-            and exchange.broker == group.broker
             and member.removed is None
+            and is_coordinator(group, exchange.broker)
         ):
             # Steady traffic takes only this branch.
             member.proven_us = exchange.res_us

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
@@ -21,8 +22,9 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
     LostCoordinator,
     Persisted,
 )
+from coordinator_model.groups.coordinator_addresses import are_one
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Generation, Member
+from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -78,13 +80,23 @@ class Moved(NamedTuple):
     flaps: int  #: changes within the latest move, if it lasts too long; else 0
 
 
+class Signs(Enum):
+    """What shows whether two addresses that act alternately are two brokers, as far as it is known."""
+
+    TWO_NODES = "their node ids differ"
+    APART = "one accepted a generation older than the other's"
+    NONE = "nothing"
+    ALIKE = "neither accepted a generation older than the other's"
+
+
 class TookTurns(NamedTuple):
-    """Two brokers act as coordinator alternately, and no move explains it."""
+    """Two brokers, or two addresses of one, act as coordinator alternately, and no move explains it."""
 
     exchange: Exchange
     rival: str
     overlap_us: int
     frames: tuple[Evidence, ...]
+    signs: Signs
 
 
 class KeepsLoading(NamedTuple):
@@ -112,13 +124,6 @@ class InternalError(NamedTuple):
     """A request was answered UNKNOWN_SERVER_ERROR."""
 
     exchange: Exchange
-
-
-class GenerationFailed(NamedTuple):
-    """The first SyncGroup of a generation was answered UNKNOWN_SERVER_ERROR, and those of all other members will be, too."""
-
-    exchange: Exchange
-    generation: Generation | None  #: None if its beginning was not captured
 
 
 class Lost(NamedTuple):
@@ -191,10 +196,10 @@ class CoordinatorChanges:
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
             self.told_us = exchange.res_us
         if UNKNOWN_SERVER_ERROR in errors:
-            events.extend(_internal_error(group, exchange))
-        events.extend(self._refusals(exchange, errors))
+            events.append(InternalError(exchange))
+        events.extend(self._refusals(group, exchange, errors))
         if exchange.api_key in _ACTS and 0 in errors:
-            events.extend(self._acted(group, exchange))
+            events.extend(self._acted(group, exchange, body))
             events.extend(self._survived(group, exchange, body, moved=moved))
         return tuple(events)
 
@@ -268,7 +273,9 @@ class CoordinatorChanges:
         Some clients connect anew for each generation (kafka-go), and their JoinGroups may wait for a member that was killed.
         """
         lost = self.lost
-        if lost is None or exchange.broker != lost.broker or exchange.inv_us <= lost.since_us or not exchange.error_codes <= {0}:
+        if lost is None or exchange.inv_us <= lost.since_us or not exchange.error_codes <= {0}:
+            return
+        if not are_one(group, exchange.broker, lost.broker):
             return
         if exchange.broker in self.named or self.named[:1] == (lost.node_id,):
             self.returned(group, exchange.res_us)
@@ -301,7 +308,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ refusals
 
-    def _refusals(self, exchange: Exchange, errors: frozenset[int]) -> list[Event]:
+    def _refusals(self, group: GroupData, exchange: Exchange, errors: frozenset[int]) -> list[Event]:
         events: list[Event] = []
         finding = exchange.api_key == FIND_COORDINATOR
         if COORDINATOR_LOAD_IN_PROGRESS in errors:
@@ -326,7 +333,7 @@ class CoordinatorChanges:
             self.full_us = (*(at_us for at_us in self.full_us[-2:] if at_us >= since_us), exchange.res_us)
             events.append(GroupFull(exchange, len(self.full_us)))
         if errors & COORDINATOR_MOVES:
-            self._stepped_down(exchange.broker)
+            self._stepped_down(group, exchange.broker)
         return events
 
     def _spell(self, name: str, exchange: Exchange, error: int) -> ErrorStreak:
@@ -349,14 +356,18 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ terms
 
-    def _stepped_down(self, broker: str) -> None:
+    def _stepped_down(self, group: GroupData, broker: str) -> None:
         """End the term of a broker that denies being the coordinator, now or yet: what it does later is another term."""
-        if self.tenures.pop(broker, None) is not None:
+        if self.tenures.pop(self._acting_as(group, broker), None) is not None:
             self.turns = 0
 
-    def _acted(self, group: GroupData, exchange: Exchange) -> list[Event]:
-        broker, connection = exchange.broker, crc32(exchange.key[0].encode())
-        if self.pointed is not None and self.pointed.broker == broker:
+    def _acting_as(self, group: GroupData, broker: str) -> str:
+        """Return the address under which a broker's term is kept: one of those that it is known to have."""
+        return next((known for known in self.tenures if group.facts.nodes.are_one(group.cluster, known, broker)), broker)
+
+    def _acted(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
+        broker, connection = self._acting_as(group, exchange.broker), crc32(exchange.key[0].encode())
+        if self.pointed is not None and self.pointed.broker == exchange.broker:
             self.pointed = None
         known = self.tenures.get(broker)
         turn = self.acting not in ("", broker)
@@ -371,23 +382,28 @@ class CoordinatorChanges:
             self.turns += 1
         self.acting = broker
         frame = response_evidence(exchange, 0)
+        generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
         if known is None:
-            tenure = CoordinatorTerm(exchange.effective_us, exchange.res_us, (connection,), frame)
+            tenure = CoordinatorTerm(exchange.effective_us, exchange.res_us, (connection,), frame, generation)
         else:
-            tenure = CoordinatorTerm(known.first_us, exchange.res_us, _with_newest(known.connections, connection), frame)
+            connections = _with_newest(known.connections, connection)
+            tenure = CoordinatorTerm(known.first_us, exchange.res_us, connections, frame, generation)
         self.tenures.pop(broker, None)
         self.tenures[broker] = tenure
         if len(self.tenures) > TENURES_KEPT:
             del self.tenures[next(iter(self.tenures))]
-        return self._overlap(group, exchange, tenure)
+        return self._overlap(group, exchange, broker, tenure)
 
-    def _overlap(self, group: GroupData, exchange: Exchange, tenure: CoordinatorTerm) -> list[Event]:
+    def _overlap(self, group: GroupData, exchange: Exchange, broker: str, tenure: CoordinatorTerm) -> list[Event]:
         if self.turns < TURNS:
             return []
         for rival, other in self.tenures.items():
             overlap_us = min(tenure.last_us, other.last_us) - max(tenure.first_us, other.first_us)
-            if rival != exchange.broker and overlap_us > group.settings.write_timeout_ms * 1_000:
-                return [TookTurns(exchange, rival, overlap_us, (other.frame, tenure.frame))]
+            if rival == broker or overlap_us <= group.settings.write_timeout_ms * 1_000:
+                continue
+            two = group.facts.nodes.are_two(group.cluster, rival, exchange.broker)
+            signs = Signs.TWO_NODES if two else _signs(other.generation, tenure.generation)
+            return [TookTurns(exchange, rival, overlap_us, (other.frame, tenure.frame), signs)]
         return []
 
     # ------------------------------------------------------------------------------------------------ persisted generations
@@ -402,7 +418,7 @@ class CoordinatorChanges:
             if group.incarnation == known.incarnation:
                 return []  # a stale member was accepted; the group did not lose its state
             self.persisted = None
-            fell = moved and exchange.broker == known.broker  # only the generation shows it, and G-04 reports it
+            fell = moved and are_one(group, exchange.broker, known.broker)  # only the generation shows it, and G-04 reports it
             if not fell and _same_life(group, exchange, known):
                 lost.append(Lost(exchange, generation, known))
         known = self.persisted
@@ -415,6 +431,13 @@ class CoordinatorChanges:
             frame = response_evidence(exchange, 0)
             self.persisted = Persisted(generation, exchange.res_us, exchange.broker, group.incarnation, members, frame)
         return lost
+
+
+def _signs(rival: int, generation: int) -> Signs:
+    """Return what the generations show that the rival accepted last, and this broker after that."""
+    if rival < 0 or generation < 0:
+        return Signs.NONE
+    return Signs.APART if generation < rival else Signs.ALIKE
 
 
 def _with_newest(connections: tuple[int, ...], connection: int) -> tuple[int, ...]:
@@ -444,18 +467,6 @@ def heard(group: GroupData) -> Iterator[tuple[Member, int]]:
     for member in group.present_members():
         if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
             yield member, member.heartbeat_us
-
-
-def _internal_error(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
-    if exchange.api_key != SYNC_GROUP:
-        return (InternalError(exchange),)
-    newest = group.newest_generation
-    if newest is None or newest.generation != exchange.generation:
-        return (GenerationFailed(exchange, None),)
-    if newest.failed_us:
-        return NOTHING
-    newest.failed_us = exchange.res_us
-    return (GenerationFailed(exchange, newest),)
 
 
 def _count(group: GroupData, api_key: int, errors: frozenset[int]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import DESCRIBE_GROUPS
@@ -99,7 +100,9 @@ class Descriptions:
 
 def _contradicted(group: GroupData, described: Description) -> tuple[Event, ...]:
     newest = group.newest_generation
-    if newest is None or newest.roster is None or described.broker != group.broker or not _lasted(group, newest, described):
+    if newest is None or newest.roster is None or not is_coordinator(group, described.broker):
+        return NOTHING
+    if not _lasted(group, newest, described):
         return NOTHING
     found = [] if described.state == State.STABLE else [f"the broker describes it as {described.state}, and it was Stable"]
     found += [f"{id_} is a member only to the broker" for id_ in sorted(described.ids) if id_ not in newest.roster]
