@@ -11,9 +11,12 @@ from typing import Any, Final
 
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.group_store import GroupStore
+from coordinator_model.groups import refused_joins
+from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.heartbeat import refused_by_type
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.epochs.model import client_of, exchange_of
+from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.migration import carry_over, kind_shown, may_convert
 from coordinator_model.rule_engine import RuleEngine
 from coordinator_model.scheduler import GroupKey
@@ -62,7 +65,7 @@ class Admissions:
                 return False
             self._look_at_join(record, key, body, held, found)
             return shows is not None
-        shown = kind_shown(record.api_key, body)
+        shown = kind_shown(record.api_key, body) or _taken_for(held, asked, body)
         if shown is None or (held and not may_convert(self._groups.opened(key)[0], asked.at_us)):
             if held:
                 found.extend(self._refused(asked, record, key, body))
@@ -103,6 +106,9 @@ class Admissions:
         exchange = exchange_of(asked, asked_body, client_of(asked))
         exchange.res_us, exchange.response_offset, exchange.error = record.at_us, record.offset, body.error_code
         group, open_findings = self._groups.touched(key, record.at_us)
+        if exchange.generation == JOIN_EPOCH:
+            refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange), body.error_message)
+            self._groups.changed(key, record.at_us)
         events = refused_by_type(exchange, body)
         yield from self._rules.on_events(group, open_findings, events, record.at_us)
         if events:
@@ -122,6 +128,14 @@ class Admissions:
         for values in packed:
             record = MirrorRecord(*values)
             self._waiting[record.connection, record.exchange] = record._replace(kind=Kind(record.kind))
+
+
+def _taken_for(held: str, asked: MirrorRecord, body: Any) -> str | None:
+    """Return the type of a group of which nothing else is known, for which a client takes it that is not let in."""
+    if held or body.error_code in refused_joins.PASSING | refused_joins.TOLD_ELSEWHERE:
+        return None
+    request: Any = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
+    return _SHOWS[asked.api_key] if request.member_epoch == JOIN_EPOCH else None
 
 
 def _success(record: MirrorRecord) -> Evidence:

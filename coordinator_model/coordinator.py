@@ -11,38 +11,27 @@ depend on batches*: a caller of :meth:`Coordinator.receive` may stop after any r
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Self
 
 from coordinator_model.admissions import CONVERTING, Admissions
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us
-from coordinator_model.counters import NOT_MODELLED, TRUNCATED, UNDECODABLE, Counters
+from coordinator_model.counters import Counters
 from coordinator_model.finding import Finding
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.records import Disconnections
-from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, MODELLED_API_KEYS
+from coordinator_model.groups.requests import BESIDE_MEMBERSHIP
+from coordinator_model.lost_frames import FOLLOWED, DeadLetter, LostFrames
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine
 from coordinator_model.rules import CATALOGUE, Breach
-from coordinator_model.rules.observation import unreadable
 from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_partition
-from coordinator_model.wire import API_NAMES, DecodeError, decode
+from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, unpack_topics
-
-_FOLLOWED: Final = MODELLED_API_KEYS | KIND_BY_API.keys()
-
-
-class DeadLetter(NamedTuple):
-    """A record that could not be modelled, for the dead-letter topic."""
-
-    offset: int
-    reason: str
-
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
 
@@ -61,7 +50,6 @@ class Coordinator:
         # Of the record on which receive() raised:
         self._current_offset: int | None = None
         self._current_findings: list[Finding] = []
-        self._dead_letters: list[DeadLetter] = []
         self._group_events: list[GroupEvent] = []
         self._disconnections: dict[tuple[str, str], Disconnections] = {}  # by (cluster, broker)
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS
@@ -81,6 +69,7 @@ class Coordinator:
         self._rules = RuleEngine(self.settings, self.record_counts, self._continuity.postponed_us)
         self._admissions = Admissions(self.groups, self._rules)
         self._own = PartitionFindings(topic, partition, self.settings)
+        self._lost_frames = LostFrames(self.groups, self._rules, self._own, self.counters, self.record_counts)
         self._late_us = (self.settings.reorder_window_ms + self.settings.clock_skew_ms) * 1_000
 
     @property
@@ -111,7 +100,7 @@ class Coordinator:
             if at_us - self.now_us > BLIND_US and self.now_us:
                 self._interrupted(continuity.was_blind(self.now_us, at_us, len(self.groups)), list(self.groups), at_us, found)
             self._move_clock(at_us, found)
-        elif at_us < self.now_us - self._late_us and record.api_key in _FOLLOWED:
+        elif at_us < self.now_us - self._late_us and record.api_key in FOLLOWED:
             found.extend(self._own.out_of_order(record, self.now_us))
         if kind is _REQUEST or kind is _RESPONSE:
             self._frame(record, found)
@@ -147,7 +136,7 @@ class Coordinator:
         if at_us > self.now_us:
             self._move_clock(at_us, found)
         self.record_counts["unreadable records"] += 1
-        self._dead_letters.append(DeadLetter(offset, reason))
+        self._lost_frames.dead_letters.append(DeadLetter(offset, reason))
         where = f"offset {offset} of partition {self.partition} of {self.topic}"
         found.extend(self._own.report("V-02", f"The record at {where} cannot be read: {reason}.", reason, at_us))
         return found
@@ -183,6 +172,14 @@ class Coordinator:
             self._move_clock(now_us, found)
         return found
 
+    def conclude(self) -> list[Finding]:
+        """Return what is still to be said when no record follows: how often each open finding occurred."""
+        found = list(self._own.open_findings.count_out(CATALOGUE, ""))
+        for key in self.groups:
+            group, open_findings = self.groups.opened(key)
+            found.extend(open_findings.count_out(CATALOGUE, group.kind))
+        return found
+
     def next_deadline(self) -> int | None:
         """Return the earliest capture time, in microseconds, at which something may fall due without another record."""
         due = (self._scheduler.next_us(), self._own.due_us)
@@ -192,7 +189,7 @@ class Coordinator:
 
     def drain_dead_letters(self) -> list[DeadLetter]:
         """Return the records since the last call that could not be modelled. Call this before :meth:`snapshot`."""
-        drained, self._dead_letters = self._dead_letters, []
+        drained, self._lost_frames.dead_letters = self._lost_frames.dead_letters, []
         return drained
 
     def drain_events(self) -> list[GroupEvent]:
@@ -309,11 +306,12 @@ class Coordinator:
         is_request = record.kind is _REQUEST
         if api_key == API_VERSIONS and not is_request and not record.cut_bytes:
             self._facts.saw_versions(record.cluster, record.broker, record.frame, record.api_version)
-        if api_key not in _FOLLOWED or not record.group or _asks_about_unknown(record, self.groups):
-            self._unmodelled(record)
+        group_id, cut_bytes = record.group or "", record.cut_bytes
+        if api_key not in FOLLOWED or not (group_id or cut_bytes) or _asks_about_unknown(record, self.groups):
+            self._lost_frames.unmodelled(record)
             return
-        if record.cut_bytes:
-            self._undecodable(record, TRUNCATED, f"{record.cut_bytes} bytes of it were not captured", found)
+        if cut_bytes:
+            found.extend(self._lost_frames.cut(record))
             return
         body = record.body if type(record) is DecodedRecord else None
         correlation_id = record.correlation_id
@@ -321,14 +319,14 @@ class Coordinator:
             try:
                 frame = decode(record.frame, request=is_request, api_key=api_key, api_version=record.api_version)
             except DecodeError as error:
-                self._undecodable(record, UNDECODABLE, str(error), found)
+                found.extend(self._lost_frames.undecodable(record, str(error)))
                 return
             body, correlation_id = frame.body, frame.correlation_id
         if api_key == FIND_COORDINATOR and not is_request:
             self._facts.nodes.coordinator_named(record, body)
         counts = (self.counters.requests if is_request else self.counters.responses)[api_key]
         counts[record.api_version] += 1
-        key = (record.cluster, record.group)
+        key = (record.cluster, group_id)
         if api_key in CONVERTING and self._admissions.takes(record, key, body, found):
             return
         group, open_findings = self.groups.touched(key, record.at_us)
@@ -345,22 +343,6 @@ class Coordinator:
         elif group.counted:
             self.groups.unshown[key] = None
         group.counted = False
-
-    def _unmodelled(self, record: MirrorRecord) -> None:
-        self.record_counts[f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"] += 1
-        self.counters.lost(record, NOT_MODELLED)
-
-    def _undecodable(self, record: MirrorRecord, outcome: str, reason: str, found: list[Finding]) -> None:
-        self.record_counts["undecodable frames"] += 1
-        self.counters.lost(record, outcome)
-        self._dead_letters.append(DeadLetter(record.offset, reason))
-        assert record.group is not None
-        key = (record.cluster, record.group)
-        group, open_findings = self.groups.touched(key, record.at_us)
-        breach = unreadable(record, group.abandon(record), reason)
-        self.groups.lose_coverage(key, record.at_us, "a frame could not be read")
-        found.extend(self._rules.report(group, open_findings, CATALOGUE["V-02"], breach, record.at_us))
-        self.groups.changed(key, record.at_us)
 
     def _closed(self, record: MirrorRecord) -> None:
         self.record_counts[record.kind.value] += 1

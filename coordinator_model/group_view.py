@@ -13,7 +13,6 @@ class GroupView:
     cluster: str
     group: str
     content: dict[str, Any] | None
-    unproven: frozenset[str] = frozenset()  #: ids of members that are neither removed nor proven; not published
 
     @property
     def key(self) -> str:

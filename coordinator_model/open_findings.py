@@ -122,6 +122,12 @@ class OpenFindings:
                 del self.open[key]
                 yield self._say(rule, known, Status.RESOLVED, group_type, resolved_us=now_us)
 
+    def count_out(self, rules: dict[str, Rule], group_type: str) -> Iterator[Finding]:
+        """Yield the findings that were counted further since they were last said. For the end of the records, after which nothing is."""
+        for known in self.open.values():
+            if known.published and known.count.bit_count() > 1:
+                yield self._say(rules[known.rule], known, Status.UPDATE, group_type)
+
     def held(self, now_us: int) -> list[OpenFinding]:
         """Return the findings that are about to be published."""
         return [known for known in self.open.values() if not known.published and known.publish_us <= now_us]

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from coordinator_model.finding import Finding
+from coordinator_model.finding import Evidence, Finding
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.tracker import Event
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
-from coordinator_model.rules.base import FrameRule, TimerRule, last_frame_text
+from coordinator_model.rules.base import FrameRule, TimerRule, a_or_an, last_frame_text
+from coordinator_model.rules.observation import CUT_ACTION, cut_words
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 
@@ -127,7 +128,24 @@ class PartitionFindings:
 
     def report(self, rule_id: str, summary: str, observed: str, at_us: int) -> list[Finding]:
         """Open a finding about the partition, or count it on the open one."""
-        breach = Breach(self._subject, summary, observed, ())
+        return self._report(rule_id, Breach(self._subject, summary, observed, ()), at_us)
+
+    def cut(self, record: MirrorRecord) -> list[Finding]:
+        """Report a frame of which bytes were not captured."""
+        subject = f"{self._subject}/cut"
+        known = self.open_findings.open.get(("V-02", subject))
+        count = 1 + (known.count if known is not None else 0)
+        frame = cut_words(record)
+        cut = "frame was captured without all of its bytes" if count == 1 else "frames were captured without all of their bytes"
+        summary = (
+            f"{count:,} group {cut} in {self._name}, the newest {a_or_an(frame)}. What they say is not known, and nothing is found in "
+            "groups whose frames are cut."
+        )
+        words = f"{frame}, correlation id {record.correlation_id}"
+        evidence = Evidence(record.partition, record.offset, record.connection, record.exchange, record.at_us, words)
+        return self._report("V-02", Breach(subject, summary, frame, (evidence,), action=CUT_ACTION), record.at_us)
+
+    def _report(self, rule_id: str, breach: Breach, at_us: int) -> list[Finding]:
         rule = CATALOGUE[rule_id]
         found = list(self.open_findings.report(rule, breach, at_us=at_us, hold_us=0, incarnation=0, group_type=""))
         self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)

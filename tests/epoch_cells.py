@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from coordinator_model.groups.epochs.protocol import APIS, RELEASES, ROWS, Condition, Epoch, Moment, Row, Sender, answers_at, rows
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
-from tests.coordinator_model.groups.epochs.test_epoch_protocol import SINCE, STATIC, disagreements
+from tests.coordinator_model.groups.epochs.test_epoch_protocol import SAID, SINCE, STATIC, disagreements
 
 _VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,)}
 
@@ -66,6 +66,7 @@ def every() -> Iterator[Change]:
 def possible(api_key: int) -> tuple[Moment, ...]:
     """Every moment at which a coordinator can have a request of this API."""
     conditions = [frozenset[Condition](), frozenset({Condition.OWNS}), frozenset({Condition.MALFORMED})]
+    conditions = [holds.union(said) for holds in conditions for said in SAID.get(api_key, ((),))]
     moments = []
     for release, sender, epoch, holds, version in product(RELEASES, Sender, Epoch, conditions, _VERSIONS.get(api_key, (0, 1))):
         is_static = sender in STATIC
@@ -75,7 +76,11 @@ def possible(api_key: int) -> tuple[Moment, ...]:
             continue
         if api_key == OFFSET_COMMIT and (Condition.MALFORMED in holds or sender in {Sender.RETURNING, Sender.RIVAL}):
             continue  # who else holds an instance id makes no difference to a commit, but for what no frame shows
-        if epoch is Epoch.JOIN and not holds and api_key in {CONSUMER_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT}:
+        if (
+            epoch is Epoch.JOIN
+            and not holds & {Condition.OWNS, Condition.MALFORMED}
+            and api_key in {CONSUMER_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT}
+        ):
             continue  # a join lists partitions: none, or it is malformed
         if epoch is Epoch.ASIDE and not is_static and Condition.MALFORMED not in holds and api_key != OFFSET_COMMIT:
             continue  # it names no instance id

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, ExchangeKey, FetchFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COMMITS, DELETE_GROUPS, NONE, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
@@ -104,7 +104,7 @@ class CommittedOffsets:
     def _fetched(self, group: Group, exchange: Exchange, body: Any) -> None:
         if not isinstance(exchange.facts, FetchFacts) or not exchange.gap_free:
             return
-        client = committer_of(exchange.actor)
+        client = client_text(exchange.actor)
         refused = dict(self._refused(group.name, exchange.facts, body))
         read = {partition for partition in exchange.facts.partitions if partition not in refused}
         if read:
@@ -150,7 +150,7 @@ class CommittedOffsets:
 
     def committed(self, group: Group, exchange: Exchange, accepted: CommitFacts) -> Iterator[Event]:
         """Note the accepted positions of a commit, and yield what is strange about them."""
-        client = committer_of(exchange.actor)
+        client = client_text(exchange.actor)
         steps = list(self._steps(accepted))
         fetch = self.unread.get(client)
         unread = [] if fetch is None else [step for step in steps if step[:2] in fetch.partitions]
@@ -240,7 +240,7 @@ def topic_key(topic: Any) -> str:
 
 
 def _is_reading(group: Group, client: str) -> bool:
-    return any(other.api_key == OFFSET_FETCH and committer_of(other.actor) == client for other in group.open.values())
+    return any(other.api_key == OFFSET_FETCH and client_text(other.actor) == client for other in group.open.values())
 
 
 def keep_newest(kept: dict[str, Any], key: str, value: Any, at_most: int) -> None:

@@ -17,8 +17,8 @@ def host_of(address: str) -> str:
     return address.rpartition(":")[0] or address
 
 
-def committer_of(actor: ClientInfo) -> str:
-    """Return the name of a committer that is no member: ``client id at host``."""
+def client_text(actor: ClientInfo) -> str:
+    """Return the client id and host by which a process is known again after a restart: ``client id at host``."""
     return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
 
 

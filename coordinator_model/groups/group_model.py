@@ -13,6 +13,7 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.records import Exchange, ExchangeKey
+from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import Event
 from coordinator_model.wire.record import MirrorRecord
 
@@ -40,6 +41,7 @@ class GroupModel(Protocol):
     counted: bool  #: a counter that the view shows, and no timer rule uses
     slow_changed: bool  #: something other than what every heartbeat changes
     open: dict[ExchangeKey, Exchange]  #: requests without a response
+    refused_joins: dict[str, RefusedJoin]  #: clients that are not let in
 
     @property
     def members(self) -> Mapping[str, KnownMember]:

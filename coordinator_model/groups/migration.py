@@ -82,10 +82,12 @@ def _conversions(group: GroupModel) -> tuple[int, ...]:
 
 
 def _was_watched(group: GroupModel) -> bool:
-    """Return True if the group's type was proven. Before a JoinGroup success, a group counts as classic without proof."""
+    """Return True if the group's type was proven. Before a JoinGroup success, a group counts as classic without proof;
+    one that has only refused members with epochs counts as of their type.
+    """
     if isinstance(group, ClassicGroupModel):
         return bool(group.protocol_type)
-    return True
+    return not isinstance(group, EpochGroup) or group.epoch is not None
 
 
 def _to_epochs(old: ClassicGroupModel, new: EpochGroup, at_us: int) -> None:

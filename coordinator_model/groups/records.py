@@ -50,6 +50,7 @@ class SyncFacts(NamedTuple):
     idle: tuple[str, ...] = ()  #: member ids whose entry holds no partition
     protocol_type: str | None = None  #: v5+, as the name (KIP-559)
     protocol_name: str | None = None
+    assignment_bytes: int = 0  #: of all its assignments
 
 
 class LeaveFacts(NamedTuple):
@@ -86,6 +87,7 @@ class HeartbeatFacts(NamedTuple):
     owned: Partitions | None = None
     malformed: str = ""  #: what the coordinator must refuse it for
     shutdown: bool = False  #: a Streams member asks that the whole application stop
+    assignor: bool = False  #: it names a server assignor
 
     @property
     def is_full(self) -> bool:
@@ -254,6 +256,9 @@ class Generation:
     idle: tuple[str, ...] = ()  #: ids of members to which its leader assigned no partition
     unsettled_us: int = 0  #: when a frame or an expired session first showed that another join phase may have begun; 0 if none did
     told: tuple[str, ...] = ()  #: member ids whose Heartbeat at this generation was answered REBALANCE_IN_PROGRESS: it has ended
+    subscription_bytes: int = 0  #: of all members, as the leader got them; 0 if that was not captured
+    assignment_bytes: int = 0  #: of all members, as the leader sent them
+    failed_us: int = 0  #: first SyncGroup answered UNKNOWN_SERVER_ERROR: the coordinator could not store the generation
 
 
 @dataclass(slots=True)

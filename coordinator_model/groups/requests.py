@@ -66,7 +66,8 @@ def _owns(body: Any) -> bool:
 def _read_sync(exchange: Exchange, body: Any) -> None:
     _read_member(exchange, body)
     idle = tuple(entry.member_id for entry in body.assignments if len(entry.assignment) <= IDLE_ASSIGNMENT_BYTES)
-    exchange.facts = SyncFacts(len(body.assignments), idle, body.protocol_type, body.protocol_name)
+    size = sum(len(entry.assignment) for entry in body.assignments)
+    exchange.facts = SyncFacts(len(body.assignments), idle, body.protocol_type, body.protocol_name, size)
 
 
 def _read_leave(exchange: Exchange, body: Any) -> None:

@@ -15,6 +15,7 @@ from coordinator_model.rules import (
     epoch_members,
     epochs,
     generations,
+    joining,
     loops,
     members,
     observation,
@@ -35,6 +36,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
     for family in (
         generations.RULES,
         members.RULES,
+        joining.RULES,
         static.RULES,
         rebalances.RULES,
         standstill.RULES,
@@ -58,6 +60,9 @@ TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rul
 _OF_EPOCHS: Final = frozenset({reconciliation.R_14, reconciliation.R_15, epoch_members.E_22, streams.R_21})
 """Timer rules of the groups whose members have epochs."""
 
+_OF_ALL: Final = frozenset({joining.M_14})
+"""Timer rules of groups of all types."""
+
 _BY_MATTER: Final = {
     (requests, plans): tuple(
         rule
@@ -67,7 +72,7 @@ _BY_MATTER: Final = {
     for requests in (False, True)
     for plans in (False, True)
 }
-EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if rule in _OF_EPOCHS)
+EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if rule in _OF_EPOCHS or rule in _OF_ALL)
 
 
 def _classic_timers(group: ClassicGroup) -> tuple[TimerRule, ...]:

@@ -13,23 +13,22 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.coordinator_changes import (
     GroupFull,
-    InternalError,
     KeepsLoading,
     Lost,
     Moved,
     NotAvailable,
     PointedWrong,
-    Signs,
     SyncWhileLoading,
     TookTurns,
 )
-from coordinator_model.groups.classic.trackers.coordinator_records import LostCoordinator
+from coordinator_model.groups.classic.trackers.coordinator_records import LostCoordinator, Signs
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, seconds, whom
+from coordinator_model.rules.internal_errors import C_08
 from coordinator_model.rules.unanswered import C_01, C_02, C_03
-from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED
 
 _LOADS_US: Final = 60_000_000
@@ -165,21 +164,6 @@ def _unavailable(group: ClassicGroup, unavailable: NotAvailable) -> Breach | Non
         f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
         f"COORDINATOR_NOT_AVAILABLE {spell.times} times over {seconds(spell.lasted_us)}",
         (spell.frame, response_evidence(exchange, 15)),
-    )
-
-
-def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
-    exchange = internal.exchange
-    asker = f"member {exchange.member_id} " if exchange.member_id else ""
-    return Breach(
-        exchange.member_id or exchange.actor.connection,
-        f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker}{whom(exchange.actor)} in group "
-        f"{group.name} with an internal error.",
-        f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
-        (request_evidence(exchange), response_evidence(exchange, -1)),
-        actor=exchange.actor,
-        member_id=exchange.member_id or None,
-        instance_id=exchange.instance_id,
     )
 
 
@@ -349,20 +333,6 @@ C_07 = FrameRule(
     false_alarms="Clients that retry by themselves.",
     suppressed_by=("C-06",),
     checks={SyncWhileLoading: _sync_while_loading},
-)
-
-C_08 = FrameRule(
-    id="C-08",
-    name="internal error",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="The coordinator ran into an error that it has no code for.",
-    condition="UNKNOWN_SERVER_ERROR in the answer to a request of the group.",
-    expected="Success, or an error that the protocol knows.",
-    action="Find the exception in that broker's log at the time named.",
-    false_alarms="A client that uses an id just issued together with a group.instance.id provokes it.",
-    checks={InternalError: _internal_error},
 )
 
 C_09 = FrameRule(

@@ -10,19 +10,20 @@ from coordinator_model.groups.epochs.events import (
     CameBack,
     CommitRefused,
     CommittedAfterEnd,
-    ImpossibleAnswer,
     InstanceTaken,
     KeptAfterFence,
     LostInstanceRefused,
     NewIdJoined,
     SubscriptionFlapped,
+    Unlawful,
     WentSilent,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
-from coordinator_model.groups.epochs.identity import client_text
+from coordinator_model.groups.epochs.judgement import IMPOSSIBLE
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
+from coordinator_model.groups.evidence import client_text
 from coordinator_model.rules.base import Breach, a_or_an, about, begin, seconds, sender_fields, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name
@@ -36,9 +37,11 @@ _GOES_ON_US = 3_000_000
 _WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
 
 
-def impossible_answer(group: EpochGroupData, impossible: ImpossibleAnswer) -> Breach:
-    """Return the breach of P-07."""
-    exchange = impossible.exchange
+def impossible_answer(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """Return the breach of P-07: whoever sends such a request, no coordinator gives that answer."""
+    if unlawful.kind != IMPOSSIBLE:
+        return None
+    exchange = unlawful.exchange
     api, named = API_NAMES[exchange.api_key], error_name(exchange.error)
     return Breach(
         f"{api} {named}",

@@ -316,9 +316,9 @@ E_18 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="A client cannot be a member although nothing is in its way.",
-    condition="GROUP_MAX_SIZE_REACHED to a member that was accepted less than a session before, UNRELEASED_INSTANCE_ID although the "
-    "holder of that instance id had left for a while or uses the classic protocol, or FENCED_INSTANCE_ID to the holder itself, which was "
-    "accepted less than a session before.",
+    condition="GROUP_MAX_SIZE_REACHED or UNKNOWN_MEMBER_ID to a member that was accepted less than a session before, "
+    "UNRELEASED_INSTANCE_ID although the holder of that instance id had left for a while or uses the classic protocol, or "
+    "FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before.",
     expected="A success.",
     action=_REPORT,
     false_alarms="A static member that returns to a full group lawfully gets GROUP_MAX_SIZE_REACHED before 4.4: not counted.",

@@ -23,7 +23,7 @@ from coordinator_model.groups.events import (
     OverCapacity,
     Refused,
 )
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, a_or_an, about, begin, seconds, sender_text, who, whom
 from coordinator_model.rules.epoch_checks import heartbeat_for_another, ids_left_behind
@@ -35,10 +35,6 @@ from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JO
 _CHURN = 10  # ids that a client may abandon within an hour
 _ALTERNATIONS = 5  # A, B, A, B, A, B: each host sends in more than two cycles
 _REPEATED = 3
-
-
-def _client(exchange: Exchange) -> str:
-    return f"{exchange.actor.client_id or 'no client id'} at {host_of(exchange.actor.address)}"
 
 
 def _whoever(exchange: Exchange) -> str:
@@ -170,9 +166,9 @@ def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
         return None
     old = exchange.api_version < TWO_STEP_JOIN_SINCE
     return Breach(
-        _client(exchange),
-        f"Client {_client(exchange)} was given another member id in group {group.name}, {new.member_id}, after it left {new.abandoned} "
-        f"behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out"
+        client_text(exchange.actor),
+        f"Client {client_text(exchange.actor)} was given another member id in group {group.name}, {new.member_id}, after it left "
+        f"{new.abandoned} behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out"
         + (f"; it uses JoinGroup v{exchange.api_version}, which cannot ask for an id first." if old else "."),
         f"{new.abandoned} member ids of one client left behind within an hour",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
@@ -190,7 +186,7 @@ def _crash_loop(group: ClassicGroup, back: CameBackDead) -> Breach | None:
     waits = f", {seconds(dead.session_timeout_ms * 1_000)}" if dead is not None and dead.session_timeout_ms else ""
     client = f"instance {exchange.instance_id} {whom(exchange.actor)}" if exchange.instance_id is not None else _whoever(exchange)
     return Breach(
-        exchange.instance_id or _client(exchange),
+        exchange.instance_id or client_text(exchange.actor),
         f"{client[0].upper()}{client[1:]} went away from group {group.name} without leaving and came back {len(times)} times since "
         f"{iso_utc(times[0])}: each time takes the group a rebalance, and up to the session timeout{waits}, to notice.",
         f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "

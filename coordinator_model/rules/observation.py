@@ -5,6 +5,8 @@ A monitor without findings looks like a healthy group. Whatever the model had to
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.descriptions import DescribedOtherwise
@@ -35,28 +37,17 @@ def _described_otherwise(group: ClassicGroup, otherwise: DescribedOtherwise) -> 
 
 
 def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Breach:
-    """Return the breach of a frame that does not decode, or of which bytes are missing.
+    """Return the breach of a frame that does not decode.
 
     The sender is to blame only if all bytes were captured, this release knows the version, and the frame begins like its exchange.
 
     :param asked: the request that the frame is, or responds to, if it is known.
     """
-    actor = ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
-    api = f"{API_NAMES.get(record.api_key, f'API {record.api_key}')} v{record.api_version}"
-    member = f"member {asked.member_id} {whom(actor)}" if asked is not None and asked.member_id else f"a client {whom(actor)}"
+    actor, api, member = _sender(record), api_text(record), _member_text(record, asked)
     request = record.kind is Kind.REQUEST
-    whole = not record.cut_bytes and record.api_version in supported_versions(record.api_key)
-    words = f"{api} {'request' if request else 'answer'} that cannot be read: {record.frame[:24].hex(' ') or 'no bytes at all'}"
-    frame = Evidence(record.partition, record.offset, record.connection, record.exchange, record.at_us, words)
-    breach = Breach(
-        "",
-        f"{begin(a_or_an(api) + ' request' if request else f'an answer to the {api}')} of {member} in group {record.group} on connection "
-        f"{record.connection} cannot be read: {reason}.",
-        reason,
-        (*(() if asked is None or request else (request_evidence(asked),)), frame),
-        actor=actor,
-        member_id=(asked.member_id or None) if asked is not None else None,
-        instance_id=asked.instance_id if asked is not None else None,
+    whole = record.api_version in supported_versions(record.api_key)
+    breach = _of_frame(
+        record, asked, f"{_frame_text(record, asked)} on connection {record.connection} cannot be read: {reason}.", reason
     )
     subject = (asked.member_id if asked is not None else "") or record.connection
     if whole and request and names_request(record.frame, record.api_key, record.api_version, record.correlation_id):
@@ -73,6 +64,73 @@ def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Bre
         )
         return breach._replace(subject=subject, summary=summary, blame=Blame.BROKER, certainty=Certainty.CONFIRMED)
     return breach
+
+
+def capped(record: MirrorRecord, asked: Exchange | None) -> Breach:
+    """Return the breach of a frame that is longer than the monitor's own capturer keeps.
+
+    :param asked: the request that the frame is, or responds to, if it is known.
+    """
+    kept, size = len(record.frame), len(record.frame) + record.cut_bytes
+    summary = (
+        f"{_frame_text(record, asked)} has {size:,} bytes and was cut by the monitor at {kept:,}, since a longer record does not fit into "
+        "the mirror topic. Nothing is wrong with the capture; the group is back to learning."
+    )
+    action = (
+        "Capture this broker's traffic to a file and replay it (rebalance-monitor replay), which reads frames of any length. Frames "
+        "become so long by the members' subscriptions: look for a member that names very many topics. Brokers refuse a group whose "
+        "metadata exceeds max.message.bytes of __consumer_offsets (1 MiB by default)."
+    )
+    return _of_frame(record, asked, summary, f"{size:,} bytes, of which the mirror keeps {kept:,}")._replace(action=action)
+
+
+CUT_ACTION: Final = (
+    "Capture whole packets: a snap length of 262,144 bytes (tcpdump -s 0), not one of 96 or 128. Where the snap length is that long, "
+    "packets were lost: give the capture a larger buffer (tcpdump -B 65536) and name the brokers' ports in its filter."
+)
+
+
+def cut_words(record: MirrorRecord) -> str:
+    """Return ``JoinGroup v9 request of group orders, 62 of 240 bytes``."""
+    what = "request" if record.kind is Kind.REQUEST else "answer"
+    of = f" of group {record.group}" if record.group else ""
+    return f"{api_text(record)} {what}{of}, {len(record.frame):,} of {len(record.frame) + record.cut_bytes:,} bytes"
+
+
+def api_text(record: MirrorRecord) -> str:
+    """Return ``JoinGroup v9``."""
+    return f"{API_NAMES.get(record.api_key, f'API {record.api_key}')} v{record.api_version}"
+
+
+def _sender(record: MirrorRecord) -> ClientInfo:
+    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
+
+
+def _member_text(record: MirrorRecord, asked: Exchange | None) -> str:
+    name = f"member {asked.member_id}" if asked is not None and asked.member_id else "a client"
+    return f"{name} {whom(_sender(record))}"
+
+
+def _frame_text(record: MirrorRecord, asked: Exchange | None) -> str:
+    api = api_text(record)
+    what = f"{a_or_an(api)} request" if record.kind is Kind.REQUEST else f"an answer to the {api}"
+    return f"{begin(what)} of {_member_text(record, asked)} in group {record.group}"
+
+
+def _of_frame(record: MirrorRecord, asked: Exchange | None, summary: str, observed: str) -> Breach:
+    request = record.kind is Kind.REQUEST
+    beginning = record.frame[:24].hex(" ") or "no bytes at all"
+    words = f"{api_text(record)} {'request' if request else 'answer'} that cannot be read: {beginning}"
+    frame = Evidence(record.partition, record.offset, record.connection, record.exchange, record.at_us, words)
+    return Breach(
+        "",
+        summary,
+        observed,
+        (*(() if asked is None or request else (request_evidence(asked),)), frame),
+        actor=_sender(record),
+        member_id=(asked.member_id or None) if asked is not None else None,
+        instance_id=asked.instance_id if asked is not None else None,
+    )
 
 
 V_01 = Rule(
@@ -94,10 +152,11 @@ V_02 = Rule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CAPTURE,
     meaning="A record of the mirror could not be read, or the model stumbled over it; the group it belongs to is back to learning.",
-    condition="The envelope is not the documented one, the frame does not decode as what it is labelled, or the model raised.",
+    condition="The envelope is not the documented one, bytes of the frame are missing, it does not decode as what it is labelled, or the "
+    "model raised.",
     expected="A record as documented in docs/mirror-format.md, holding a whole frame.",
     action="Where a broker's answer or a client's request is named: look at that broker or client, and for a proxy that rewrites frames. "
-    "Where bytes are missing: raise the snapshot length of the capture. Else see who writes to the mirror topic besides the tap; "
+    "Else see who writes to the mirror topic besides the tap; "
     "the job keeps the record in its dead-letter topic. What the model raised is a bug: report it.",
     false_alarms="An API version newer than this release knows. A broker is blamed only where every byte of its answer was captured.",
 )

@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.trackers.offsets import (
 )
 from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
 from coordinator_model.rules.base import (
     Breach,
@@ -264,7 +264,7 @@ def _brought_forward(group: ClassicGroup, held: HeldFinding) -> bool:
 def _unfenced(group: ClassicGroup, unfenced: Unfenced) -> Breach:
     exchange = unfenced.exchange
     return Breach(
-        committer_of(exchange.actor),
+        client_text(exchange.actor),
         f"A transactional producer {whom(exchange.actor)} commits offsets of group {group.name} without saying for which member: "
         f"transactional id {unfenced.transactional_id}.",
         f"TxnOffsetCommit v{exchange.api_version} at generation {exchange.generation} without a member id",

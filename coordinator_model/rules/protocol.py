@@ -22,7 +22,7 @@ from coordinator_model.groups.classic.trackers.plans import (
     strange_protocol,
     window_us,
 )
-from coordinator_model.groups.epochs.events import ImpossibleAnswer
+from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspected, suspects
@@ -295,7 +295,7 @@ P_07 = FrameRule(
     "member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid.",
     suppressed_by=("C-11",),
     explained=loads_after_all,
-    checks={Failed: _impossible_error, ImpossibleAnswer: impossible_answer},
+    checks={Failed: _impossible_error, Unlawful: impossible_answer},
 )
 
 P_08 = TimerRule(

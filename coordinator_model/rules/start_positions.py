@@ -9,7 +9,7 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.committed_offsets import FASTEST_PER_S, CommittedAhead, CommittedUnread, Step
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, plural, seconds, sender_fields, whom
@@ -47,7 +47,7 @@ def _committed_unread(group: GroupModel, unread: CommittedUnread) -> Breach:
     times = "" if fetch.times == 1 else f" {fetch.times} times"
     waited_us = exchange.inv_us - fetch.last_us
     return Breach(
-        committer_of(exchange.actor),
+        client_text(exchange.actor),
         f"{_name(exchange)} commits offsets of group {group.name} without knowing where the group stood: its OffsetFetch was "
         f"answered {why}{times}, {seconds(waited_us)} before the commit, and was not repeated. It moves {_moves(unread.steps)}.",
         f"{len(unread.steps)} {plural(len(unread.steps), 'partition')} committed after an OffsetFetch answered {why}",
@@ -66,7 +66,7 @@ def _read_after_all(group: ClassicGroup | EpochGroupData, held: HeldFinding) -> 
 def _committed_ahead(group: GroupModel, ahead: CommittedAhead) -> Breach:
     exchange = ahead.exchange
     return Breach(
-        committer_of(exchange.actor),
+        client_text(exchange.actor),
         f"{_name(exchange)} moves group {group.name} further ahead than anybody can have read in the {ahead.elapsed_s} s since the "
         f"commit before: {_moves(ahead.steps)}.",
         f"{len(ahead.steps)} {plural(len(ahead.steps), 'partition')} committed more than {FASTEST_PER_S} records per second ahead",

@@ -9,7 +9,6 @@ from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StreamsJoinRefused
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
-from coordinator_model.groups.epochs.identity import client_text
 from coordinator_model.groups.epochs.kinds import SHARE
 from coordinator_model.groups.epochs.statuses import (
     ASSIGNMENT_DELAYED,
@@ -21,6 +20,7 @@ from coordinator_model.groups.epochs.statuses import (
     SHUTDOWN_WINDOW_US,
     STALE_TOPOLOGY,
 )
+from coordinator_model.groups.evidence import client_text
 from coordinator_model.rules.base import (
     Breach,
     Due,

@@ -62,6 +62,7 @@ class MirrorRecord(NamedTuple):
     cut_bytes: int = 0  #: bytes of the frame that were not captured
     queued_behind: int = 0  #: unanswered requests before this one on its connection at capture, mirrored or not
     frame: bytes = b""  #: header and body without the 4-byte length; empty for ticks, open and close
+    capped_bytes: int = 0  #: those of ``cut_bytes`` that the capturer saw and left out, since the frame is longer than it keeps
 
 
 class DecodedRecord(MirrorRecord):
@@ -107,6 +108,7 @@ _ENVELOPE: Final[tuple[tuple[str, str, type, Any], ...]] = (
     ("sw", "client_software", str, ""),
     ("cut", "cut_bytes", int, 0),
     ("out", "queued_behind", int, 0),
+    ("cap", "capped_bytes", int, 0),
 )
 _NEEDED_BY_FRAMES: Final = ("cn", "sq", "api", "ver", "cor")
 
@@ -149,11 +151,12 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
         if found is ...:
             raise RecordError(f"envelope lacks {name!r}")
         values.append(found)
+    *values, capped_bytes = values
     try:
         group = None if key is None else key.decode()
     except UnicodeDecodeError:
         raise RecordError("key is not UTF-8") from None
-    return MirrorRecord._make((partition, offset, group, kind, *values, value or b""))
+    return MirrorRecord._make((partition, offset, group, kind, *values, value or b"", capped_bytes))
 
 
 def pack_topics(names: Mapping[str, str]) -> bytes:

@@ -32,6 +32,7 @@ from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.captures import captured
+from streaming.mirror.conversation import FRAME_CAP
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, Source, opened
@@ -115,7 +116,12 @@ def mirror(
     except (MirrorError, KeyLogError) as error:
         fail(error)
     reader = CaptureReader(
-        lambda record: _write(sink, record), ports=port or (), cluster=cluster, name=f"pcap-{os.getpid()}", key_log=secrets
+        lambda record: _write(sink, record),
+        ports=port or (),
+        cluster=cluster,
+        name=f"pcap-{os.getpid()}",
+        key_log=secrets,
+        frame_cap=FRAME_CAP,
     )
     try:
         with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):

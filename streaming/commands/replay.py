@@ -33,12 +33,14 @@ from streaming.mirror.pcap.files import CaptureError, Source, opened
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.replay.engine import ReplayEngine
-from streaming.replay.report import GroupHistory, ReplayReport, print_finding, print_line
+from streaming.replay.report import ReplayReport, print_finding, print_line
+from streaming.replay.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from coordinator_model.group_event import GroupEvent
+    from coordinator_model.group_view import GroupView
     from streaming.mirror.pcap.capture_reader import Captured
 
 STDIN: Final = "-"
@@ -212,7 +214,7 @@ class _Session:
 
     def _model(self, topic: str) -> ReplayEngine:
         return ReplayEngine(
-            topic=topic, settings=self._settings, found=self._shown.finding, changed=self._shown.group, happened=self._shown.event
+            topic=topic, settings=self._settings, found=self._shown.finding, shown=self._shown.group, happened=self._shown.event
         )
 
     def _read_records(self, sources: Sequence[Source]) -> None:
@@ -254,18 +256,20 @@ class _Session:
 class _Text:
     """Prints text: group by group at the end, or line by line for a live capture."""
 
-    event = None  #: the text is made of the groups' changes
-
     def __init__(self, groups: Sequence[str], *, live: bool) -> None:
         self._console = Console(highlight=False)
         self._live = live
         self._report = ReplayReport()
-        self._story = GroupHistory(self._line if live else self._report.line, groups)
+        self._story = Timeline(self._line if live else self._report.line, groups)
         self._severities: dict[str, Severity] = {}
-        self.group = self._story.group
+        self.event = self._story.event
 
     def _line(self, line: Any) -> None:
         print_line(self._console, line)
+
+    def group(self, group: GroupView) -> None:
+        if self._story.wants(group.group) and not self._live:
+            self._report.state(group)
 
     def finding(self, finding: Finding) -> None:
         if not self._story.wants(finding.group):
@@ -346,6 +350,12 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
         yield f"{count:,} connections to a broker could not be decoded: {reason}"
     if echoes:
         yield f"{echoes:,} connections repeat others, for instance behind a proxy, and were ignored"
+    if stats.cut_frames:
+        short = (
+            f": the capture keeps {stats.snap_length:,} bytes of a packet, and packets have up to {stats.longest_packet:,} (tcpdump -s 0 "
+            "keeps all)"
+        )
+        yield f"{stats.cut_frames:,} group frames were not captured to their end{short if stats.snap_length else ''}"
     if stats.losses:
         gaps = f"{stats.losses:,} gap{'s' if stats.losses > 1 else ''}"
         yield f"{stats.lost_bytes:,} bytes of connections with group requests were not captured ({gaps}); their groups get a gap"

@@ -14,7 +14,7 @@ from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.document import FAMILIES, covered_by, families, family
 from coordinator_model.rules.protocol_rows import ROWS_OF
 from streaming.commands.output import fail
-from streaming.replay.report import COLOURS
+from streaming.replay.timeline import COLOURS
 
 
 def rules(

@@ -26,7 +26,7 @@ from streaming.config.settings import ConfigError, Job, MonitorConfig, load
 from streaming.kafka.retention import History
 from streaming.kafka.topics import Mirror, SetupError, prepare
 from streaming.logs import log_to
-from streaming.replay.report import COLOURS
+from streaming.replay.timeline import COLOURS
 from streaming.sinks.findings import FindingsReader, News
 from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError, refused_options

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.wire import DecodeError, decode, groups_named
+from coordinator_model.wire.leading import leading_group
 from coordinator_model.wire.record import MIRRORED_API_KEYS, DecodedRecord, Kind, Loss, MirrorRecord, pack_loss, topics
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, FrameReader, UnreadableError, bytes_up_to_acks, client_id
 from streaming.mirror.topic_names import IDS_SINCE, METADATA, READ_AT_MOST
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from streaming.mirror.topic_names import TopicNames
 
 FRAME_CAP: Final = 1_000_000
-"""Bytes kept of one frame: with key and envelope it still fits into a topic of Kafka's default ``max.message.bytes``, 1,048,588."""
+"""Bytes of a frame that go to a topic: with key and envelope they fit into Kafka's default ``max.message.bytes``, 1,048,588."""
 
 FAN_OUT_CAP: Final = 16 * 2**20
 """Bytes written for one frame that names many groups, all copies together; beyond it each copy is cut."""
@@ -76,6 +77,7 @@ class Conversation:
     :param write: takes the records, partition and offset -1; a record whose group is None is meant for every partition.
     :param connection: a name for the connection that is never used again.
     :param at_us: when it was opened, microseconds since the epoch, as all times here.
+    :param frame_cap: how many bytes of a frame are kept; the record of a longer one says how many are not.
     :param on_opaque: called once with the reason when the connection cannot be followed any further.
     :param topics: the names of the cluster's topics, of which new ones are written; None to look for none.
     """
@@ -202,6 +204,7 @@ class Conversation:
                 cut,
                 behind,
                 frame,
+                cut if len(frame) >= self._frame_cap else 0,
             ),
         )
 
@@ -209,7 +212,10 @@ class Conversation:
         targets = tuple(groups)
         share = max(FAN_OUT_CAP // len(targets), 64) if targets else 0
         if len(record.frame) > share:
-            record = record._replace(frame=record.frame[:share], cut_bytes=record.cut_bytes + len(record.frame) - share)
+            capped = len(record.frame) - share
+            record = record._replace(
+                frame=record.frame[:share], cut_bytes=record.cut_bytes + capped, capped_bytes=record.capped_bytes + capped
+            )
         for group in targets:
             self._write(record._replace(group=group))
 
@@ -255,10 +261,10 @@ class Conversation:
         cut = size - len(frame)
         body = self._asks = None if cut else _body(key, version, frame)
         held = key == _API_VERSIONS and len(self._held) < _HELD_AT_MOST
-        named = () if body is None else groups_named(body)
+        named = _leading_group(key, version, frame) if body is None and cut else () if body is None else groups_named(body)
         if len(named) > 1:
             named = tuple(dict.fromkeys(named))
-        if body is None and not held and not self._groups:
+        if not named and body is None and not held and not self._groups:
             named = ("",)  # it may concern any group: better an odd key than silence
         for group in named:
             if group not in self._groups:
@@ -383,6 +389,11 @@ def _body(api_key: int, api_version: int, frame: bytes) -> Any:
         return decode(frame, request=True, api_key=api_key, api_version=api_version).body
     except DecodeError:
         return None
+
+
+def _leading_group(api_key: int, api_version: int, frame: bytes) -> tuple[str, ...]:
+    group = leading_group(frame, api_key, api_version)
+    return () if group is None else (group,)
 
 
 def _software(body: Any) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streaming.mirror.record_file import Unreadable
 
 LOOK_US: Final = 100_000
-"""How often, in capture time, groups that have changed are looked at."""
+"""How often, in capture time, what the model keeps for others is dropped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,7 +40,7 @@ class ReplayEngine:
     """Models of all partitions of a mirror topic.
 
     :param found: takes each finding as it opens, changes or is resolved.
-    :param changed: called with a group in which something happened, and when, at most every :data:`LOOK_US`; None if not needed.
+    :param shown: called with each group as it is at the end; None if not needed.
     :param happened: called with each event of a group, before the findings of the same record; None if not needed.
     """
 
@@ -50,7 +50,7 @@ class ReplayEngine:
         topic: str,
         settings: Settings,
         found: Callable[[Finding], None],
-        changed: Callable[[GroupView, int], None] | None = None,
+        shown: Callable[[GroupView], None] | None = None,
         happened: Callable[[GroupEvent], None] | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
@@ -58,7 +58,7 @@ class ReplayEngine:
         self._topic = topic
         self._settings = settings
         self._found = found
-        self._changed = changed
+        self._shown = shown
         self._happened = happened
         self._partitions: dict[int, _Partition] = {}
         self._numbered = 0
@@ -80,7 +80,7 @@ class ReplayEngine:
         kind, at_us = record.kind, record.at_us
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:
             self.counters["frames"] += 1
-            if record.group is not None:
+            if record.group:
                 self.groups.add((record.cluster, record.group))
         else:
             self.counters[kind.value] += 1
@@ -107,7 +107,11 @@ class ReplayEngine:
         for partition in self._partitions.values():
             model = partition.model
             self._report(model, model.advance(model.now_us + self._settings.reorder_window_ms * 1_000 + 1))
+            self._report(model, model.conclude())
             self._look(partition)
+            if self._shown is not None:
+                for group in model.changed_groups():  # each that is known: none was asked for before
+                    self._shown(group)
 
     @property
     def first_us(self) -> int:
@@ -139,8 +143,5 @@ class ReplayEngine:
         partition.next_look_us = at_us + LOOK_US
         model.drain_dead_letters()  # the file has them
         model.drain_events()  # nobody asked for them, or they are reported
-        if self._changed is None:
+        if self._shown is None:
             model.discard_changes()
-            return
-        for group in model.changed_groups():
-            self._changed(group, at_us)

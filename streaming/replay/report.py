@@ -1,7 +1,4 @@
-"""The text report of a replay: for each group what happened to it and when, and the findings with their evidence.
-
-A group's story is made by comparing what is known of it now with what was known when it was last looked at, so that a thousand
-heartbeats are no line and a rebalance is two.
+"""The text report of a replay: for each group its state at the end and its timeline, then the findings with their evidence.
 
 The trap: a large capture has groups that rebalance all the time. Only so many lines of each are kept, the newest, and what was left out
 is said.
@@ -10,27 +7,22 @@ is said.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_model.finding import Finding, Status, iso_utc
-from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.finding import Finding, iso_utc
+from coordinator_model.wording import counted
+from streaming.replay.timeline import HistoryLine, number_name, severity_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from coordinator_model.group_view import GroupView
 
 LINES_KEPT: Final = 500
 """Of each group."""
 
 FINDINGS_KEPT: Final = 2_000
-
-_NAMED: Final = 4  # members that are named when many join or leave at once
-COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
-"""Of severities."""
 
 STATE_COLOURS: Final = {
     "Stable": "green",
@@ -41,133 +33,6 @@ STATE_COLOURS: Final = {
 }
 
 
-class HistoryLine(NamedTuple):
-    """One thing that happened in a group."""
-
-    at: str  #: ISO 8601, UTC
-    group: str
-    text: Text
-
-
-class GroupHistory:
-    """Makes lines out of the models' changes and findings.
-
-    :param tell: called with each line.
-    :param groups: only these groups; all if there are none.
-    """
-
-    def __init__(self, tell: Callable[[HistoryLine], None], groups: Iterable[str] = ()) -> None:
-        self._tell = tell
-        self._groups = frozenset(groups)
-        self._known: dict[tuple[str, str], dict[str, Any]] = {}
-        self._lost: dict[
-            tuple[str, str], frozenset[str]
-        ] = {}  # members that were said not to be known any more, and not seen since
-
-    def wants(self, group: str) -> bool:
-        """Return True if the report includes this group; what concerns the capture is always included."""
-        return not self._groups or not group or group in self._groups
-
-    def group(self, snapshot: GroupView, at_us: int) -> None:
-        """Something happened in a group."""
-        if not self.wants(snapshot.group):
-            return
-        key = (snapshot.cluster, snapshot.group)
-        before, now = self._known.get(key), snapshot.content
-        if now is None:
-            self._lost.pop(key, None)
-            if self._known.pop(key, None) is not None:
-                self._tell(HistoryLine(iso_utc(at_us), snapshot.group, Text("forgotten: nothing was heard of it for long", "dim")))
-            return
-        self._known[key] = now
-        moves = _Moves(before, now, snapshot.unproven, self._lost.get(key, frozenset()))
-        self._lost[key] = moves.lost
-        words = list(_changes(before, now, moves))
-        if words:
-            moved = before is None or before["state"] != now["state"]
-            at = now["state_since"] if moved and now["state_since"] else iso_utc(at_us)
-            self._tell(HistoryLine(at, snapshot.group, Text.assemble(_where(now), ", ".join(words))))
-
-    def finding(self, finding: Finding) -> None:
-        """A finding opened, changed or was resolved."""
-        if self.wants(finding.group):
-            verb = {Status.OPEN: "", Status.UPDATE: f" ({finding.count} times by now)", Status.RESOLVED: " is over"}[finding.status]
-            at_us = finding.opened_at_us if finding.status is Status.OPEN else finding.resolved_at_us or finding.updated_at_us
-            text = Text.assemble(_severity(finding), f" {finding.rule} {finding.name}{verb}")
-            self._tell(HistoryLine(iso_utc(at_us), finding.group, text))
-
-
-class _Moves:
-    """Who came and who went between two looks at a group.
-
-    :param unproven: members that were not seen to go, though nothing shows any more that they are members.
-    :param lost: those among the members of earlier looks.
-    """
-
-    def __init__(self, before: dict[str, Any] | None, now: dict[str, Any], unproven: frozenset[str], lost: frozenset[str]) -> None:
-        members = {member["member_id"]: member for member in now["members"]}
-        earlier = {member["member_id"]: member for member in before["members"]} if before is not None else {}
-        came = [members[id_] for id_ in members if id_ not in earlier]
-        went = [earlier[id_] for id_ in earlier if id_ not in members]
-        self.joined = [member for member in came if member["member_id"] not in lost]
-        self.returned = [member for member in came if member["member_id"] in lost]
-        self.gone = [member for member in went if member["member_id"] not in unproven]
-        self.forgotten = [member for member in went if member["member_id"] in unproven]
-        self.lost = (lost | {member["member_id"] for member in self.forgotten}) & unproven
-
-    def __iter__(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        yield "joined", self.joined
-        yield "seen again", self.returned
-        yield "gone", self.gone
-        yield "not known any more", self.forgotten
-
-
-def _changes(before: dict[str, Any] | None, now: dict[str, Any], moves: _Moves) -> Iterator[str]:
-    """What is different, in words; nothing when only its members' frames are."""
-    if before is None:
-        yield "first seen"
-    for verb, members in moves:
-        if members:
-            yield f"{verb if before is not None else 'members'} {_names(members)}"
-    before = before or now
-    if now["learning"] and now["learning"] != before["learning"]:
-        yield f"is being learnt: {now['learning']}"
-    if now["coordinator"] != before["coordinator"]:
-        yield f"coordinator is now {now['coordinator']}"
-    came = moves.joined or moves.returned
-    if now["leader"] != before["leader"] and now["leader"] and not came:
-        yield f"led by {now['leader']}"
-    went = moves.gone or moves.forgotten
-    if not came and not went and (now["state"], now["generation"]) != (before["state"], before["generation"]):
-        count = len(now["members"])
-        yield f"{count} member{'s' if count != 1 else ''}"
-
-
-def _where(now: dict[str, Any]) -> Text:
-    number = "" if now["generation"] is None else f"{number_name(now)} {now['generation']}"
-    return Text.assemble((f"{now['state']:<20}", STATE_COLOURS.get(now["state"], "")), f"{number:<15}")
-
-
-def number_name(known: dict[str, Any]) -> str:
-    """Return what the number of a group is called that rises with each rebalance."""
-    return "generation" if known["group_type"] == CLASSIC else "epoch"
-
-
-def _names(members: list[dict[str, Any]]) -> str:
-    names = [_name(member) for member in members[:_NAMED]]
-    more = len(members) - len(names)
-    return " and ".join([*names, f"{more} more"] if more else names)
-
-
-def _name(member: dict[str, Any]) -> str:
-    id_, client_id = member["member_id"], member["instance_id"] or member["client_id"]
-    return id_ if not client_id or client_id in id_ else f"{client_id} ({id_})"
-
-
-def _severity(finding: Finding) -> Text:
-    return Text(finding.severity.value, COLOURS[finding.severity.value])
-
-
 class ReplayReport:
     """Keeps the lines group by group and the last state of each finding, and prints them in the end."""
 
@@ -176,6 +41,12 @@ class ReplayReport:
         self._left_out: dict[str, int] = {}
         self._findings: dict[str, Finding] = {}
         self._findings_left_out = 0
+        self._states: dict[str, Text] = {}
+
+    def state(self, group: GroupView) -> None:
+        """Keep the state of a group at the end."""
+        if group.content is not None:
+            self._states[group.group] = _state(group.content)
 
     def line(self, line: HistoryLine) -> None:
         """Keep a line."""
@@ -192,13 +63,15 @@ class ReplayReport:
             self._findings[finding.id] = finding
 
     def print(self, console: Console) -> None:
-        """The timeline of each group, then the findings."""
-        for group in sorted(self._lines):
+        """The state and the timeline of each group, then the findings."""
+        for group in sorted({*self._lines, *self._states}):
             console.print(Text(group or "the capture", "bold"), soft_wrap=True)
+            if group in self._states:
+                console.print(Text.assemble("  ", self._states[group]), soft_wrap=True)
             if group in self._left_out:
                 console.print(Text(f"  {self._left_out[group]:,} earlier lines are left out", "dim"), soft_wrap=True)
             day = ""
-            for line in sorted(self._lines[group], key=lambda line: line.at):
+            for line in sorted(self._lines.get(group, ()), key=lambda line: line.at):
                 if line.at[:10] != day:
                     day = line.at[:10]
                     console.print(Text(f"  {day}", "dim"), soft_wrap=True)
@@ -210,6 +83,17 @@ class ReplayReport:
             console.print(f"{self._findings_left_out:,} more findings; --format json gives them all", soft_wrap=True)
 
 
+def _state(known: dict[str, Any]) -> Text:
+    """Return the state of a group as a line."""
+    facts = [
+        f"{number_name(known)} {known['generation']}" if known["generation"] is not None else "",
+        counted(len(known["members"]), "member"),
+        f"coordinator {known['coordinator']}" if known["coordinator"] else "",
+        f"not known: {known['learning']}" if known["learning"] else "",
+    ]
+    return Text.assemble((known["state"], STATE_COLOURS.get(known["state"], "")), "".join(f", {fact}" for fact in facts if fact))
+
+
 def print_line(console: Console, line: HistoryLine) -> None:
     """One line as it comes, for a capture that is being made."""
     console.print(Text.assemble((f"{line.at[11:23]} ", "dim"), (f"{line.group} ", "bold"), line.text), soft_wrap=True)
@@ -217,7 +101,7 @@ def print_line(console: Console, line: HistoryLine) -> None:
 
 def finding_line(finding: Finding) -> Text:
     """Return severity, rule and name of a finding."""
-    return Text.assemble(_severity(finding), (f" {finding.rule} {finding.name}", "bold"))
+    return Text.assemble(severity_text(finding), (f" {finding.rule} {finding.name}", "bold"))
 
 
 def finding_facts(finding: Finding) -> list[tuple[str, str]]:

@@ -18,7 +18,8 @@ from rich.text import Text
 
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
-from streaming.replay.report import COLOURS, STATE_COLOURS, number_name
+from streaming.replay.report import STATE_COLOURS
+from streaming.replay.timeline import COLOURS, number_name
 from streaming.sinks.published import Json, RebalanceLag, duration, is_open, member_name, seconds
 from streaming.web.sentences import held_up, held_up_by, milliseconds
 from streaming.web.wire_text import readable

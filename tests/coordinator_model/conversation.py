@@ -146,6 +146,7 @@ class Conversation:
         *,
         queued_behind: int = 0,
         cut_bytes: int = 0,
+        capped_bytes: int = 0,
         group: str | None = None,
     ) -> None:
         client = asked.client if asked is not None else None
@@ -166,6 +167,7 @@ class Conversation:
             client_address=f"{client.host}:{client.port}" if client is not None else "",
             client_software=client.software if client is not None else "",
             cut_bytes=cut_bytes,
+            capped_bytes=capped_bytes,
             queued_behind=queued_behind,
             frame=frame,
         )

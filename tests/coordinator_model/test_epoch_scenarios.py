@@ -270,7 +270,8 @@ def test_modern_24_a_member_that_waits_joins_again(talk: Epochs) -> None:
 @pytest.mark.parametrize("error", [42, 128])
 def test_scenario_116_modern_25_malformed_requests_are_refused(talk: Epochs, error: int) -> None:
     alone(talk)
-    fields = {**talk.join_fields(), "rebalance_timeout_ms": -1} if error == 42 else talk.join_fields()
+    wrong = {"rebalance_timeout_ms": -1} if error == 42 else {"subscribed_topic_regex": "f(oo"}
+    fields = {**talk.join_fields(), **wrong}
     talk.refused(talk.member("b"), error, epoch=0, **fields)
     silent(talk, *(["E-05"] if error == 42 else []))
 

@@ -25,6 +25,7 @@ from coordinator_model.groups.records import (
     Member,
     StaticMember,
 )
+from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 
@@ -77,6 +78,7 @@ class GroupData:
         "name",
         "open",
         "protocol_type",
+        "refused_joins",
         "settings",
         "settled",
         "slow_changed",
@@ -122,6 +124,7 @@ class GroupData:
         self.members: dict[str, Member] = {}
         self.instances: dict[str, StaticMember] = {}
         self.issued: dict[str, IssuedId] = {}
+        self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
         self.open: dict[ExchangeKey, Exchange] = {}
         self.connections: dict[str, ConnectionState] = {}
         self.causes: dict[str, int] = {}  #: completed rebalances by cause

@@ -167,6 +167,7 @@ class ClassicGroup(GroupData):
         self.addresses = CoordinatorAddresses()
         self.generations.clear()
         self.issued.clear()
+        self.refused_joins.clear()
         self.generation_seen = None
         for member in self.members.values():
             member.proven_us = None

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
+from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.data import CLASSIC, ConnectionState
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -25,7 +26,7 @@ _PLAIN: Final = (
     "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
     "assignments", "offsets", "coordinator_changes", "rebalance_history", "sessions",
     "member_identity", "unconnected_us", "errors", "joins", "syncs", "rebalance_events",
-    "conversions", "abandoned_us", "committed_offsets",
+    "conversions", "abandoned_us", "committed_offsets", "refused_joins",
 )  # fmt: skip
 
 _read_plain = attrgetter(*_PLAIN)
@@ -89,6 +90,7 @@ class ClassicGroupModel(ClassicGroup):
             raise ValueError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
         for name, value in zip(_PLAIN, plain, strict=False):
             setattr(self, name, value)
+        self.refused_joins = refused_joins.restored(self.refused_joins)
         self.state = State(state)
         self.generations = list(generations)
         self.members = {member.id: member for member in members}

@@ -115,8 +115,9 @@ class RebalanceEvents:
             progress = self.current.progress_of(identity)
             if progress.joined_us:
                 return  # it waits already
-            _note_join(progress, exchange)
-        self._add(group, "member_joined", exchange.inv_us, exchange.key, identity.as_json(), frame=_request(exchange))
+            _note_join(group, progress, exchange)
+        details = {**identity.as_json(), "new": _is_new(group, exchange, exchange.member_id)}
+        self._add(group, "member_joined", exchange.inv_us, exchange.key, details, frame=_request(exchange))
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, error = group.newest_generation, exchange.error
@@ -134,7 +135,7 @@ class RebalanceEvents:
             identity = Identity.of(body.member_id, exchange.instance_id, exchange.actor)
             progress = self.current.progress_of(identity)
             progress.identity = identity
-            _note_join(progress, exchange)
+            _note_join(group, progress, exchange)
         if not group.learning and not self.in_sight:
             if self.in_sight is False:
                 reason = f"the members of generation {newest.generation} are known"
@@ -291,7 +292,7 @@ class RebalanceEvents:
             self.current.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=at_us)
         for join in group.waiting_joins():
             if join.member_id and join is not exchange:
-                _note_join(self.current.progress_of(Identity.of(join.member_id, join.instance_id, join.actor)), join)
+                _note_join(group, self.current.progress_of(Identity.of(join.member_id, join.instance_id, join.actor)), join)
         details = {
             "cause": starter.cause,
             **identity.as_json(),
@@ -429,9 +430,18 @@ def _session_ended(member: Member, at_us: int) -> bool:
     return member.session_timeout_ms is not None and member.last_frame_us + member.session_timeout_ms * 1_000 <= at_us
 
 
-def _note_join(progress: MemberProgress, exchange: Exchange) -> None:
+def _is_new(group: GroupData, exchange: Exchange, member_id: str) -> bool:
+    """Return True if a JoinGroup is that of a new member, which has this id by now: a known one names its id, or its instance id."""
+    if exchange.member_id:
+        return exchange.member_id in group.issued
+    instance_id = exchange.instance_id
+    return instance_id is None or all(one.instance_id != instance_id or one.id == member_id for one in group.members.values())
+
+
+def _note_join(group: GroupData, progress: MemberProgress, exchange: Exchange) -> None:
     assert isinstance(exchange.facts, JoinFacts)
-    progress.joined_us = progress.joined_us or exchange.inv_us
+    if not progress.joined_us:
+        progress.joined_us, progress.is_new = exchange.inv_us, _is_new(group, exchange, progress.identity.member_id)
     if not exchange.facts.owns and not progress.stopped_us:
         progress.stopped_us = progress.joined_us
 

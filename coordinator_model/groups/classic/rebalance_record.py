@@ -59,6 +59,7 @@ class MemberProgress:
     partitions: Partitions | None = None  #: its assignment; None if it cannot be read
     acknowledged_us: int = 0  #: of a member with an epoch: capture time of its last request that gave partitions up
     resumed_us: int = 0  #: of a member with an epoch: when it got partitions again; it may be served more of them later
+    is_new: bool = False  #: it joined as a new member, and did not rejoin
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -67,6 +68,7 @@ class MemberProgress:
             "joined_at": iso_or_none(self.joined_us),
             "served_at": iso_or_none(self.served_us),
             "stopped_at": iso_or_none(self.stopped_us),
+            "new": self.is_new,
         }
 
 

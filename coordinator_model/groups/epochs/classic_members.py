@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_addresses import steps_down
 from coordinator_model.groups.epochs import delivery, identity
 from coordinator_model.groups.epochs.data import EpochGroupData
@@ -45,6 +46,9 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
                 member.rejoin_asked_us = None
                 group.slow_changed = True
         return NOTHING
+    if exchange.api_key == JOIN_GROUP:
+        refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange))
+        group.changed = group.slow_changed = True
     member = group.members.get(exchange.member_id)
     if member is None:
         return NOTHING
@@ -72,6 +76,7 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     facts = exchange.facts
     assert isinstance(facts, JoinFacts)
     group.accepted(exchange)
+    refused_joins.let_in(group.refused_joins, exchange)
     member = group.member_of(exchange, body.member_id)
     if member.removed is not None or member.proven_us is None or not member.classic:
         group.may_have_raised("joined", member.id)

@@ -20,6 +20,7 @@ from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stoppe
 from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
+from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings
 
 RECONCILING: Final = "Reconciling"
@@ -80,6 +81,7 @@ class EpochGroupData:
         "open",
         "rebalance_events",
         "recent",
+        "refused_joins",
         "release",
         "session_bounds",
         "settings",
@@ -141,6 +143,7 @@ class EpochGroupData:
         self.storm_since_us = 0
         self.storm_times = 0
         self.storm_causes: dict[str, int] = {}
+        self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
         self.claims: dict[str, InstanceClaim] = {}
         self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
         self.abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
@@ -275,6 +278,7 @@ class EpochGroupData:
         self.settled = False
         self.addresses = CoordinatorAddresses()
         self.doubles = []
+        self.refused_joins = {}
         self.claims = {}  # all sessions begin anew, that of an instance id's dead holder too
         self.born_us = 0
         for member in self.members.values():
@@ -298,6 +302,7 @@ class EpochGroupData:
         self.doubles = []
         self.recent = []
         self.claims = {}
+        self.refused_joins = {}
         self.instance_uses = {}
         self.status_spells = {}
         self.assignor_failures = 0

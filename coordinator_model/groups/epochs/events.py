@@ -20,12 +20,6 @@ class Unlawful(NamedTuple):
     proof: Evidence | None  #: the answer that shows it
 
 
-class ImpossibleAnswer(NamedTuple):
-    """An answer has an error code that its API never gives in a group of this type."""
-
-    exchange: Exchange
-
-
 class EpochShrank(NamedTuple):
     """A success returned an epoch below one that the member had already."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_addresses import is_coordinator, steps_down
 from coordinator_model.groups.epochs import delivery, identity, reconciliation, sessions, statuses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
@@ -15,7 +16,6 @@ from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     ClaimedMore,
     EpochShrank,
-    ImpossibleAnswer,
     InstanceHeld,
     JoinedAgain,
     KeptAfterFence,
@@ -31,7 +31,6 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.judgement import goes_on, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
-from coordinator_model.groups.epochs.protocol import lawful_errors
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -42,7 +41,6 @@ from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
     INVALID_REQUEST,
-    NONE,
     STREAMS_GROUP_HEARTBEAT,
     STREAMS_INVALID_TOPOLOGY,
     STREAMS_INVALID_TOPOLOGY_EPOCH,
@@ -61,9 +59,6 @@ _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
 _TOPOLOGY_REFUSED: Final = frozenset(
     {INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED}
 )
-_JUDGED: Final = frozenset({NONE, FENCED_MEMBER_EPOCH, 81, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID})
-"""Answers that the table can prove wrong; every other one may have a reason that no frame shows."""
-
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
@@ -149,6 +144,8 @@ def go_on(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: 
     member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
     member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
     member.refusals = None
+    if group.refused_joins and refused_joins.let_in(group.refused_joins, exchange):
+        group.changed = group.slow_changed = True
     waits = member.epoch == group.epoch and member.granted is not None and not member.granted
     if waits != bool(member.empty_since_us):
         member.empty_since_us = at_us if waits else 0
@@ -164,10 +161,8 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             group.new_incarnation(exchange.res_us)
         return NOTHING
     events: tuple[Event, ...] = NOTHING
-    if error in _JUDGED and (error != FENCED_INSTANCE_ID or exchange.generation != JOIN_EPOCH):  # to a join no release gives it
+    if error in ERROR_CODES or not may_be_an_error(error):  # what a code of a newer release means, no table says yet
         events = unlawful(group, exchange, member, overlapped=overlapped)
-    elif error not in lawful_errors(exchange.api_key) and (error in ERROR_CODES or not may_be_an_error(error)):
-        events = (ImpossibleAnswer(exchange),)
     if member is not None:
         member.paused_us = exchange.res_us
     if error:
@@ -363,6 +358,8 @@ def _refused(
 ) -> tuple[Event, ...]:
     error, asked = exchange.error, exchange.generation
     group.slow_changed = True
+    if asked == JOIN_EPOCH:
+        _not_let_in(group, exchange, body)
     if error == UNKNOWN_SERVER_ERROR:
         group.assignor_failures += 1
         return (AssignorFailed(exchange, body.error_message or "", group.assignor_failures),)
@@ -399,6 +396,15 @@ def _refused(
     if asked > JOIN_EPOCH and refusals.count > 1:
         return (*lost, KeptAfterFence(exchange, member, refusals))
     return lost
+
+
+def _not_let_in(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
+    facts = exchange.facts
+    malformed = facts.malformed if isinstance(facts, HeartbeatFacts) else ""
+    if exchange.api_key == STREAMS_GROUP_HEARTBEAT and exchange.error in _TOPOLOGY_REFUSED and not malformed:
+        return  # R-22
+    refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange), body.error_message, malformed)
+    group.changed = True
 
 
 def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:

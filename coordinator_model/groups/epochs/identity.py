@@ -12,19 +12,14 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CameBack, InstanceTaken, LostInstanceRefused, NewIdJoined
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember, InstanceUse
-from coordinator_model.groups.evidence import host_of
-from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.evidence import client_text
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
 
 ABANDONED_US: Final = 3_600_000_000
 _KEPT: Final = 6  #: changes of hands, and refusals, of one instance id
 _TIMES_KEPT: Final = 16
 _CLIENTS_KEPT: Final = 32
-
-
-def client_text(actor: ClientInfo) -> str:
-    """Return the client id and host by which a process is known again after a restart."""
-    return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
 
 
 def take(group: EpochGroupData, exchange: Exchange, member: EpochMember, instance_id: str) -> tuple[Event, ...]:

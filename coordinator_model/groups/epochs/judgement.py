@@ -14,9 +14,16 @@ from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.protocol import Condition, Epoch, Possible, Sender, is_lawful
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
-from coordinator_model.wire.constants import FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, NONE
+from coordinator_model.wire.constants import (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    GROUP_MAX_SIZE_REACHED,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+)
 
 FENCED: Final = "fenced"
+IMPOSSIBLE: Final = "impossible"
 REFUSED: Final = "refused"
 MALFORMED: Final = "malformed"
 NEVER_JOINED: Final = "never joined"
@@ -27,10 +34,11 @@ STALE: Final = "stale"
 _ANY_SENDER: Final = frozenset(Sender)
 _ANY_EPOCH: Final = frozenset({Epoch.SAME, Epoch.PREVIOUS, Epoch.LOWER, Epoch.HIGHER})
 _BY_EPOCH: Final = {JOIN_EPOCH: Epoch.JOIN, LEAVE_EPOCH: Epoch.LEAVE, ASIDE_EPOCH: Epoch.ASIDE}
-_NOTHING_HOLDS: Final = frozenset[Condition]()
 _LONGEST_SESSION_US: Final = 60_000_000  #: group.consumer.max.session.timeout.ms, by default
-_OWNS: Final = frozenset({Condition.OWNS})
-_MALFORMED: Final = frozenset({Condition.MALFORMED})
+_NOTHING_HOLDS: Final = (frozenset[Condition](),)
+_OWNS: Final = (frozenset({Condition.OWNS}),)
+_MALFORMED: Final = (frozenset({Condition.MALFORMED}),)
+_OF_OUTSIDERS: Final = frozenset({GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID})
 _OF_ANOTHER: Final = frozenset({Sender.RETURNING, Sender.RIVAL})
 
 
@@ -48,9 +56,10 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     """Return an event if no possible moment explains the answer. Call this before the answer changes what is known."""
     if exchange.error == NONE and member is not None and goes_on(exchange, member):
         return ()
-    if not _is_unlawful(group, exchange, member, overlapped=overlapped):
+    possible = _possible(group, exchange, member, overlapped=overlapped)
+    if is_lawful(exchange.error, exchange.api_key, possible):
         return ()
-    kind = _kind_of(group, exchange, member)
+    kind = _kind_of(group, exchange, member, possible)
     if member is None:
         return (Unlawful(exchange, kind, None, None, False, None),)
     proof = member.removed_frame if kind == GONE else member.epoch_frame
@@ -70,12 +79,13 @@ def goes_on(exchange: Exchange, member: EpochMember) -> bool:
     )
 
 
-def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> str:
+def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, possible: Possible) -> str:
     facts = exchange.facts
     if exchange.error == FENCED_MEMBER_EPOCH and exchange.generation != JOIN_EPOCH:
         return FENCED
     if exchange.error != NONE:
-        return REFUSED
+        of_anybody = possible._replace(senders=_ANY_SENDER)
+        return REFUSED if is_lawful(exchange.error, exchange.api_key, of_anybody) else IMPOSSIBLE
     if isinstance(facts, HeartbeatFacts) and facts.malformed:
         return MALFORMED
     if never_joined(group, exchange, member):
@@ -83,21 +93,20 @@ def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     return GONE if member is not None and member.gone else STALE
 
 
-def _is_unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> bool:
-    """Return True if no possible moment explains the answer.
+def _possible(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
+    """Return the moments at which the coordinator can have acted on the request.
 
     :param overlapped: another heartbeat of the member may have been processed before or after this one.
     """
     facts = exchange.facts
     assert isinstance(facts, HeartbeatFacts)
-    possible = Possible(
+    return Possible(
         _senders(group, exchange, member, overlapped=overlapped),
         _epochs(exchange, member, overlapped=overlapped),
         _conditions(facts, member, overlapped=overlapped),
         exchange.api_version,
         group.release_of(exchange.broker),
     )
-    return not is_lawful(exchange.error, exchange.api_key, possible)
 
 
 def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Sender]:
@@ -116,7 +125,11 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     if not member.present:
         return _ANY_SENDER
     own = _own_senders(member)
-    if exchange.error == GROUP_MAX_SIZE_REACHED and _surely_stays(group, exchange, member):
+    if (
+        exchange.error in _OF_OUTSIDERS
+        and exchange.instance_id in {None, member.instance_id}
+        and _surely_stays(group, exchange, member)
+    ):
         return own
     if exchange.error == FENCED_INSTANCE_ID and _surely_holds(group, exchange, member):
         return own
@@ -162,6 +175,7 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
         member.accepted_us > 0
         and exchange.res_us < watched_us
         and not member.pending
+        and member.ever is not None  # else it may have been told to give something up unseen
         and group.stirred_us < member.accepted_asked_us
         and not member.reloaded
         and member.epoch is not None
@@ -209,7 +223,13 @@ def _epochs(exchange: Exchange, member: EpochMember | None, *, overlapped: bool)
     return frozenset({Epoch.LOWER})
 
 
-def _conditions(facts: HeartbeatFacts, member: EpochMember | None, *, overlapped: bool) -> frozenset[Condition] | None:
+def _conditions(facts: HeartbeatFacts, member: EpochMember | None, *, overlapped: bool) -> tuple[frozenset[Condition], ...]:
+    names = {Condition.ASSIGNOR: facts.assignor, Condition.PATTERN: bool(facts.pattern)}
+    named = frozenset(condition for condition, holds in names.items() if holds)
+    return tuple(holds | named for holds in _owning(facts, member, overlapped=overlapped))
+
+
+def _owning(facts: HeartbeatFacts, member: EpochMember | None, *, overlapped: bool) -> tuple[frozenset[Condition], ...]:
     if facts.malformed:
         return _MALFORMED
     if facts.owned is None:
@@ -218,7 +238,7 @@ def _conditions(facts: HeartbeatFacts, member: EpochMember | None, *, overlapped
         return _OWNS
     granted = None if member is None or overlapped else member.granted
     if granted is None:
-        return None
+        return _NOTHING_HOLDS + _OWNS
     return _OWNS if facts.owned <= granted else _NOTHING_HOLDS
 
 

@@ -47,7 +47,8 @@ def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:
 def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
     timeout_ms, topics, pattern = body.rebalance_timeout_ms, body.subscribed_topic_names, body.subscribed_topic_regex
     entries = body.topic_partitions
-    says_nothing = timeout_ms == -1 and topics is None and pattern is None and entries is None and body.rack_id is None
+    assignor = body.server_assignor is not None
+    says_nothing = timeout_ms == -1 and all(one is None for one in (topics, pattern, entries, body.rack_id)) and not assignor
     if says_nothing and body.member_epoch > JOIN_EPOCH and body.instance_id is None and body.member_id.strip():
         return UNCHANGED  # nearly all are so
     malformed = _malformed(body, version, blank_id_allowed=True)
@@ -55,7 +56,7 @@ def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
         malformed = _dirty_join(timeout_ms, entries, subscribed=topics is not None or bool(pattern))
     if says_nothing and not malformed:
         return UNCHANGED
-    return HeartbeatFacts(timeout_ms, topics, pattern, partitions_of(entries), malformed)
+    return HeartbeatFacts(timeout_ms, topics, pattern, partitions_of(entries), malformed, assignor=assignor)
 
 
 def _dirty_join(timeout_ms: int, entries: Any, *, subscribed: bool) -> str:

@@ -70,6 +70,8 @@ class Condition(StrEnum):
     FOREIGN = "foreign"  #: no stock broker answers this yet; it harms nobody
     MALFORMED = "malformed"  #: the request lacks a field that it needs, or has one that it must not have
     OWNS = "owns"  #: the request lists the partitions that the member owns, all of which it was assigned
+    ASSIGNOR = "assignor"  #: the request names a server assignor
+    PATTERN = "pattern"  #: the request subscribes by a pattern
 
 
 _TABLE: Final = """
@@ -82,13 +84,13 @@ U1  | UNSUPPORTED_VERSION          |                       |                    
 U2  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
     | COORDINATOR_LOAD_IN_PROGRESS
     | NOT_COORDINATOR
-U3  | UNSUPPORTED_ASSIGNOR         |                       |                           | unseen
+U3  | UNSUPPORTED_ASSIGNOR         |                       |                           | assignor unseen
   # the group is missing, of another type, or cannot be migrated
 U4  | GROUP_ID_NOT_FOUND           |                       |                           | unseen
   # the assignor failed
 U5  | UNKNOWN_SERVER_ERROR         |                       |                           | unseen
   # a new pattern that RE2 cannot compile
-U6  | INVALID_REGULAR_EXPRESSION   |                       | join same previous        | unseen
+U6  | INVALID_REGULAR_EXPRESSION   |                       | join same previous        | pattern unseen
 U7  | INVALID_REQUEST              |                       |                           | malformed
 U8  | GROUP_MAX_SIZE_REACHED       | outsider              | join same previous lower higher | unseen
   # the size counted before the instance id, so that a static member that returned to a full group was refused too
@@ -210,7 +212,6 @@ RELEASES: Final = ((4, 0), (4, 1), (4, 2), (4, 3), (4, 4))
 """The releases that have groups of these types, oldest first."""
 
 _CODES: Final = {known.name: known.code for known in ERROR_CODES.values()}
-_CONDITION_SETS: Final = (frozenset[Condition](), frozenset({Condition.OWNS}))
 
 
 class Row(NamedTuple):
@@ -279,7 +280,7 @@ class Possible(NamedTuple):
 
     senders: frozenset[Sender]
     epochs: frozenset[Epoch]
-    conditions: frozenset[Condition] | None  #: None if it is not known whether the owned partitions are assigned
+    conditions: tuple[frozenset[Condition], ...]  #: each that may hold
     version: int
     since: tuple[int, int]  #: the oldest release that the broker can be
 
@@ -287,11 +288,10 @@ class Possible(NamedTuple):
 @lru_cache(maxsize=4_096)
 def is_lawful(answer: int, api_key: int, possible: Possible) -> bool:
     """Return True if some row allows the answer, at one of the moments that are possible."""
-    sets = _CONDITION_SETS if possible.conditions is None else (possible.conditions,)
     releases = [release for release in RELEASES if release >= possible.since] or [possible.since]
     return any(
         answer in answers_at(rows(api_key), Moment(sender, epoch, holds, possible.version, release))
-        for sender, epoch, holds, release in product(possible.senders, possible.epochs, sets, releases)
+        for sender, epoch, holds, release in product(possible.senders, possible.epochs, possible.conditions, releases)
     )
 
 

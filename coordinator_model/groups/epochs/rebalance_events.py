@@ -130,13 +130,16 @@ class EpochEvents:
         came_back = self.gone.pop(member.id, None) or self.lost.pop(identity.holder, None)
         joined = exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
         if joined:
-            self._add(group, "member_joined", exchange.res_us, exchange.key, identity.as_json(), frame=_response(exchange))
+            is_new = was.member is None or was.removed not in {None, "aside"}
+            details = {**identity.as_json(), "new": is_new}
+            self._add(group, "member_joined", exchange.res_us, exchange.key, details, frame=_response(exchange))
         if group.epoch != was.group_epoch and group.epoch is not None:
             self._rose(group, exchange, member, was)
         progress = self._progress(member)
         served_us = progress.served_us if progress is not None else 0
         if joined and progress is not None:
             progress.joined_us = progress.joined_us or exchange.inv_us
+            progress.is_new = was.member is None or was.removed not in {None, "aside"}
             if was.member is None or was.removed is not None:
                 progress.stopped_us = progress.stopped_us or exchange.inv_us
         gained = self._compare(group, exchange, member, was, progress)

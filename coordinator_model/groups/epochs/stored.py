@@ -10,6 +10,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
+from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
@@ -34,7 +35,7 @@ _PLAIN: Final = (
     "broker", "incarnation", "settled", "learning_because", "born_us", "epoch", "epoch_us", "instances", "storm_since_us",
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
     "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns", "state",
-    "session_bounds",
+    "session_bounds", "refused_joins",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -182,6 +183,7 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
     group.release = tuple(release)
     group.conversions = tuple(group.conversions)
     group.session_bounds = SessionBounds(*group.session_bounds)
+    group.refused_joins = refused_joins.restored(group.refused_joins)
     group.shutdowns = _pairs(group.shutdowns)
     group.status_spells = {
         code: StatusSpell(first_us, last_us, times, tuple(frames))

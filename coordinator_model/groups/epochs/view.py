@@ -49,9 +49,7 @@ def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int)
         "partition": partition,
         "updated_at": iso_utc(now_us),
     }
-    shown = {member.id for member in members}
-    unproven = frozenset(member.id for member in group.members.values() if member.removed is None and member.id not in shown)
-    return GroupView(group.cluster, group.name, content, unproven)
+    return GroupView(group.cluster, group.name, content)
 
 
 def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
+from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
@@ -65,6 +66,9 @@ class CaptureStats:
     links: Counter[int] = field(default_factory=Counter)  #: packets of link types that cannot be read
     groups: set[str] = field(default_factory=set)
     frames: int = 0  #: mirrored requests and responses, once for each group that they name
+    cut_frames: int = 0  #: those of them of which bytes were not captured
+    snap_length: int = 0  #: bytes that were captured of a packet that was cut
+    longest_packet: int = 0  #: bytes of the longest packet that was cut, before it was
 
     @property
     def kafka_connections(self) -> int:
@@ -106,6 +110,7 @@ class CaptureReader:
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
     :param key_log: secrets of TLS connections.
+    :param frame_cap: how many bytes of a frame are kept; all, unless the records go to a topic.
     """
 
     def __init__(
@@ -116,6 +121,7 @@ class CaptureReader:
         cluster: str = "",
         name: str = "pcap",
         key_log: KeyLog | None = None,
+        frame_cap: int = LARGEST_REQUEST,
     ) -> None:
         self.stats = CaptureStats()
         self.now_us = 0  #: newest capture time, microseconds since the epoch
@@ -125,6 +131,7 @@ class CaptureReader:
         self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
         self._cluster = cluster
         self._name = name
+        self._frame_cap = frame_cap
         self._key_log = key_log
         self._brokers: set[Endpoint] = set()
         self._legs = Legs(self._mirrored)
@@ -160,6 +167,9 @@ class CaptureReader:
         _, link, data, original = packet
         stats = self.stats
         stats.packets += 1
+        if len(data) < original:
+            stats.snap_length = max(stats.snap_length, len(data))
+            stats.longest_packet = max(stats.longest_packet, original)
         if link not in LINK_TYPES:
             stats.links[link] += 1
             return
@@ -273,6 +283,7 @@ class CaptureReader:
             client_address=client_host,
             at_us=at_us,
             midway=midway,
+            frame_cap=self._frame_cap,
             topics=self._topics,
         )
 
@@ -316,7 +327,8 @@ class CaptureReader:
         kind, group, stats = record.kind, record.group, self.stats
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:
             stats.frames += 1
-            if group is not None:
+            stats.cut_frames += record.cut_bytes > record.capped_bytes
+            if group:
                 stats.groups.add(group)
         elif kind is Kind.GAP and group is not None and group not in stats.groups:
             return  # nothing is known of the group that could be wrong now

@@ -18,7 +18,7 @@ from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX
 from streaming.mirror.pcap.resync import AwaitedResponse, RequestSearch, ResponseSearch, may_begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from streaming.mirror.pcap.dedup import Leg
     from streaming.mirror.pcap.reassembly import Stream
@@ -123,6 +123,7 @@ class CapturedConnection(Conversation):
         client_address: str,
         at_us: int,
         midway: bool,
+        frame_cap: int,
         topics: TopicNames,
     ) -> None:
         broker = _written(endpoint)
@@ -133,6 +134,7 @@ class CapturedConnection(Conversation):
             connection=connection,
             client_address=client_address,
             at_us=at_us,
+            frame_cap=frame_cap,
             topics=topics,
         )
         self._capture = capture
@@ -159,18 +161,18 @@ class CapturedConnection(Conversation):
 
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The next bytes from a side of the stream."""
+        self._at_us = at_us
         if self._is_opening:
             self._open(side, data, at_us)
         elif side == self._client_side:
             if self._request_search is None:
-                self._at_us = at_us
                 self._follow(self._requests, data)
             else:
-                self._search_request(self._request_search, data, at_us)
+                self._go_on_with_request(self._request_search, self._request_search.feed(data))
         elif self._response_search is None:
             self.broker_sent(data, at_us)
         else:
-            self._search_response(self._response_search, data, at_us)
+            self._go_on_with_response(self._response_search, self._response_search.feed(data, _awaited(self._waiting)))
 
     def missed(self, side: int, count: int, at_us: int) -> None:
         """The next bytes from a side were not captured."""
@@ -237,8 +239,10 @@ class CapturedConnection(Conversation):
         if self._is_opening:  # the first bytes of all
             self._is_opening = False
         elif self._request_search is not None:
-            self._request_search.missed(count)
-            self._note_loss(self._request_search.passed_over())
+            found = self._request_search.cut(count)
+            self._go_on_with_request(self._request_search, found)
+            if found is not None:
+                self._miss_requests(count)
             return
         elif self._requests.miss(count, REQUEST_PREFIX):
             return
@@ -247,8 +251,10 @@ class CapturedConnection(Conversation):
 
     def _miss_responses(self, count: int) -> None:
         if self._response_search is not None:
-            self._response_search.missed(count)
-            self._note_loss(self._response_search.passed_over())
+            found = self._response_search.cut(count, _awaited(self._waiting))
+            self._go_on_with_response(self._response_search, found)
+            if found is not None:
+                self._miss_responses(count)
         elif not self._responses.miss(count, RESPONSE_PREFIX):
             self._lose_responses()
             self._tell_loss(count)
@@ -294,26 +300,19 @@ class CapturedConnection(Conversation):
 
     # --- finding the way again -----------------------------------------------------------------------------------------
 
-    def _search_request(self, search: RequestSearch, data: bytes, at_us: int) -> None:
-        self._at_us = at_us
-        found = search.feed(data)
+    def _go_on_with_request(self, search: RequestSearch, found: bytes | None) -> None:
         self._note_loss(search.passed_over())
         if found is not None:
             self._tell_noted()
             self._request_search = None
-            self.client_sent(found, at_us)
+            self.client_sent(found, self._at_us)
 
-    def _search_response(self, search: ResponseSearch, data: bytes, at_us: int) -> None:
-        awaited = [
-            AwaitedResponse(asked.correlation_id, asked.api_key, asked.api_version, asked.number >= 0) for asked in self._waiting
-        ]
-        self._at_us = at_us
-        found = search.feed(data, awaited)
+    def _go_on_with_response(self, search: ResponseSearch, found: bytes | None) -> None:
         self._note_loss(search.passed_over())
         if found is not None:
             self._tell_noted()
             self._response_search = None
-            self.broker_sent(found, at_us)
+            self.broker_sent(found, self._at_us)
 
     def _become_opaque(self, reason: str) -> None:
         known = self._capture.is_broker(self.endpoint)
@@ -366,6 +365,10 @@ class CapturedConnection(Conversation):
         return mirrored
 
 
+def _awaited(waiting: Iterable[_Exchange]) -> list[AwaitedResponse]:
+    return [AwaitedResponse(asked.correlation_id, asked.api_key, asked.api_version, asked.number >= 0) for asked in waiting]
+
+
 _ENOUGH: Final = 14
 """Bytes of a connection's beginning by which it is judged."""
 
@@ -388,9 +391,14 @@ class UnidentifiedConnection:
         talk = self._recognised(side, at_us)
         talk.received(side, found, at_us)
 
-    def missed(self, side: int, count: int, at_us: int) -> None:  # noqa: ARG002
+    def missed(self, side: int, count: int, at_us: int) -> None:
         """The next bytes from a side were not captured."""
-        self._searches[side].missed(count)
+        found = self._searches[side].cut(count)
+        if found is None:
+            return
+        talk = self._recognised(side, at_us)
+        talk.received(side, found, at_us)
+        talk.missed(side, count, at_us)
 
     def closed(self, at_us: int) -> None:
         """It has ended."""

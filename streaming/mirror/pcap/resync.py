@@ -65,6 +65,14 @@ class _Search:
         count, self._passed_over = self._passed_over, 0
         return count
 
+    def _cut_frame(self, missing: int) -> int | None:
+        """Where a frame begins that is the newest segment, so far as that was captured: its length ends with the missing bytes."""
+        begin = max(self._segments, default=-1)
+        if begin < 0 or len(self._data) - begin < _HEADER.size:
+            return None
+        size = int.from_bytes(self._data[begin : begin + 4], "big")
+        return begin if begin + 4 + size == len(self._data) + missing else None
+
     def _add(self, data: bytes) -> None:
         self._segments.add(len(self._data))
         self._data += data
@@ -85,7 +93,7 @@ class _Search:
 
 
 class RequestSearch(_Search):
-    """Looks for the first whole request."""
+    """Looks for the first whole request, or one that a snap length has cut."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,6 +113,16 @@ class RequestSearch(_Search):
                 self._open.append(position)
         self._scanned = max(len(self._data) - _HEADER.size + 1, self._scanned)
         self._give_up_to(self._open[0] if self._open else self._scanned)
+        return None
+
+    def cut(self, missing: int) -> bytes | None:
+        """Take note that the next bytes were not captured; gives those of the request that they end, if it is one of a group."""
+        position = self._cut_frame(missing)
+        if position is not None and _client_id(self._data, position):
+            _, key, version, _, _ = _HEADER.unpack_from(self._data, position)
+            if key in MIRRORED_API_KEYS and version in supported_versions(key):
+                return self._found_at(position)
+        self.missed(missing)
         return None
 
     def _keep_from(self, position: int) -> None:
@@ -153,6 +171,16 @@ class ResponseSearch(_Search):
             if verdict == _PERHAPS:
                 perhaps = min(perhaps, position)
         self._give_up_to(max(perhaps, 0))
+        return None
+
+    def cut(self, missing: int, awaited: Collection[AwaitedResponse]) -> bytes | None:
+        """Take note that the next bytes were not captured; gives those of the awaited response that they end."""
+        position = self._cut_frame(missing)
+        if position is not None:
+            correlation_id = int.from_bytes(self._data[position + 4 : position + 8], "big", signed=True)
+            if any(asked.correlation_id == correlation_id for asked in awaited):
+                return self._found_at(position)
+        self.missed(missing)
         return None
 
     def _candidates(self, awaited: Iterable[AwaitedResponse]) -> Iterator[tuple[int, AwaitedResponse]]:

@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.conversation import Asked, Client, Conversation
+from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
 
 HOUR_MS = 3_600_000
 
@@ -659,6 +659,63 @@ def test_C_08_finds_it_in_every_kind_of_answer(talk: Conversation, what: str) ->
     else:
         talk.find_coordinator(tool, error=-1, version=4 if what == "search" else 2)
     assert said(talk, "C-08")
+
+
+@pytest.mark.parametrize("restores", [False, True])
+@pytest.mark.parametrize("bytes_each", [40, 600_000])
+def test_C_08_is_one_finding_for_a_generation_that_cannot_be_stored(talk: Conversation, bytes_each: int, *, restores: bool) -> None:
+    """It was one for each member, and none named the cause."""
+    clients = settled(talk)
+    for generation in (4, 5):
+        asked = [talk.ask_join(client) for client in clients]
+        members = tuple(
+            wire.JoinGroupResponseMember(member_id=client.member_id, metadata=subscription("t", user_data=b"u" * bytes_each))
+            for client in clients
+        )
+        for one in asked:
+            one.client.generation = generation
+            leads = one.client is clients[0]
+            talk.answer(
+                one,
+                wire.JoinGroupResponse(
+                    generation_id=generation,
+                    protocol_type="consumer",
+                    protocol_name="range",
+                    leader=clients[0].member_id,
+                    member_id=one.client.member_id,
+                    members=members if leads else (),
+                ),
+            )
+        syncs = [talk.ask(client, talk.sync_request(client, clients if client is clients[0] else [])) for client in clients]
+        for one in reversed(syncs):
+            talk.answer(one, talk.synced(-1))
+            if restores:
+                talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    finding = talk.the("C-08")
+    size = 2 * len(subscription("t", user_data=b"u" * bytes_each))
+    assert (finding.member_id, finding.generation, finding.count, finding.severity) == (None, 5, 2, Severity.ERROR)
+    assert finding.summary.startswith(
+        "Broker 1 answered the SyncGroups of generation 5 of group g with an internal error (UNKNOWN_SERVER_ERROR): the coordinator could "
+        "not store the assignment, so no member gets partitions; they join again and fail again, or stop. "
+    )
+    stored = f"{size:,} bytes of subscriptions and {2 * len(ASSIGNED)} bytes of assignments of 2 members"
+    if bytes_each == 40:
+        assert finding.summary.endswith(f"A known cause is that the group's record exceeds {LIMIT}. Here it has to hold {stored}.")
+        assert (finding.blame, "exception" in finding.action) == (Blame.BROKER, True)
+    else:
+        assert finding.summary.endswith(f"one record has to hold {stored}, which exceeds {LIMIT}.")
+        assert (finding.blame, finding.action.startswith("Make the group's record smaller")) == (Blame.CONFIG, True)
+
+
+LIMIT = "max.message.bytes of __consumer_offsets (1,048,588 unless it is set)"
+
+
+def test_C_08_is_one_finding_where_the_sizes_were_not_captured(talk: Conversation) -> None:
+    clients = settled(talk)
+    talk.gap()
+    for client in clients:
+        talk.call(client, talk.sync_request(client, []), talk.synced(-1))
+    assert len({finding.id for finding in talk.findings if finding.rule == "C-08"}) == 1
 
 
 def test_C_08_ignores_the_errors_of_other_groups(talk: Conversation) -> None:

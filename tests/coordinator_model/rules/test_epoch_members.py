@@ -468,14 +468,45 @@ def test_P_07_fires_on_an_error_that_no_heartbeat_of_a_member_with_epochs_gets(e
     assert talk.rules() == ["P-07"]
 
 
-@pytest.mark.parametrize("error", [-1, 14, 15, 16, 25, 29, 30, 35, 42, 69, 81, 82, 111, 112, 128])
+@pytest.mark.parametrize("error", [-1, 14, 15, 16, 29, 30, 35, 69, 81, 111])
 def test_P_07_allows_every_error_of_the_table(error: int) -> None:
     talk = Epochs()
     alone(talk)
     talk.refused_join(talk.member("b", "i"), error)
     talk.settle()
     assert "P-07" not in talk.rules()
-    assert [rule for rule in talk.rules() if rule != "E-10"] == []
+
+
+WITH_REASON = {42: {"rebalance_timeout_ms": -1}, 112: {"server_assignor": "own"}, 128: {"subscribed_topic_regex": "f(oo"}}
+
+
+@pytest.mark.parametrize("error", WITH_REASON)
+def test_P_07_allows_an_error_for_which_the_request_has_the_reason(error: int) -> None:
+    talk = Epochs()
+    alone(talk)
+    talk.refused(talk.member("b"), error, epoch=0, **{**talk.join_fields(), **WITH_REASON[error]})
+    talk.settle()
+    assert [rule for rule in talk.rules() if rule != "E-05"] == []
+
+
+@pytest.mark.parametrize("error", [25, 42, 82, 112, 128])
+def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_such_a_join(error: int) -> None:
+    talk = Epochs()
+    alone(talk)
+    talk.refused_join(talk.member("b", "i"), error)
+    talk.settle()
+    assert talk.the("P-07").blame is Blame.BROKER
+    assert talk.rules() == ["P-07"]
+
+
+@pytest.mark.parametrize("error", [42, 112, 128])
+def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_a_keep_alive(error: int) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.refused(a, error)
+    talk.settle()
+    assert talk.rules() == ["P-07"]
 
 
 def test_R_17_fires_when_a_member_goes_back_and_forth_between_subscriptions() -> None:

@@ -258,7 +258,7 @@ def test_R_22_is_no_matter_of_a_consumer_group() -> None:
     talk.joins(talk.member("a"), 2, foo(0))
     talk.refused_join(talk.member("b"), 42)
     talk.settle()
-    assert talk.rules() == []
+    assert "R-22" not in talk.rules()
 
 
 def test_endpoints_of_an_application_are_in_no_finding_and_in_no_view() -> None:

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.wire.layouts import RESPONSES
-from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
+from coordinator_model.wire.layouts import REQUESTS, RESPONSES
+from coordinator_model.wire.leading import leading_error_code, leading_group, names_correlation, names_request
 from tests.coordinator_model.random_frames import body
 
 
@@ -40,3 +40,34 @@ def test_whose_frame_it_is() -> None:
     request = wire.encode_request(wire.HeartbeatRequest(group_id="g"), api_version=4, correlation_id=-7)
     assert names_request(request, 12, 4, -7)
     assert not names_request(request, 12, 3, -7)
+
+
+@pytest.mark.parametrize("api_key", sorted(REQUESTS))
+def test_the_group_of_a_cut_request_is_that_of_the_whole_one(api_key: int) -> None:
+    random, layout = Random(api_key), REQUESTS[api_key]
+    for version in range(layout.versions.first, layout.versions.last + 1):
+        message = body(random, layout, version)
+        named = [name for name in wire.groups_named(message) if name]
+        frame = wire.encode_request(message, api_version=version, correlation_id=7, client_id="app")
+        found = [leading_group(frame[:cut], api_key, version) for cut in range(len(frame) + 1)]
+        assert set(found) <= {None, *(named if len(named) == 1 else ())}
+        assert found == sorted(found, key=lambda name: name is not None), "once the group is read, more bytes change nothing"
+        if hasattr(message, "group_id") and named and (api_key != 9 or version < 8):
+            assert found[-1] == named[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "group"),
+    [
+        (wire.JoinGroupRequest(group_id="billing", member_id="m" * 200), 9, "billing"),
+        (wire.HeartbeatRequest(group_id="billing", member_id="m" * 200), 0, "billing"),
+        (wire.TxnOffsetCommitRequest(transactional_id="tx", group_id="billing", member_id="m" * 200), 3, "billing"),
+        (wire.OffsetFetchRequest(groups=(wire.OffsetFetchRequestGroup(group_id="billing", member_id="m" * 200),)), 9, "billing"),
+        (wire.FindCoordinatorRequest(coordinator_keys=("billing",)), 4, "billing"),
+        (wire.FindCoordinatorRequest(coordinator_keys=("billing",), key_type=1), 4, None),
+        (wire.DeleteGroupsRequest(groups_names=("billing", "orders")), 2, None),
+    ],
+)
+def test_the_group_is_read_from_the_first_bytes(message: wire.Message, version: int, group: str | None) -> None:
+    frame = wire.encode_request(message, api_version=version, correlation_id=7, client_id="app")
+    assert leading_group(frame[:40], message.API_KEY, version) == group

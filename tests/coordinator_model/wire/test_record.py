@@ -42,6 +42,7 @@ records = st.builds(
     client_address=st.text(),
     client_software=st.text(),
     cut_bytes=st.integers(0, 2**31),
+    capped_bytes=st.integers(0, 2**31),
     queued_behind=st.integers(0, 1000),
     frame=st.binary(),
 )

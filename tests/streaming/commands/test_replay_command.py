@@ -132,8 +132,8 @@ class TestFindings:
     def test_healthy_traffic_is_told_and_nothing_found(self, healthy):
         result = invoke(healthy)
         assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "no findings")
-        assert "Stable" in result.stdout
-        assert "joined app-1-healthy" in result.stdout
+        assert "  Empty, generation 1, 0 members, coordinator 10.0.0.1:9092\n" in result.stdout
+        assert "Generation 1, 1 member, after 3.0 s; joined app-1-healthy" in result.stdout
         assert "18 group frames of 1 groups" in result.stderr
         assert "10.0.0.1:9092 (1)" in result.stderr
 
@@ -147,12 +147,12 @@ class TestFindings:
 
     def test_the_timeline_of_each_group_stands_together_and_in_order(self, capture):
         blocks = invoke(capture).stdout.split("\n\n")
-        stories = {block.splitlines()[0]: block.splitlines()[2:] for block in blocks[:3]}
+        stories = {block.splitlines()[0]: block.splitlines()[3:] for block in blocks[:3]}
         assert list(stories) == ["healthy", "other", "violation"]
         for story in stories.values():
             times = [line.split()[0] for line in story]
             assert times == sorted(times)
-            assert any("gone" in line for line in story)
+            assert any(line.endswith(" left") for line in story)
 
     def test_json_is_one_event_a_line_as_published(self, capture):
         found = events(capture)

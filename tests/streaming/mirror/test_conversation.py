@@ -150,7 +150,7 @@ class TestExchanges:
         assert len(copies) == 100
         for record in copies:
             assert record.frame == frame[:100]
-            assert record.cut_bytes == len(frame) - 100
+            assert record.cut_bytes == record.capped_bytes == len(frame) - 100
 
     def test_a_large_frame_is_cut_and_says_so(self):
         talk = Talk(frame_cap=100)
@@ -158,9 +158,16 @@ class TestExchanges:
         frame = talk.request(wire.SyncGroupRequest(group_id="g", member_id="m" * 500), 5, 2)
         record = talk.records[-1]
         assert (record.group, record.exchange) == ("g", 1), "its group is the connection's"
-        assert (record.frame, record.cut_bytes) == (frame[:100], len(frame) - 100)
+        assert (record.frame, record.cut_bytes, record.capped_bytes) == (frame[:100], len(frame) - 100, len(frame) - 100)
         answer = talk.response(wire.SyncGroupResponse(assignment=b"a" * 500), 5, 2)
         assert (talk.records[-1].frame, talk.records[-1].cut_bytes) == (answer[:100], len(answer) - 100)
+        assert talk.records[-1].capped_bytes == len(answer) - 100
+
+    def test_a_large_first_frame_names_its_group(self):
+        talk = Talk(frame_cap=100)
+        talk.request(wire.SyncGroupRequest(group_id="h", member_id="m" * 500), 5, 2)
+        talk.response(wire.SyncGroupResponse(assignment=b"a" * 500), 5, 2)
+        assert talk.told() == [("h", "open", -1), ("h", "req", 0), ("h", "res", 0)]
 
     def test_an_unknown_version_goes_to_the_groups_of_its_connection(self, talk):
         talk.exchange(1)

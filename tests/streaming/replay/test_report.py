@@ -1,77 +1,110 @@
-"""The timeline of a replay: what it says of members that left, and of those that are merely not known any more."""
+"""The timeline of a replay: made of events, at their own times, and what it says of members that joined, left, or were only seen."""
 
 from __future__ import annotations
 
 import pytest
 
-from streaming.replay.report import GroupHistory, HistoryLine
+from coordinator_model.finding import iso_utc
+from coordinator_model.wire.record import Kind
+from streaming.replay.timeline import HistoryLine, Timeline
 from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.test_rules import settled
 
 
 class Told:
-    """A conversation whose story is looked at whenever the test wants."""
+    """A conversation whose timeline is read whenever the test wants."""
 
-    def __init__(self) -> None:
-        self.talk = Conversation()
+    def __init__(self, talk: Conversation) -> None:
+        self.talk = talk
         self._lines: list[HistoryLine] = []
-        self._story = GroupHistory(self._lines.append)
+        self._timeline = Timeline(self._lines.append)
+
+    def lines(self) -> list[HistoryLine]:
+        """What is new since the last look."""
+        self._lines.clear()
+        for event in self.talk.model.drain_events():
+            self._timeline.event(event)
+        return list(self._lines)
 
     def look(self) -> list[str]:
-        """What is new since the last look, state and generation aside."""
-        self._lines.clear()
-        for group in self.talk.model.changed_groups():
-            self._story.group(group, self.talk.now_us)
-        return [line.text.plain for line in self._lines]
+        return [line.text.plain for line in self.lines()]
 
 
 @pytest.fixture
 def told() -> Told:
-    return Told()
+    return Told(Conversation())
 
 
-def test_a_member_that_left_is_gone(told: Told) -> None:
+def test_each_line_has_the_time_of_its_event_however_close_events_are(told: Told) -> None:
+    settled(told.talk)
+    lines = told.lines()
+    records = told.talk.records
+    asked = [record.at_us for record in records if record.api_key == 11 and record.kind is Kind.REQUEST]
+    served = [record.at_us for record in records if record.api_key == 14 and record.kind is Kind.RESPONSE]
+    assert [line.at for line in lines if "asks to join" in line.text.plain] == [iso_utc(at_us) for at_us in asked[-2:]]
+    assert lines[-1].text.plain.startswith("Generation 3, 2 members")
+    assert lines[-1].at == iso_utc(served[-1])
+
+
+def test_a_member_that_left_is_said_to_have_left(told: Told) -> None:
     a, _ = settled(told.talk)
     told.look()
     told.talk.leave(a)
-    (line,) = told.look()
-    assert f"gone {a.member_id}" in line
+    assert told.look() == [f"{a.member_id} left", f"Rebalance began: member left, {a.member_id}"]
 
 
-def test_members_that_a_gap_made_unknown_are_not_said_to_be_gone_nor_to_join_when_they_are_seen_again(told: Told) -> None:
+def test_members_that_were_only_seen_are_not_said_to_have_joined(told: Told) -> None:
+    a, b = told.talk.client("a"), told.talk.client("b")
+    for client in (a, b):
+        client.member_id, client.generation = f"{client.name}-id", 7
+        told.talk.heartbeat(client)
+    assert told.look() == []
+    c = told.talk.client("c")
+    told.talk.hand_out_id(c, "c-id")
+    told.talk.round([a, b, c], 8)
+    *_, asks, over = told.look()
+    assert asks == "c-id asks to join"
+    assert "; joined c-id" in over
+
+
+def test_members_that_a_gap_made_unknown_are_neither_gone_nor_join_when_they_rejoin(told: Told) -> None:
     a, b = settled(told.talk)
     told.look()
     told.talk.gap()
     (line,) = told.look()
-    assert f"not known any more {a.member_id} and {b.member_id}" in line
-    assert "gone" not in line
-    told.talk.heartbeat(a)
-    told.talk.leave(b)
-    (line,) = told.look()
-    assert f"seen again {a.member_id}" in line
-    assert "joined" not in line
-    c = told.talk.client("c")
-    told.talk.round([a, c], 4)
-    (line,) = told.look()
-    assert f"joined {c.member_id}" in line
-    assert "seen again" not in line
+    assert line.startswith("The capture lost sight of the group")
+    told.talk.round([a, b], 4)
+    text = "\n".join(told.look())
+    assert "joined" not in text
+    assert "asks to join" not in text
+    assert "left" not in text
 
 
 def test_members_of_a_group_that_migrates_are_not_said_to_be_gone(told: Told) -> None:
     a, b = settled(told.talk)
-    assert "generation 3" in told.look()[-1]
+    told.look()
     told.talk.consumer_heartbeat(told.talk.client("new"))
-    (line,) = told.look()
-    assert "joined new-id" in line
-    assert "epoch 3" in line
-    assert a.member_id not in line
-    assert b.member_id not in line
+    text = "\n".join(told.look())
+    assert "was converted to the consumer type" in text
+    assert a.member_id not in text
+    assert b.member_id not in text
+
+
+def test_a_rebalance_of_members_with_epochs_is_two_lines_beside_who_joined() -> None:
+    talk = Epochs()
+    told = Told(talk)
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 3)
+    talk.beats(a, 2, foo(0))
+    talk.beats(a, 3, owned=foo(0))
+    talk.beats(b, 3, foo(1))
+    assert [line.partition(",")[0] for line in told.look()][-3:] == ["b-id joined", "Rebalance began: joined", "Epoch 3"]
 
 
 def test_an_answer_that_cannot_be_read_makes_nobody_gone(told: Told) -> None:
     a, _ = settled(told.talk)
     told.look()
     told.talk.raw(a, b"\x00")
-    (line,) = told.look()
-    assert "not known any more" in line
-    assert "gone" not in line
+    assert "left" not in "\n".join(told.look())

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.classic.trackers.sessions import IDS_KEPT, hung_up_since
-from coordinator_model.groups.evidence import host_of
 from coordinator_model.groups.records import ClientInfo, Exchange, Member
+from coordinator_model.groups.sameness import SAMENESS
 from coordinator_model.groups.tracker import NOTHING, Event
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _dead_before(group: ClassicGroup, exchange: Exchange, member_id: str) -> tup
         dead = _most_returned(group, ended, member_id)
         return (dead, "instance id") if dead is not None else None
     ended = _ended(group)
-    for known_by, is_same in _SAMENESS:
+    for known_by, is_same in SAMENESS:
         dead = _most_returned(group, [one for one in ended if is_same(group, one.actor, exchange.actor)], member_id)
         if dead is not None:
             return dead, known_by
@@ -100,29 +100,3 @@ def _died(group: ClassicGroup, member: Member) -> bool:
         and hung_up_since(group, member) is not None
         and not group.coordinator_changes.lost_with(group, member)
     )
-
-
-def _is_same(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001
-    return dead.client_id is not None and dead.client_id == actor.client_id and host_of(dead.address) == host_of(actor.address)
-
-
-def _is_namesake(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:
-    if dead.client_id is None or dead.client_id != actor.client_id:
-        return False
-    return not any(one.client_id == actor.client_id for one in _connected(group, actor))
-
-
-def _is_neighbour(group: ClassicGroup, dead: ClientInfo, actor: ClientInfo) -> bool:
-    host = host_of(actor.address)
-    return (
-        bool(host) and host_of(dead.address) == host and not any(host_of(one.address) == host for one in _connected(group, actor))
-    )
-
-
-def _connected(group: ClassicGroup, but: ClientInfo) -> list[ClientInfo]:
-    """Return the clients of members on other open connections."""
-    actors = (member.actor for member in group.members.values())
-    return [actor for actor in actors if actor.connection in group.connections and actor.connection != but.connection]
-
-
-_SAMENESS: Final = (("client id and host", _is_same), ("client id", _is_namesake), ("host", _is_neighbour))

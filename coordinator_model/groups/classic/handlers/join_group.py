@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import JOIN
+from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic.handlers import comebacks
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.positions import GENERATION
@@ -24,6 +25,7 @@ from coordinator_model.wire.constants import (
     LEADER_TOLD_SINCE,
     MEMBER_ID_REQUIRED,
     NONE,
+    TWO_STEP_JOIN_SINCE,
     UNKNOWN_MEMBER_ID,
 )
 
@@ -51,7 +53,9 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
         _classify_rejoin(group, exchange, member, ask)
         return NOTHING
     if exchange.instance_id is None:
-        return NOTHING  # from v4 on the response is MEMBER_ID_REQUIRED, and nothing changes
+        if exchange.api_version < TWO_STEP_JOIN_SINCE:
+            _mark_trigger(group, exchange)  # else the response is MEMBER_ID_REQUIRED, and nothing changes
+        return NOTHING
     instance = group.instances.get(exchange.instance_id)
     if instance is None:
         _mark_trigger(group, exchange)
@@ -88,6 +92,14 @@ def _mark_trigger(group: ClassicGroup, exchange: Exchange) -> None:
     group.observe(Observation.JOIN_TRIGGERS, exchange.inv_us)
 
 
+def _undo_trigger(group: ClassicGroup, exchange: Exchange) -> None:
+    """Take back what a first JoinGroup seemed to begin: it was refused, so it added no member."""
+    newest, began_it = group.newest_generation, group.state is State.PREPARING and group.state_since_us == exchange.inv_us
+    if newest is None or not began_it or any(group.waiting_joins()) or not any(group.present_members()):
+        return
+    group.observe(Observation.JOINED if newest.sync_done_us is None else Observation.STILL_SERVED, exchange.res_us)
+
+
 def contradicts_itself(body: Any) -> bool:
     """Return True if a JoinGroup success lacks a required field. In a mixed group (KIP-848), which has no leader, epoch 0 is valid."""
     if body.error_code:
@@ -97,6 +109,11 @@ def contradicts_itself(body: Any) -> bool:
 
 def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     events = _answered(group, exchange, body)
+    if exchange.error == NONE:
+        refused_joins.let_in(group.refused_joins, exchange)
+    else:
+        refused_joins.note(group.refused_joins, exchange, response_evidence(exchange, exchange.error))
+        group.changed = True
     if exchange.error in {NONE, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
         return (*events, *comebacks.check(group, exchange, body.member_id))
     return events
@@ -108,6 +125,8 @@ def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event
         return group.coordinator_moves(exchange)
     if error == NONE:
         return _joined(group, exchange, body) if body.generation_id > 0 else NOTHING
+    if exchange.starts_phase and not exchange.member_id:
+        _undo_trigger(group, exchange)
     if error == MEMBER_ID_REQUIRED:
         assert isinstance(exchange.facts, JoinFacts)
         group.accepted(exchange)
@@ -292,6 +311,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
 def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> None:
     """Set the roster from the leader's response, which names every member."""
     newest.roster = {entry.member_id: entry.group_instance_id for entry in body.members}
+    newest.subscription_bytes = sum(len(entry.metadata) for entry in body.members)
     for id_, instance_id in newest.roster.items():
         member = group.members.get(id_)
         if member is None:

@@ -25,7 +25,7 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     if newest is not None and leads and newest.leader_synced_us is None:
         newest.leader_synced_us = exchange.inv_us
         assert isinstance(exchange.facts, SyncFacts)
-        newest.idle = exchange.facts.idle
+        newest.idle, newest.assignment_bytes = exchange.facts.idle, exchange.facts.assignment_bytes
     group.changed = True
     return NOTHING
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
@@ -21,10 +20,12 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
     FindCoordinatorAnswer,
     LostCoordinator,
     Persisted,
+    Signs,
+    signs_of,
 )
 from coordinator_model.groups.coordinator_addresses import are_one
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Member
+from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -80,15 +81,6 @@ class Moved(NamedTuple):
     flaps: int  #: changes within the latest move, if it lasts too long; else 0
 
 
-class Signs(Enum):
-    """What shows whether two addresses that act alternately are two brokers, as far as it is known."""
-
-    TWO_NODES = "their node ids differ"
-    APART = "one accepted a generation older than the other's"
-    NONE = "nothing"
-    ALIKE = "neither accepted a generation older than the other's"
-
-
 class TookTurns(NamedTuple):
     """Two brokers, or two addresses of one, act as coordinator alternately, and no move explains it."""
 
@@ -124,6 +116,13 @@ class InternalError(NamedTuple):
     """A request was answered UNKNOWN_SERVER_ERROR."""
 
     exchange: Exchange
+
+
+class GenerationFailed(NamedTuple):
+    """The first SyncGroup of a generation was answered UNKNOWN_SERVER_ERROR, and those of all other members will be, too."""
+
+    exchange: Exchange
+    generation: Generation | None  #: None if its beginning was not captured
 
 
 class Lost(NamedTuple):
@@ -196,7 +195,7 @@ class CoordinatorChanges:
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
             self.told_us = exchange.res_us
         if UNKNOWN_SERVER_ERROR in errors:
-            events.append(InternalError(exchange))
+            events.extend(_internal_error(group, exchange))
         events.extend(self._refusals(group, exchange, errors))
         if exchange.api_key in _ACTS and 0 in errors:
             events.extend(self._acted(group, exchange, body))
@@ -402,7 +401,7 @@ class CoordinatorChanges:
             if rival == broker or overlap_us <= group.settings.write_timeout_ms * 1_000:
                 continue
             two = group.facts.nodes.are_two(group.cluster, rival, exchange.broker)
-            signs = Signs.TWO_NODES if two else _signs(other.generation, tenure.generation)
+            signs = Signs.TWO_NODES if two else signs_of(other.generation, tenure.generation)
             return [TookTurns(exchange, rival, overlap_us, (other.frame, tenure.frame), signs)]
         return []
 
@@ -433,13 +432,6 @@ class CoordinatorChanges:
         return lost
 
 
-def _signs(rival: int, generation: int) -> Signs:
-    """Return what the generations show that the rival accepted last, and this broker after that."""
-    if rival < 0 or generation < 0:
-        return Signs.NONE
-    return Signs.APART if generation < rival else Signs.ALIKE
-
-
 def _with_newest(connections: tuple[int, ...], connection: int) -> tuple[int, ...]:
     """Return the latest connections that a broker used, the newest last."""
     others = tuple(other for other in connections if other != connection)
@@ -467,6 +459,18 @@ def heard(group: GroupData) -> Iterator[tuple[Member, int]]:
     for member in group.present_members():
         if member.refusals is None and member.id not in waiting and (member.proven_us or 0) >= member.heartbeat_us > 0:
             yield member, member.heartbeat_us
+
+
+def _internal_error(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
+    if exchange.api_key != SYNC_GROUP:
+        return (InternalError(exchange),)
+    newest = group.newest_generation
+    if newest is None or newest.generation != exchange.generation:
+        return (GenerationFailed(exchange, None),)
+    if newest.failed_us:
+        return NOTHING
+    newest.failed_us = exchange.res_us
+    return (GenerationFailed(exchange, newest),)
 
 
 def _count(group: GroupData, api_key: int, errors: frozenset[int]) -> None:

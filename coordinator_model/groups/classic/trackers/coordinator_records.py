@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 from coordinator_model.finding import Evidence
@@ -61,3 +62,19 @@ class LostCoordinator(NamedTuple):
     frames: tuple[Evidence, ...] = ()  #: the first and the latest of these requests
     returned_us: int = 0  #: when a broker accepted a client again, or the lost one was seen to be there
     node_id: str = ""  #: of the coordinator that FindCoordinator named last before; empty if unknown
+
+
+class Signs(Enum):
+    """What shows whether two addresses that act alternately are two brokers, as far as it is known."""
+
+    TWO_NODES = "their node ids differ"
+    APART = "one accepted a generation older than the other's"
+    NONE = "nothing"
+    ALIKE = "neither accepted a generation older than the other's"
+
+
+def signs_of(rival: int, generation: int) -> Signs:
+    """Return what the generations show that the rival accepted last, and this broker after that."""
+    if rival < 0 or generation < 0:
+        return Signs.NONE
+    return Signs.APART if generation < rival else Signs.ALIKE

@@ -31,7 +31,7 @@ from coordinator_model.groups.committed_offsets import (
     refusals_in,
     without_refused,
 )
-from coordinator_model.groups.evidence import committer_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Generation, Refusals, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -220,7 +220,7 @@ class Offsets:
         return events
 
     def _rejections(self, exchange: Exchange, codes: set[int], *, accepted: bool) -> tuple[Event, ...]:
-        committer = exchange.member_id or committer_of(exchange.actor)
+        committer = exchange.member_id or client_text(exchange.actor)
         error = next((code for code in REJECTIONS if code in codes), None)
         if error is None:
             if accepted:
@@ -399,7 +399,7 @@ class Offsets:
     # ------------------------------------------------------------------------------------------------ simple commits
 
     def _note_simple(self, group: GroupData, noted: dict[str, SimpleCommit], exchange: Exchange, error: int) -> None:
-        committer = committer_of(exchange.actor)
+        committer = client_text(exchange.actor)
         known = noted.get(committer)
         recent = known is not None and exchange.res_us - known.last_us <= group.settings.quiet_ms * 1_000
         if known is not None and recent and (noted is self.turned_away or lived_through(group, known) is not None):

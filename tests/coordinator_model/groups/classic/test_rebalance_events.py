@@ -324,6 +324,7 @@ def test_a_member_that_was_told_and_did_not_rejoin_is_named_with_the_time_until_
             "joined_at": None,
             "served_at": None,
             "stopped_at": "2023-11-14T22:13:50.200000Z",
+            "new": False,
         }
     ]
     assert record["unheld"]["t"]["2"] == 0.2
@@ -614,3 +615,21 @@ def test_who_is_waited_for_survives_a_snapshot_in_the_middle(talk: Timed, pair: 
     talk.completes(joins, 2, 35_030)
     talk.syncs(35_040, {one: (35_050, (number,)) for number, one in enumerate((a, b, c))})
     assert waits_of(talk.finished()) == [("b-id", "not rejoined", 25_000, True), ("a-id", "not rejoined", 1_090, True)]
+
+
+def test_who_joins_is_told_from_who_rejoins(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    talk.at(10_000)
+    c = talk.has_id("c")
+    joins = [talk.asks_to_join(a, 11_000), talk.asks_to_join(b, 11_100), talk.asks_to_join(c, 10_010)]
+    talk.completes(joins, 2, 12_000)
+    talk.syncs(12_010, {one: (12_020, (number,)) for number, one in enumerate((a, b, c))})
+    joined = [event.as_json() for event in talk.events if event.kind == "member_joined"]
+    assert [(one["member_id"], one["new"]) for one in joined] == [
+        ("a-id", True),
+        ("b-id", True),
+        ("a-id", False),
+        ("b-id", False),
+        ("c-id", True),
+    ]
+    assert {one["member_id"]: one["new"] for one in talk.finished()["members"]} == {"a-id": False, "b-id": False, "c-id": True}

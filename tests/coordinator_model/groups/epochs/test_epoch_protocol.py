@@ -39,12 +39,15 @@ STATIC: Final = frozenset({Sender.STATIC, Sender.AWAY, Sender.RETURNING, Sender.
 
 _ROUTED = frozenset({14, 15, 16, -1})
 ANYWHERE: Final = {
-    CONSUMER_GROUP_HEARTBEAT: _ROUTED | {29, 30, 35, 69, 112},
+    CONSUMER_GROUP_HEARTBEAT: _ROUTED | {29, 30, 35, 69},
     SHARE_GROUP_HEARTBEAT: _ROUTED | {29, 30, 35, 69},
     STREAMS_GROUP_HEARTBEAT: _ROUTED | {29, 30, 31, 35, 69, 42, 130, 131, 132},
     OFFSET_COMMIT: _ROUTED | {3, 12, 24, 28, 29, 30, 100, 22, 27, 69, 82},
 }
 """API → error codes whose reasons no frame shows (specification A.6 no. 14)."""
+
+SAID: Final = {CONSUMER_GROUP_HEARTBEAT: ((), (Condition.ASSIGNOR,), (Condition.PATTERN,))}
+"""API → what a request may name beside, and what no reference reads."""
 
 Answers = dict[Moment, frozenset[int]]
 
@@ -52,7 +55,9 @@ Answers = dict[Moment, frozenset[int]]
 def also_lawful(api_key: int, moment: Moment) -> frozenset[int]:
     """What no reference answers at this moment, and is lawful all the same."""
     more = ANYWHERE[api_key]
-    if api_key == CONSUMER_GROUP_HEARTBEAT and moment.epoch in {Epoch.JOIN, Epoch.SAME, Epoch.PREVIOUS}:
+    if Condition.ASSIGNOR in moment.conditions:
+        more |= {112}
+    if Condition.PATTERN in moment.conditions and moment.epoch in {Epoch.JOIN, Epoch.SAME, Epoch.PREVIOUS}:
         more |= {128}  # a new pattern that cannot be compiled
     is_static_join = (moment.sender, moment.epoch) == (Sender.STATIC, Epoch.JOIN) and Condition.MALFORMED not in moment.conditions
     if api_key == CONSUMER_GROUP_HEARTBEAT and is_static_join:
@@ -255,7 +260,8 @@ def lawful(api_key: int) -> Answers:
     for release in RELEASES:
         if release >= SINCE.get(api_key, RELEASES[0]):
             for moment, error in _ASK[api_key](release):
-                found.setdefault(moment, set()).add(error)
+                for said in SAID.get(api_key, ((),)):
+                    found.setdefault(moment._replace(conditions=moment.conditions.union(said)), set()).add(error)
     return {moment: frozenset(errors) | also_lawful(api_key, moment) for moment, errors in found.items()}
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, unpack_loss
-from streaming.mirror.conversation import Conversation
+from streaming.mirror.conversation import FRAME_CAP, Conversation
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, opened, packets
 from streaming.mirror.pcap.segments import is_later_fragment
@@ -47,10 +47,10 @@ FETCH, METADATA, PRODUCE = 1, 3, 0
 class Read:
     """What a reader makes of a capture."""
 
-    def __init__(self, *captures: bytes, ports: tuple[int, ...] = ()) -> None:
+    def __init__(self, *captures: bytes, ports: tuple[int, ...] = (), **options) -> None:
         self.all_records = []
         self.damage = []
-        self.reader = CaptureReader(self.all_records.append, ports=ports)
+        self.reader = CaptureReader(self.all_records.append, ports=ports, **options)
         self.reader.read(in_order([packets(opened(io.BytesIO(capture)), self.damage.append) for capture in captures]))
         self.reader.finish()
         self.stats = self.reader.stats
@@ -409,6 +409,38 @@ class TestLosses:
         assert found.told() == ["open", "req 12 #0", "res 12 #0", "req 14 #1", "res 14 #1"]
         assert [record.cut_bytes > 0 for record in found.records] == [False, False, False, True, False]
         assert len(found.records[3].frame) == 200 - 4
+        assert not any(record.capped_bytes for record in found.records)
+        assert (found.stats.cut_frames, found.stats.snap_length) == (1, 254)
+        assert found.stats.longest_packet == max(len(segment.payload) for segment in wires) + 54
+
+    @pytest.mark.parametrize("opened", [True, False])
+    @pytest.mark.parametrize("snap", [96, 128])
+    def test_a_short_snap_length_shows_each_frame_and_the_group_that_it_reaches(self, wires, opened, snap):
+        """A connection that was open before the capture was lost as a whole: no frame that was cut was taken for a beginning."""
+        line = Connection(wires)
+        if opened:
+            line.open()
+        for number in range(3):
+            line.ask(wire.JoinGroupRequest(group_id="orders", member_id="m" * 40), 5, 10 + number)
+            line.answer(wire.JoinGroupResponse(member_id="m" * 40, leader="n" * 40), 5, 10 + number)
+        found = read(wires, snap=snap)
+        assert found.told() == ["open"] * opened + [f"{kind} 11 #{number}" for number in range(3) for kind in ("req", "res")]
+        frames = found.records[opened:]
+        assert {record.group for record in frames} == {"orders"}
+        assert [record.correlation_id for record in frames] == [10, 10, 11, 11, 12, 12]
+        assert all(record.cut_bytes and record.client_id == "app-1" and record.api_version == 5 for record in frames)
+        assert not found.gaps()
+
+    def test_a_frame_of_more_than_a_megabyte_is_read_whole_and_cut_only_for_a_topic(self, wires, line):
+        assignments = (wire.SyncGroupRequestAssignment(member_id="m", assignment=b"a" * 1_200_000),)
+        asked = request(wire.SyncGroupRequest(group_id="g", member_id="m", assignments=assignments), 5, 1)
+        line.client(asked)
+        line.answer(wire.SyncGroupResponse(), 5, 1)
+        whole = read(wires).records[1]
+        assert (whole.group, len(whole.frame), whole.cut_bytes, whole.capped_bytes) == ("g", len(asked) - 4, 0, 0)
+        cut = Read(pcap(wires), frame_cap=FRAME_CAP).records[1]
+        assert (cut.group, len(cut.frame)) == ("g", 1_000_000)
+        assert cut.cut_bytes == cut.capped_bytes == len(asked) - 4 - 1_000_000
 
     def test_a_snap_length_below_the_headers_is_lost_and_not_misread(self, wires, line):
         beats(line, 0, 3)

@@ -1,0 +1,228 @@
+"""Rule M-14: a client asks to join, and is not let in.
+
+The reason is in the answer, and decides who has to act. Many clients take the first refusal for final: they do not ask again, and their
+process looks healthy. So one refusal counts, too, unless the client is let in soon afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.evidence import partitions_text
+from coordinator_model.groups.epochs.kinds import CONSUMER
+from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.refused_joins import RefusedJoin
+from coordinator_model.rules.base import Breach, Due, TimerRule, a_or_an, begin, plural, seconds, who, whom
+from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import (
+    FENCED_MEMBER_EPOCH,
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_MAX_SIZE_REACHED,
+    INVALID_REGULAR_EXPRESSION,
+    INVALID_REQUEST,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNRELEASED_INSTANCE_ID,
+    UNSUPPORTED_ASSIGNOR,
+)
+
+_REPEATED: Final = 3
+REJOINS_SINCE: Final = (4, 2)  #: rows U14, W9 and Z13 of the protocol's table
+_LASTS_US: Final = 3_000_000  #: for which refusals are repeated, or the holder of an instance id is not heard
+_PATIENCE_US: Final = 10_000_000  #: after a single refusal
+_PAUSES: Final = 2  #: heartbeat intervals after which a holder is not heard any more
+_USUAL_INTERVAL_MS: Final = 5_000
+
+
+class Cause(NamedTuple):
+    """What a refusal means, and who can do something about it."""
+
+    blame: Blame
+    action: str
+
+
+_CAUSES: Final = {
+    FENCED_MEMBER_EPOCH: Cause(
+        Blame.BROKER,
+        "Upgrade the brokers to 4.2 or later. Until then restart that client, so that it comes under another member id, or wait for the "
+        "end of its session.",
+    ),
+    UNRELEASED_INSTANCE_ID: Cause(
+        Blame.CLIENT,
+        "Restart the refused client once the session named has ended: many libraries take the first such refusal for final and do not "
+        "ask again. Let the process close its consumer when it is stopped, so that it releases its instance id; a shorter "
+        "consumer.session.timeout.ms of the group shortens the wait.",
+    ),
+    GROUP_MAX_SIZE_REACHED: Cause(Blame.CONFIG, "Raise the size that the brokers allow, or run fewer members."),
+    GROUP_AUTHORIZATION_FAILED: Cause(
+        Blame.CONFIG, "Grant READ on this group to the principal of that client, or mend its credentials."
+    ),
+    TOPIC_AUTHORIZATION_FAILED: Cause(
+        Blame.CONFIG, "Grant DESCRIBE and READ on the topics that it subscribes to to the principal of that client."
+    ),
+    INVALID_REQUEST: Cause(Blame.CLIENT, "Upgrade that client's library: its request to join is refused for its form."),
+    INVALID_REGULAR_EXPRESSION: Cause(Blame.CLIENT, "Mend the client's subscription pattern: brokers take RE2 syntax."),
+    UNSUPPORTED_ASSIGNOR: Cause(
+        Blame.CONFIG, "Name an assignor in group.remote.assignor of that client that the brokers have in group.consumer.assignors."
+    ),
+}
+_OTHER: Final = Cause(Blame.CLIENT, "Look the error up, and read that client's log.")
+_SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
+
+
+def _not_let_in(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    for subject, refused in group.refused_joins.items():
+        holder = _holder(group, refused)
+        due = _due(group, refused, holder)
+        if due is None:
+            continue
+        at_us, severity = due
+
+        def describe(subject: str = subject, refused: RefusedJoin = refused, holder: EpochMember | None = holder) -> Breach:
+            return _breach(group, subject, refused, holder)
+
+        yield Due(at_us, subject, severity, describe, _until_us(group, refused, holder))
+
+
+def _holder(group: ClassicGroup | EpochGroupData, refused: RefusedJoin) -> EpochMember | None:
+    """Return the member in whose place the client wants to be: that with its instance id, or itself."""
+    if isinstance(group, ClassicGroup):
+        return None
+    if refused.error == UNRELEASED_INSTANCE_ID:
+        return group.members.get(group.instances.get(refused.instance_id or "", ""))
+    return group.members.get(refused.member_id) if refused.error == FENCED_MEMBER_EPOCH else None
+
+
+def _due(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> tuple[int, Severity] | None:
+    if refused.error == UNRELEASED_INSTANCE_ID and isinstance(group, EpochGroupData) and holder is not None:
+        return _due_by_holder(group, refused, holder)
+    if refused.times >= _REPEATED and refused.last_us - refused.first_us >= _LASTS_US:
+        return refused.last_us, Severity.ERROR
+    return refused.first_us + _PATIENCE_US, Severity.WARNING
+
+
+def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember) -> tuple[int, Severity] | None:
+    """A dead holder is waited for. E-06 reports one that lives, and E-18 one that has left for a while."""
+    if holder.removed == "aside":
+        return None
+    if holder.removed is not None:
+        severity = Severity.ERROR if refused.times >= _REPEATED else Severity.WARNING
+        return max(refused.last_us, holder.removed_us + _PATIENCE_US), severity
+    if _hung_up(group, holder):
+        return max(refused.last_us, refused.first_us + _LASTS_US), Severity.WARNING
+    heard_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
+    return max(refused.last_us, refused.first_us + _LASTS_US, heard_us), Severity.WARNING
+
+
+def _hung_up(group: EpochGroupData, member: EpochMember) -> bool:
+    return member.disconnected_us >= member.last_frame_us > 0 and member.actor.connection not in group.connections
+
+
+def _until_us(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> int | None:
+    """Return until when a client counts as waiting: while its connection stands, else for a while after it asked last."""
+    if refused.actor.connection in group.connections:
+        return None
+    ends_us = _ends_us(group, holder) if isinstance(group, EpochGroupData) and holder is not None else 0
+    return max(refused.last_us, ends_us) + group.settings.quiet_ms * 1_000
+
+
+def _ends_us(group: EpochGroupData, holder: EpochMember) -> int:
+    """Return when the session of a holder ends at the earliest, or was over."""
+    return holder.removed_us if holder.removed is not None else holder.accepted_us + group.shortest_session_ms(holder) * 1_000
+
+
+def _breach(group: ClassicGroup | EpochGroupData, subject: str, refused: RefusedJoin, holder: EpochMember | None) -> Breach:
+    cause = _CAUSES.get(refused.error, _OTHER)
+    client = f"member {refused.member_id}" if refused.member_id else "a new member"
+    static = "" if refused.instance_id is None else f", instance {refused.instance_id}"
+    name, api = error_name(refused.error), API_NAMES[refused.api_key]
+    lasts = f" over {seconds(refused.last_us - refused.first_us)}" if refused.times > 1 else ""
+    times = f"{refused.times} times since" if refused.times > 1 else "at"
+    words = f" (“{refused.reason}”)" if refused.reason else ""
+    return Breach(
+        subject,
+        f"{begin(client)}{static} {whom(refused.actor)} cannot join group {group.name}: the coordinator {refused.broker} refused it "
+        f"{times} {iso_utc(refused.first_us)} with {name}{words}. {_why(group, refused, holder)}",
+        f"{refused.times} {plural(refused.times, 'request')} to join ({a_or_an(api)}) answered {name}{lasts}, and none accepted since",
+        refused.frames,
+        actor=refused.actor,
+        member_id=refused.member_id or None,
+        instance_id=refused.instance_id,
+        blame=cause.blame,
+        action=cause.action,
+    )
+
+
+def _why(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
+    """Return what is in the client's way, and what it costs, as sentences."""
+    if isinstance(group, EpochGroupData) and refused.error == UNRELEASED_INSTANCE_ID:
+        return _held_by(group, refused, holder)
+    if isinstance(group, EpochGroupData) and refused.error == FENCED_MEMBER_EPOCH:
+        return _still_known(group, refused, holder)
+    if refused.error == GROUP_MAX_SIZE_REACHED:
+        return f"The group is full: the brokers' {_SIZES.get(group.kind, f'group.{group.kind}.max.size')} allows no more members."
+    if refused.malformed:
+        return f"Such a request must be refused: {refused.malformed}. It gets no partitions."
+    return "It gets no partitions."
+
+
+def _held_by(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
+    if holder is None:
+        return f"Who held instance id {refused.instance_id} was not seen, or has left since. It gets no partitions."
+    went = f"nothing was heard of it since {iso_utc(holder.last_frame_us)}"
+    if _hung_up(group, holder):
+        went = f"its connection ended at {iso_utc(holder.disconnected_us)} without a leave"
+    held = f"Instance id {refused.instance_id} is held by {who(holder)}: {went}"
+    ends = iso_utc(_ends_us(group, holder))
+    if holder.removed is None:
+        return f"{held}. {_idle(group, holder)} until that session ends, at {ends} at the earliest."
+    if refused.last_us > holder.removed_us:
+        return f"{held.replace(' is ', ' was ', 1)}, and its session ended by {ends}. The refused client is refused still."
+    stays = ", though its connection stands" if refused.actor.connection in group.connections else ""
+    return (
+        f"{held.replace(' is ', ' was ', 1)}, and its partitions were idle until its session ended, by {ends}. The refused client has not "
+        f"asked again since{stays}, and reads nothing."
+    )
+
+
+def _still_known(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
+    why = (
+        "Brokers before 4.2 do not let a member in that comes back under its own id, as it does after a lost answer (KAFKA-19233)."
+    )
+    if group.release_of(refused.broker) >= REJOINS_SINCE:
+        why = "A broker of this release lets a member in that comes back under its own id."
+    if holder is None or holder.removed is not None:
+        return why
+    at = "" if holder.epoch is None else f" at epoch {holder.epoch}"
+    ends = iso_utc(_ends_us(group, holder))
+    return f"It still knows that member{at}. {why} {_idle(group, holder)} until its session ends, at {ends} at the earliest."
+
+
+def _idle(group: EpochGroupData, holder: EpochMember) -> str:
+    if not group.traits.exclusive:
+        return "It counts as a member"
+    return f"Nobody reads {partitions_text(group, holder.holds) if holder.holds else 'what it held'}"
+
+
+M_14 = TimerRule(
+    id="M-14",
+    name="not let in",
+    severity=Severity.ERROR,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CLIENT,
+    meaning="A client cannot become a member. Its process may look healthy, and reads nothing.",
+    condition="A client's requests to join were refused at least three times over 3 s, with one error and none accepted between (error); "
+    "or once, and it was not let in for 10 s (warning). UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has "
+    "ended or nothing was heard of it for two heartbeat intervals (warning), and is an error if it is repeated 10 s after the holder "
+    "ceased to be a member. A client is known again by its instance id, or by client id and host.",
+    expected="A member id and an epoch or generation.",
+    action="What to do depends on the error, and is said with each finding.",
+    false_alarms="Several processes with one client id on one host count as one client.",
+    suppressed_by=("C-10",),
+    due=_not_let_in,
+)
+
+RULES = (M_14,)

@@ -1,0 +1,40 @@
+"""Times, numbers and names as sentences for people have them; JSON fields have ISO 8601 instead."""
+
+from __future__ import annotations
+
+from coordinator_model.finding import iso_utc
+
+
+def clock(at_us: int) -> str:
+    """Return the time of day in UTC: ``07:16:18``. The day stands in the fields beside the sentence."""
+    return iso_utc(at_us)[11:19]
+
+
+def seconds(us: int) -> str:
+    """Return microseconds as ``12.3 s``."""
+    return f"{us / 1_000_000:.1f} s"
+
+
+def since(at_us: int, now_us: int) -> str:
+    """Return ``since 07:16:18, 25.0 s``."""
+    return f"since {clock(at_us)}, {seconds(max(0, now_us - at_us))}"
+
+
+def begin(words: str) -> str:
+    """Return the words with a capital first letter."""
+    return words[:1].upper() + words[1:]
+
+
+def a_or_an(name: str) -> str:
+    """Return the name with its article: ``an OffsetCommit``."""
+    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
+
+
+def plural(count: int, word: str) -> str:
+    """Return the word, with an s unless there is one of it."""
+    return word if count == 1 else f"{word}s"
+
+
+def counted(count: int, word: str) -> str:
+    """Return ``1 member`` or ``2,000 members``."""
+    return f"{count:,} {plural(count, word)}"

@@ -1,0 +1,145 @@
+"""The timeline of a replay: each line is an event of a group or the change of a finding, at its own time.
+
+A rebalance is two lines, its beginning and its end, and those of who came or went meanwhile. That members rejoined, were told to, and were
+served is in the second: it names who joined, who held it up, and what it cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rich.text import Text
+
+from coordinator_model.finding import Finding, Status, iso_utc
+from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.classic.rebalance_events import SERVED
+from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN
+from coordinator_model.wording import begin, counted
+from streaming.sinks.published import Json
+from streaming.web.sentences import held_up, milliseconds, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from coordinator_model.group_event import GroupEvent
+
+COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
+"""Of severities."""
+
+_NAMED: Final = 4  #: members that are named when many join at once
+_NOT_TOLD: Final = frozenset({"phase_ended", "told_to_rejoin", "member_synced", "member_served", "told_to_give_up", "gave_up"})
+"""The line of the rebalance tells what they cost."""
+
+_CAUSES: Final = {NOT_SEEN: "its cause was not seen"}
+_STYLES: Final = {"rebalance_began": "yellow", "rebalance_finished": "green", "sight_lost": "red", "session_over": "red"}
+
+
+class HistoryLine(NamedTuple):
+    """One thing that happened in a group."""
+
+    at: str  #: ISO 8601, UTC
+    group: str
+    text: Text
+
+
+class Timeline:
+    """Makes lines out of events and findings.
+
+    :param tell: called with each line.
+    :param groups: only these groups; all if there are none.
+    """
+
+    def __init__(self, tell: Callable[[HistoryLine], None], groups: Iterable[str] = ()) -> None:
+        self._tell = tell
+        self._groups = frozenset(groups)
+
+    def wants(self, group: str) -> bool:
+        """Return True if the report includes this group; what concerns the capture is always included."""
+        return not self._groups or not group or group in self._groups
+
+    def event(self, event: GroupEvent) -> None:
+        """Something happened in a group."""
+        if self.wants(event.group):
+            known = event.as_json()
+            words = _words(known)
+            if words:
+                self._tell(HistoryLine(known["at"], event.group, Text(words, _STYLES.get(event.kind, ""))))
+
+    def finding(self, finding: Finding) -> None:
+        """A finding opened, changed or was resolved."""
+        if self.wants(finding.group):
+            verb = {Status.OPEN: "", Status.UPDATE: f" ({finding.count} times by now)", Status.RESOLVED: " is over"}[finding.status]
+            at_us = finding.opened_at_us if finding.status is Status.OPEN else finding.resolved_at_us or finding.updated_at_us
+            text = Text.assemble(severity_text(finding), f" {finding.rule} {finding.name}{verb}")
+            self._tell(HistoryLine(iso_utc(at_us), finding.group, text))
+
+
+def severity_text(finding: Finding) -> Text:
+    return Text(finding.severity.value, COLOURS[finding.severity.value])
+
+
+def number_name(known: Json) -> str:
+    """Return what the number of a group is called that rises with each rebalance."""
+    return "generation" if known.get("group_type", CLASSIC) == CLASSIC else "epoch"
+
+
+def _words(event: Json) -> str:
+    """Return an event as a line, an empty one if the rebalance's own line tells it."""
+    kind = event["kind"]
+    if kind in _NOT_TOLD:
+        return ""
+    if kind == "rebalance_began":
+        return _began(event)
+    if kind == "rebalance_finished":
+        return _finished(event)
+    if kind == "member_joined":
+        return _joined(event)
+    if kind in {"sight_lost", "sight_regained"}:
+        return told(event, several=False)
+    return f"{_name(event)} {told(event, several=False)}"
+
+
+def _joined(event: Json) -> str:
+    """Return that a member joined; of a classic one a JoinGroup shows only that it asks to, and that it rejoins is no news."""
+    if event["group_type"] == CLASSIC:
+        return f"{_name(event)} asks to join" if event["new"] else ""
+    return f"{_name(event)} joined{'' if event['new'] else ' again'}"
+
+
+def _began(event: Json) -> str:
+    by = f", {_name(event)}" if _name(event) else ""
+    reason = f" (“{event['reason']}”)" if event.get("reason") else ""
+    return f"Rebalance began: {_CAUSES.get(event['cause'], event['cause'])}{by}{reason}"
+
+
+def _finished(event: Json) -> str:
+    members = event["members"]
+    reached = f"{number_name(event)} {event['to_generation']}, " if event["to_generation"] is not None else ""
+    facts = [
+        f"{begin(reached)}{counted(len(members), 'member')}, after {milliseconds(event['took_ms'])}",
+        "" if event["ended"] == SERVED else event["ended"],
+        _joined_in(event),
+        held_up(event),
+        f"{_names(event['never_came_back'])} never came back" if event["never_came_back"] else "",
+        f"cost {event['cost_member_seconds']:,.1f} member-seconds" if event["cost_member_seconds"] else "",
+    ]
+    return "; ".join(fact for fact in facts if fact)
+
+
+def _joined_in(event: Json) -> str:
+    new = [member for member in event["members"] if member["new"]] if event["group_type"] == CLASSIC else []
+    return f"joined {_names(new)}" if new else ""
+
+
+def _names(members: list[Json]) -> str:
+    names = [_name(member) for member in members[:_NAMED]]
+    more = len(members) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
+def _name(member: Json) -> str:
+    """Return the id of a member, with the name of its client unless the id begins with it; empty if it is not known."""
+    id_, name = member["member_id"] or "", member["instance_id"] or member["client_id"] or ""
+    if not id_ or not name:
+        return id_ or name
+    return id_ if name in id_ else f"{name} ({id_})"
