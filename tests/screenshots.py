@@ -102,13 +102,29 @@ def take_all(tab: Browser, page: str, demo: Demo, folder: Path) -> None:
     tab.open("about:blank")
 
 
+def take_recording(tab: Browser, recording: Path, folder: Path) -> None:
+    """Take the picture of a recording's first page."""
+    command = [sys.executable, "-m", "streaming.cli", "web", "--file", str(recording), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as web:
+        assert web.stderr is not None
+        tab.screen(1280, 500)
+        tab.open(next(line.rpartition("the page is at ")[2].strip() for line in web.stderr if "the page is at " in line))
+        _take(tab, folder, "recording", height=500)
+        web.terminate()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take the pictures of the documents from a run of the demo.")
     parser.add_argument("--duration", default="90s", help="of the demo's faults")
     parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--recording", type=Path, help="takes only the picture of a recording's page: that of this capture")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
+        if options.recording is not None:
+            with browser(Path(work) / "profile") as tab:
+                take_recording(tab, options.recording, options.folder)
+            return
         demo = Demo(work, options.duration)
         try:
             page = demo.says("the page: ").rpartition("the page: ")[2].strip()

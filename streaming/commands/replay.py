@@ -14,7 +14,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Protocol
 
 import typer
 from rich.console import Console
@@ -118,7 +118,7 @@ def replay(
         fail("--events needs --format json: the text shows what happens in the groups anyway")
     shown = _Json(group or (), events=events) if output is Format.JSON else _Text(group or (), live=files == [STDIN])
     try:
-        session = _Session(shown, settings_of(config), complain)
+        session = ReplaySession(shown, settings_of(config), complain)
         try:
             session.read(files, port or (), cluster, key_log)
         except KeyboardInterrupt:
@@ -151,10 +151,21 @@ def settings_of(config: Path | None) -> Settings:
         raise ReplayError(str(error)) from None
 
 
-class _Session:
+class Shown(Protocol):
+    """What a replay finds is given to it; without ``event`` or ``group`` nobody wants them."""
+
+    @property
+    def event(self) -> Callable[[GroupEvent], None] | None: ...
+    @property
+    def group(self) -> Callable[[GroupView], None] | None: ...
+    def finding(self, finding: Finding) -> None: ...
+    def finish(self) -> Severity | None: ...
+
+
+class ReplaySession:
     """One run: reads and replays the files, and prints a summary at the end."""
 
-    def __init__(self, shown: _Text | _Json, settings: Settings, complain: Console) -> None:
+    def __init__(self, shown: Shown, settings: Settings, complain: Console) -> None:
         self.notes: list[str] = []
         self.is_damaged = False  #: True if a file is truncated or cannot be read to its end
         self._shown = shown

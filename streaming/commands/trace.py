@@ -19,7 +19,7 @@ from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
 from streaming.sinks.published import event_of
 from streaming.traces.trace_events import trace_events
-from streaming.web.page_state import Kept, PageState
+from streaming.web.page_state import ALL, PageState
 from streaming.web.source import read_file
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from streaming.web.page_state import GroupPast
 
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_ALL: Final = Kept(seconds=float("inf"), events_per_group=1_000_000, events=1_000_000, states_per_group=1_000_000)
 
 
 def trace(
@@ -65,7 +64,7 @@ def trace(
     try:
         since_s = None if since is None else _moment(since, now_s)
         if file is not None:
-            state = PageState(clock=None, kept=_ALL)
+            state = PageState(clock=None, kept=ALL)
             read_file(state, file)
         else:
             properties, topics = results_source(config, bootstrap_server, command_config)
@@ -95,7 +94,7 @@ def _read(properties: Mapping[str, Any], topic: str, name: str, since_s: float |
 
     :raises SetupError: when the topic cannot be read.
     """
-    state = PageState(kept=_ALL)
+    state = PageState(kept=ALL)
     with CompactedReader(lambda: properties, (topic,), "the reader", since_s=since_s) as reader:
         reader.start(patience_s=0)
         for record in reader.history():

@@ -6,25 +6,30 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from coordinator_model.settings import Settings
+from coordinator_model.wire.recording import MAGIC
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
+from streaming.commands.replay import ReplayError, ReplaySession, source_of
 from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
 from streaming.kafka.topics import SetupError
 from streaming.metrics.settings import Address, parse_address
+from streaming.mirror.captures import is_capture
 from streaming.mirror.producer import MirrorError
+from streaming.mirror.record_file import is_record_file
 from streaming.web.guard import Guard, NotSafeError
 from streaming.web.mirror_frames import MirrorFrames
-from streaming.web.page_state import PageState
+from streaming.web.page_state import ALL, PageState
 from streaming.web.server import STREAMS, Page, Server
-from streaming.web.source import TopicNames, TopicsSource, read_file
+from streaming.web.source import IntoState, TopicNames, TopicsSource, read_file
 
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
 
@@ -36,7 +41,22 @@ def web(
     *,
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="Show published records from a file, one JSON object a line, without Kafka."),
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="Show a recording without Kafka: a packet capture, a file of mirror records, or published records as JSON lines.",
+        ),
+    ] = None,
+    port: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--port",
+            "-p",
+            min=1,
+            max=65535,
+            help="Port of the brokers in a capture. Can be repeated. By default the ports are recognised.",
+            show_default=False,
+        ),
     ] = None,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")] = DEFAULT_LISTEN,
     name: Annotated[
@@ -56,6 +76,8 @@ def web(
 
     rebalance-monitor web --file recorded.jsonl
 
+    rebalance-monitor web --file incident.pcapng
+
     Only this machine reaches the page by default. Another address to listen on needs a token, or a proxy in front.
     """
     try:
@@ -63,8 +85,8 @@ def web(
         guard = Guard(address.host, frozenset(one.lower() for one in name or ()), _token(token_file), proxy)
         guard.check()
         if file is not None:
-            state = PageState(clock=None, hide_addresses=hide_addresses)
-            read_file(state, file)
+            state = PageState(clock=None, hide_addresses=hide_addresses, kept=ALL)
+            _read(state, file, port or ())
             source: nullcontext[None] | TopicsSource = nullcontext()
             frames = None
         else:
@@ -79,12 +101,27 @@ def web(
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         with stop_signals() as stop, _listening(address) as listener, source:
             _serve(Page(state, guard, streams=streams, frames=frames), listener, stop)
-    except (ConfigError, SetupError, MirrorError, NotSafeError) as error:
+    except (ConfigError, SetupError, MirrorError, NotSafeError, ReplayError) as error:
         print_error(error)
         raise typer.Exit(EXIT_UNUSABLE) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     raise typer.Exit(EXIT_OK)
+
+
+def _read(state: PageState, file: Path, ports: Sequence[int]) -> None:
+    """Read a recording: captured traffic is replayed.
+
+    :raises SetupError, ReplayError: when the file cannot be read.
+    """
+    with source_of(str(file)) as source:
+        is_traffic = is_capture(source) or is_record_file(source.peek(len(MAGIC)))
+    if not is_traffic:
+        read_file(state, file)
+        return
+    session = ReplaySession(IntoState(state), Settings(), stderr())
+    session.read([str(file)], ports, "", None)
+    session.finish()
 
 
 def _serve(page: Page, listener: socket.socket, stop: threading.Event) -> None:

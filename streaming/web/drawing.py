@@ -23,9 +23,7 @@ SPANS_S: Final = (1, 2, 5, 10, 20, 60, 120, 300, 900, 1800, 3600, 7200, 14_400)
 FAR: Final = 1_000.0
 """Beyond the right edge, in parts of a hundred."""
 
-STRIP_MIN: Final = 60
-
-_STEPS_S: Final = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600)
+_STEPS_S: Final = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400, 604_800)
 _TICKS: Final = 7
 _LANES_UNFOLDED: Final = 24
 _LEAST_FOLDED: Final = 4
@@ -74,6 +72,12 @@ def window(now_s: float, *, span_s: float, end_s: float | None) -> Window:
     """Return the window that ends at a moment, or now."""
     end = now_s if end_s is None else end_s
     return Window(end - span_s, end, live=end_s is None)
+
+
+def whole(first_s: float, last_s: float) -> Window:
+    """Return a window in which everything between two moments is seen, with a little room at both ends."""
+    room_s = max(0.5, (last_s - first_s) * 0.02)
+    return Window(first_s - room_s, last_s + room_s, live=False)
 
 
 def fitting_span(first_s: float, now_s: float) -> float:

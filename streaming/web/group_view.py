@@ -15,8 +15,9 @@ from streaming.sinks.published import Json, began_s, is_open, lag_of_rebalance, 
 from streaming.web import drawing, sentences
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines
+from streaming.web.recording import stretch_of, told_of
 from streaming.web.swim_lanes import Befell, Doing, swim_lanes
-from streaming.web.views import HOUR_S, NotShownError, View, last_hour, summary
+from streaming.web.views import NotShownError, View, rebalances_within, summary
 from streaming.web.wire_text import readable
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class GroupPage:
         state = self._state
         past = group_by_id(state, id_)
         content = record_of(past)
-        now_s = state.now_s()
+        now_s, stretch = state.now_s(), stretch_of(state)
         seen = self._window(past, query, now_s)
         unfolded = query.get("all") == "1"
         swim = swim_lanes(past)
@@ -163,7 +164,8 @@ class GroupPage:
                     now=summary(past),
                     content=content,
                     sentence=sentences.waits_for(content),
-                    said=last_hour(past, now_s),
+                    stretch=stretch.title.lower(),
+                    said=(state.is_recorded and told_of(past)) or rebalances_within(past, now_s, stretch.span_s),
                     lag=sentences.lag_facts(past.lag),
                 ),
                 "lane-names": self._render("_lane_names.html", names=_names(rows, unfolded=unfolded)),
@@ -180,7 +182,11 @@ class GroupPage:
                 ),
                 "members": self._render("_members.html", past=past, **_members(content, unfolded=unfolded)),
                 "group-findings": self._render(
-                    "_findings.html", findings=findings[:20], more=len(findings) - 20, id="group-findings"
+                    "_findings.html",
+                    recorded=state.is_recorded,
+                    findings=findings[:20],
+                    more=len(findings) - 20,
+                    id="group-findings",
                 ),
                 "happened": self._render(
                     "_happened.html",
@@ -203,8 +209,8 @@ class GroupPage:
             span_s = drawing.nearest_span(float(query.get("span", "")))
         except ValueError:
             first_s = past.events[0]["at_s"] if past.events else now_s - 900
-            if self._state.is_recorded and end_s is None and past.newest_s < now_s - HOUR_S:
-                end_s = past.newest_s  # a recording may hold groups of different days
+            if self._state.is_recorded and end_s is None:
+                return drawing.whole(first_s, past.newest_s)  # a recording may hold groups of different days
             span_s = drawing.fitting_span(first_s, now_s if end_s is None else end_s)
         if end_s is not None or self._state.is_recorded:
             return drawing.window(now_s, span_s=span_s, end_s=now_s if end_s is None else end_s)

@@ -44,6 +44,8 @@ class Kept(NamedTuple):
 
 
 _BY_DEFAULT: Final = Kept()
+ALL: Final = Kept(seconds=float("inf"), events_per_group=1_000_000, events=1_000_000, states_per_group=1_000_000)
+"""Of a recording."""
 
 Key = tuple[str, str]
 """Cluster and group, as they are on the wire."""
@@ -142,6 +144,7 @@ class PageState:
         self._hide = hide_addresses
         self._kept = kept
         self._newest_s = 0.0
+        self._first_s = float("inf")
         self._events = 0
 
     def harmless(self, value: Any) -> Any:
@@ -151,6 +154,11 @@ class PageState:
     def now_s(self) -> float:
         """Return the time that the page shows."""
         return self._newest_s if self._clock is None else self._clock()
+
+    @property
+    def first_s(self) -> float:
+        """Return the time of the oldest thing that is known; now if there is none."""
+        return min(self._first_s, self.now_s())
 
     # --- taking in ---------------------------------------------------------------------------------------------------------
 
@@ -166,6 +174,7 @@ class PageState:
             past.content = self.harmless(content)
             since_s = _time_of(content, "state_since")
             if since_s:
+                self._first_s = min(self._first_s, since_s)
                 past.observe(StateChange(since_s, content["state"], content["generation"]))
 
     def lag(self, key: Key, content: Json) -> None:
@@ -197,6 +206,7 @@ class PageState:
                 self.version += 1
                 self._newest_s = max(self._newest_s, _time_of(finding, "updated_at"))
             if content is not None:
+                self._first_s = min(self._first_s, _time_of(content, "opened_at") or self._first_s)
                 self.findings[name] = self.harmless(content)
             while len(self.findings) > FINDINGS:
                 resolved = (known for known, finding in self.findings.items() if not is_open(finding))
@@ -207,6 +217,7 @@ class PageState:
         with self.lock:
             at_s, key = seconds(content["at"]), (content["cluster"], content["group"])
             event = self.harmless(content) | {"at_s": at_s}
+            self._first_s = min(self._first_s, at_s)
             past = self._changed(key, at_s)
             if not past.add(event):
                 return
@@ -273,11 +284,11 @@ class PageState:
 
     # --- handing out: the caller holds the lock ------------------------------------------------------------------------------
 
-    def open_findings(self) -> dict[Key, list[Json]]:
-        """Open findings by group, the worst first."""
+    def listed_findings(self) -> dict[Key, list[Json]]:
+        """Return the findings that the first page lists, by group, the worst first: those that are open; of a recording all."""
         found: dict[Key, list[Json]] = {}
         for finding in self.findings.values():
-            if is_open(finding):
+            if self.is_recorded or is_open(finding):
                 found.setdefault((finding["cluster"], finding["group"]), []).append(finding)
         for findings in found.values():
             findings.sort(key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))

@@ -29,7 +29,6 @@ from starlette.routing import Route
 from streaming.sinks.published import STALE_S, began_s, duration
 from streaming.traces.trace_events import trace_events
 from streaming.web.detail_views import Details
-from streaming.web.drawing import STRIP_MIN
 from streaming.web.group_view import GroupPage, group_by_id, link_to_row, rebalance_by_row
 from streaming.web.guard import COOKIE, HEADERS, form_of, local_path
 from streaming.web.happened import told_in
@@ -194,8 +193,8 @@ class Page:
             **view.fixed,
         )
         if "base_s" in view.fixed:  # strips are the same for as long as nothing happens: the script moves them on from here
-            begin = (now_s - view.fixed["base_s"]) / 60 - STRIP_MIN
-            html = str(html).replace('class="strip" viewBox="0 ', f'class="strip" viewBox="{begin:.2f} ')
+            begin = (now_s - view.fixed["base_s"]) / 60 - view.fixed["stretch"].span_min
+            html = str(html).replace('class="strip" viewBox="0 ', f'class="strip" viewBox="{begin:.3f} ')
         return with_times(html, now_s)
 
     async def _evidence(self, request: Request) -> Response:

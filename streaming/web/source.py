@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from coordinator_model.finding import Finding
+    from coordinator_model.group_event import GroupEvent
+    from coordinator_model.group_view import GroupView
     from streaming.web.page_state import Key, PageState
 
 _WAIT_S: Final = 0.1
@@ -185,6 +188,26 @@ class TopicsSource:
                 state.monitor_status(content, record.written_s)
         if value is not None and content is None:
             state.unreadable += 1
+
+
+class IntoState:
+    """Takes what a replay finds into the page's state."""
+
+    def __init__(self, state: PageState) -> None:
+        self._state = state
+
+    def event(self, event: GroupEvent) -> None:
+        take_line(self._state, json.dumps(event.as_json()))
+
+    def group(self, group: GroupView) -> None:
+        if group.content is not None:
+            take_line(self._state, json.dumps(group.content))
+
+    def finding(self, finding: Finding) -> None:
+        take_line(self._state, json.dumps(finding.as_json()))
+
+    def finish(self) -> None:
+        self._state.read_to_the_end()
 
 
 def read_file(state: PageState, file: Path) -> None:

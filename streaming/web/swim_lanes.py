@@ -181,6 +181,8 @@ def _take(swim: SwimLanes, event: Json) -> None:
     kind, at_s = event["kind"], event["at_s"]
     if kind == "rebalance_finished":
         _take_finished(swim, event)
+    elif kind == "phase_ended":
+        _end_of_those_without_id(swim, at_s)
     elif kind == "sight_lost":
         swim.blind.append((at_s, None))
     elif kind == "sight_regained":
@@ -201,6 +203,13 @@ def _take(swim: SwimLanes, event: Json) -> None:
         if kind in _MARKS:
             lane.marks.append(Mark(_MARKS[kind], at_s, event["id"]))
         if kind in _ENDS and is_holder:
+            lane.end(at_s)
+
+
+def _end_of_those_without_id(swim: SwimLanes, at_s: float) -> None:
+    """Their JoinGroups were answered: from now on they have ids, and lanes of their own."""
+    for lane in swim.lanes.values():
+        if lane.member_id is None and lane.instance_id is None:
             lane.end(at_s)
 
 

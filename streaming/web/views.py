@@ -17,10 +17,12 @@ from markupsafe import Markup
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
+from coordinator_model.wording import counted
 from streaming.sinks.published import REBALANCING, Json, duration, member_name, seconds, trouble
 from streaming.web import drawing, sentences
 from streaming.web.from_events import record_of
 from streaming.web.page_state import rounded
+from streaming.web.recording import cost_of, stretch_of, told_of
 from streaming.web.static_files import address_of
 from streaming.web.wire_text import readable
 
@@ -31,12 +33,11 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-HOUR_S: Final = 3600.0
 _UNSTABLE: Final = frozenset(REBALANCING)
 _BEGUN: Final = frozenset({State.PREPARING.value, RECONCILING})
 _FINDINGS_SHOWN: Final = 50
 _SAID_FOR_S: Final = 300.0  #: how long what is said of the last hour holds
-_LEAST_MIN: Final = 0.4  #: as long as a short rebalance looks on a strip, so that it is seen
+_LEAST: Final = 1 / 150  #: part of a strip as which a short rebalance is drawn, so that it is seen
 
 
 class NotShownError(LookupError):
@@ -74,6 +75,7 @@ class Renderer:
             "cost": lambda cost: f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}",
             "generation": lambda generation: "none" if generation is None else generation,
             "clock": drawing.clock,
+            "counted": counted,
             "day": lambda at_s: datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S"),
             "seconds": seconds,
             "state_words": lambda state: sentences.STATE_WORDS.get(state, state),
@@ -86,7 +88,7 @@ class Renderer:
 
 
 class Overview:
-    """All groups, those in trouble first; each row is rendered when its group has changed."""
+    """All groups, those in trouble first, of a recording the costliest; each row is rendered when its group has changed."""
 
     def __init__(self, state: PageState, render: Renderer) -> None:
         self._state = state
@@ -97,11 +99,12 @@ class Overview:
     def view(self, query: Mapping[str, str]) -> View:
         """Return the view, of groups that the query wants."""
         state = self._state
-        findings = state.open_findings()
+        findings = state.listed_findings()
         worst = {key: (Severity(found[0]["severity"]), len(found)) for key, found in findings.items()}
         wanted = _Wanted(query)
         chosen = [past for past in state.groups.values() if wanted(past, findings.get(past.key, []))]
-        chosen.sort(key=lambda past: _trouble(past, worst))
+        chosen.sort(key=_costliest if state.is_recorded else lambda past: _trouble(past, worst))
+        stretch = stretch_of(state)
         clusters = sorted({key[0] for key in state.groups})
         several = len(clusters) > 1
         now_s = state.now_s()
@@ -115,9 +118,21 @@ class Overview:
             "overview.html",
             "Groups",
             parts={
-                "counts": self._render("_counts.html", counts=_counts(state, findings), shown=len(chosen), complete=state.complete),
+                "counts": self._render(
+                    "_counts.html",
+                    counts=_counts(state, findings),
+                    shown=len(chosen),
+                    complete=state.complete,
+                    recorded=state.is_recorded,
+                    from_s=state.first_s,
+                    to_s=now_s,
+                    length=sentences.milliseconds(round(stretch.span_s * 1000)),
+                ),
                 "findings": self._render(
-                    "_findings.html", findings=(elsewhere + shown)[:_FINDINGS_SHOWN], more=len(elsewhere + shown) - _FINDINGS_SHOWN
+                    "_findings.html",
+                    recorded=state.is_recorded,
+                    findings=(elsewhere + shown)[:_FINDINGS_SHOWN],
+                    more=len(elsewhere + shown) - _FINDINGS_SHOWN,
                 ),
             },
             lists={"groups": {past.id: self._row(past, findings.get(past.key, []), now_s, several=several) for past in chosen}},
@@ -127,6 +142,9 @@ class Overview:
                 "states": list(sentences.STATE_WORDS.items()),
                 "severities": [one.value for one in reversed(Severity)],
                 "base_s": self._base_s,
+                "stretch": stretch,
+                "state_title": "State at the end" if state.is_recorded else "State",
+                "told": "What its rebalances cost" if state.is_recorded else "Waits for",
             },
         )
 
@@ -143,7 +161,9 @@ class Overview:
         return row
 
     def _rendered(self, past: GroupPast, findings: list[Json], now_s: float, *, several: bool) -> str:
-        states = strip(past, self._base_s, now_s)
+        stretch = stretch_of(self._state)
+        states = strip(past, self._base_s, now_s, stretch.span_s)
+        waits = sentences.waits_for(record_of(past))
         counts: dict[str, int] = {}
         for finding in findings:
             counts[finding["severity"]] = counts.get(finding["severity"], 0) + 1
@@ -154,10 +174,12 @@ class Overview:
             name=readable(past.key[1]),
             now=summary(past),
             lag=None if past.lag is None else sentences.count(rounded(past.lag["lag"])),
-            sentence=sentences.waits_for(record_of(past)),
+            told=told_of(past) if self._state.is_recorded else "",
+            sentence=waits,
+            span_min=stretch.span_min,
             strip=states,
             seen_x=min((one[0] for one in states), default=drawing.FAR * 10),
-            said=f"Last hour: {last_hour(past, now_s)}",
+            said=f"{stretch.title}: {rebalances_within(past, now_s, stretch.span_s)}",
             counts=counts,
             first=findings[0] if findings else None,
         )
@@ -199,33 +221,38 @@ def summary(past: GroupPast) -> dict[str, Any]:
     }
 
 
-def strip(past: GroupPast, base_s: float, now_s: float) -> list[tuple[float, float, str]]:
-    """Return the states of a group in the last hour as (begin, length, state), in minutes since a base; the last one goes on."""
+def strip(past: GroupPast, base_s: float, now_s: float, span_s: float) -> list[tuple[float, float, str]]:
+    """Return the states of a group within a span as (begin, length, state), in minutes since a base; the last one goes on."""
     changes = past.changes
     found = []
     for number, change in enumerate(changes):
-        if number + 1 < len(changes) and changes[number + 1].at_s < now_s - HOUR_S:
+        if number + 1 < len(changes) and changes[number + 1].at_s < now_s - span_s:
             continue
         begin = (change.at_s - base_s) / 60
         end = (changes[number + 1].at_s - base_s) / 60 if number + 1 < len(changes) else drawing.FAR * 10
         if end > begin:
-            found.append((round(begin, 2), round(max(_LEAST_MIN, end - begin), 2), change.state))
+            found.append((round(begin, 3), round(max(span_s / 60 * _LEAST, end - begin), 3), change.state))
     return sorted(found, key=lambda one: one[2] in _UNSTABLE)  # short ones above
 
 
-def last_hour(past: GroupPast, now_s: float) -> str:
+def rebalances_within(past: GroupPast, now_s: float, span_s: float) -> str:
     """Return the strip in words."""
     rebalances, unstable_s = 0, 0.0
     for number, change in enumerate(past.changes):
         end_s = past.changes[number + 1].at_s if number + 1 < len(past.changes) else now_s
-        if end_s <= now_s - HOUR_S:
+        if end_s <= now_s - span_s:
             continue
         if change.state in _UNSTABLE:
-            unstable_s += end_s - max(change.at_s, now_s - HOUR_S)
+            unstable_s += end_s - max(change.at_s, now_s - span_s)
             rebalances += change.state in _BEGUN
     if not rebalances:
         return "no rebalance seen"
-    return f"{rebalances} rebalance{'s' if rebalances > 1 else ''}, {duration(unstable_s)} in all"
+    return f"{counted(rebalances, 'rebalance')}, {duration(unstable_s)} in all"
+
+
+def _costliest(past: GroupPast) -> tuple[float, int, Key]:
+    cost = cost_of(past)
+    return -cost.member_seconds, -cost.took_ms, past.key
 
 
 def _trouble(past: GroupPast, worst: Mapping[Key, tuple[Severity, int]]) -> tuple[int, int, str, str]:
@@ -237,6 +264,7 @@ def _counts(state: PageState, findings: Mapping[Key, list[Json]]) -> dict[str, i
     states = [summary(past)["state"] for past in state.groups.values()]
     return {
         "groups": len(states),
+        "rebalances": sum(cost_of(past).rebalances for past in state.groups.values()) if state.is_recorded else 0,
         "rebalancing": sum(one in _UNSTABLE for one in states),
         "with findings": sum(key in state.groups for key in findings),
         "findings": sum(map(len, findings.values())),

@@ -23,7 +23,8 @@
     }
     const groups = byId("groups");
     if (groups) {
-      const box = `${((at - Number(groups.dataset.base)) / 60 - 60).toFixed(1)} 0 60 10`;
+      const span = Number(groups.dataset.span);
+      const box = `${((at - Number(groups.dataset.base)) / 60 - span).toFixed(span < 60 ? 3 : 1)} 0 ${span} 10`;
       for (const each of groups.querySelectorAll(".strip")) set(each, "viewBox", box);
     }
     const lanes = byId("lanes");

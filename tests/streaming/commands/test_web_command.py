@@ -89,3 +89,15 @@ def test_it_serves_a_recording_until_it_is_stopped(recording, number):
             process.send_signal(number)
             assert process.wait(10) == 0
         assert (process.stdout.read(), process.stderr.read()) == ("", "")
+
+
+def test_captured_traffic_is_replayed_and_shown():
+    recording = str(transcript.FOLDER / f"violation-leader-never-syncs-4.1.2{transcript.SUFFIX}")
+    command = [sys.executable, "-m", "streaming.cli", "web", "--file", recording, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        address = next(found[0] for line in process.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+/", line)))
+        page = requests.get(address, timeout=10).text
+        process.terminate()
+        assert process.wait(10) == 0
+    assert "R-02" in page
+    assert "sent no assignment for 8.0 s" in page
