@@ -1,6 +1,7 @@
 """Decode frames: find the compiled decoder, compile it on first use, convert every failure to a :class:`DecodeError`.
 
-A broker that does not support the version of an ApiVersions request responds in version 0, which only error 35 shows.
+A broker that does not support the version of an ApiVersions request responds in version 0, which only error 35 shows. Bytes behind a
+message are refused, but for those that old releases of librdkafka send behind an ApiVersions request.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ API_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 _API_VERSIONS: Final = 18
 _API_VERSIONS_RESPONSE: Final = RESPONSES[_API_VERSIONS]
 _UNSUPPORTED_VERSION: Final = 35
+_API_VERSIONS_REQUEST: Final = REQUESTS[_API_VERSIONS]
+_LAST_EMPTY_VERSION: Final = 2
+_NO_KEYS: Final = bytes(4)
+"""An array of no API keys: old releases of librdkafka send it, though these versions of ApiVersions have no body. Brokers ignore it."""
 _REQUEST_HEADER: Final = struct.Struct(">hhih")
 
 
@@ -85,6 +90,8 @@ def _second_look(frame: bytes | memoryview, request: bool, api_key: int, api_ver
         return decode(bytes(frame), request=request, api_key=api_key, api_version=api_version)
     if layout is _API_VERSIONS_RESPONSE and api_version != 0 and frame[4:6] == _UNSUPPORTED_VERSION.to_bytes(2, "big"):
         return decode(frame, request=False, api_key=_API_VERSIONS, api_version=0)
+    if layout is _API_VERSIONS_REQUEST and api_version <= _LAST_EMPTY_VERSION and frame.endswith(_NO_KEYS):
+        frame = frame[: -len(_NO_KEYS)]
     if layout is None:
         raise DecodeError(f"API {api_key}", api_version, "", 0, "is not an API of the group protocol") from None
     if api_version not in layout.versions:

@@ -58,7 +58,7 @@ class MirrorRecord(NamedTuple):
     correlation_id: int = 0  #: may be negative, since some proxies use their own
     client_id: str | None = None
     client_address: str = ""
-    client_software: str = ""  #: "name version" as sent in ApiVersions v3+ (KIP-511), else ""
+    client_software: str = ""  #: "name version" as sent in ApiVersions v3+ (KIP-511) on any connection of the client, else ""
     cut_bytes: int = 0  #: bytes of the frame that were not captured
     queued_behind: int = 0  #: unanswered requests before this one on its connection at capture, mirrored or not
     frame: bytes = b""  #: header and body without the 4-byte length; empty for ticks, open and close

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.wire import DecodeError, decode, groups_named
 from coordinator_model.wire.leading import leading_group
 from coordinator_model.wire.record import MIRRORED_API_KEYS, DecodedRecord, Kind, Loss, MirrorRecord, pack_loss, topics
+from streaming.mirror.client_software import Client, ClientSoftware
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, FrameReader, UnreadableError, bytes_up_to_acks, client_id
 from streaming.mirror.topic_names import IDS_SINCE, METADATA, READ_AT_MOST
 
@@ -80,6 +81,7 @@ class Conversation:
     :param frame_cap: how many bytes of a frame are kept; the record of a longer one says how many are not.
     :param on_opaque: called once with the reason when the connection cannot be followed any further.
     :param topics: the names of the cluster's topics, of which new ones are written; None to look for none.
+    :param software: what clients have announced on other connections.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Conversation:
         frame_cap: int = FRAME_CAP,
         on_opaque: Callable[[str], None] = lambda _: None,
         topics: TopicNames | None = None,
+        software: ClientSoftware | None = None,
     ) -> None:
         self._write = write
         self._cluster = cluster
@@ -105,6 +108,8 @@ class Conversation:
         self._topics = topics
         self._at_us = at_us
         self._software = ""
+        self._known_software = ClientSoftware() if software is None else software
+        self._announced: tuple[Client, str] | None = None  # by this connection itself
         self._groups: dict[str, None] = {}  # seen on this connection, in order
         self._next_number = 0
         self._asks: Any = None  # what the newest request that was mirrored says, if it could be read
@@ -137,6 +142,8 @@ class Conversation:
     def closed(self, at_us: int) -> None:
         """The connection has ended, on whichever side."""
         self._at_us = at_us
+        if self._announced is not None:
+            self._known_software.closed(*self._announced)
         if self._gap_told:
             self._tell_gap()
         self._write_to(self._groups, self._record(Kind.CLOSE))
@@ -273,7 +280,10 @@ class Conversation:
                     self._write(record._replace(group=group))
         groups = named or tuple(self._groups)
         number = self._next_number if groups or held else -1
-        exchange = _Exchange(key, version, correlation_id, number, groups, held, client_id(frame))
+        client = client_id(frame)
+        exchange = _Exchange(key, version, correlation_id, number, groups, held, client)
+        if not self._software and not held:
+            self._software = self._known_software.of((self._client_address, client))
         if number < 0:
             return exchange
         self._next_number += 1
@@ -288,8 +298,14 @@ class Conversation:
             if held:
                 self._held.append(record)
         if key == _API_VERSIONS and body is not None:
-            self._software = _software(body) or self._software
+            self._announce(client, _software(body))
         return exchange
+
+    def _announce(self, client: str | None, software: str) -> None:
+        if software and self._announced is None:
+            self._software = software
+            self._announced = ((self._client_address, client), software)
+            self._known_software.announced(*self._announced)
 
     # --- responses -------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from coordinator_model.wire.record import Kind, MirrorRecord, tick
+from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import FRAME_CAP, Conversation
 from streaming.mirror.tap_tls import TapTls
 from streaming.mirror.topic_names import TopicNames
@@ -119,6 +120,7 @@ class Tap:
         self._listeners = tuple(listeners)
         self._sink = sink
         self._topics = TopicNames()
+        self._software = ClientSoftware()
         self._cluster = cluster
         self._frame_cap = frame_cap
         self._tick_s = tick_s
@@ -228,6 +230,7 @@ class Tap:
             frame_cap=self._frame_cap,
             on_opaque=opaque,
             topics=self._topics,
+            software=self._software,
         )
 
     def not_reached(self, listener: Listener, why: str) -> None:

@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
+from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
@@ -136,6 +137,7 @@ class CaptureReader:
         self._brokers: set[Endpoint] = set()
         self._legs = Legs(self._mirrored)
         self._topics = TopicNames()
+        self._software = ClientSoftware()
         self._tcp = Reassembler(self._accept)
         self._sockets = Sockets(self._accept_socket)
         self._next_tick_us = 0
@@ -285,6 +287,7 @@ class CaptureReader:
             midway=midway,
             frame_cap=self._frame_cap,
             topics=self._topics,
+            software=self._software,
         )
 
     # --- what connections report --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from streaming.mirror.pcap.resync import AwaitedResponse, RequestSearch, Respons
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from streaming.mirror.client_software import ClientSoftware
     from streaming.mirror.pcap.dedup import Leg
     from streaming.mirror.pcap.reassembly import Stream
     from streaming.mirror.topic_names import TopicNames
@@ -125,6 +126,7 @@ class CapturedConnection(Conversation):
         midway: bool,
         frame_cap: int,
         topics: TopicNames,
+        software: ClientSoftware,
     ) -> None:
         broker = _written(endpoint)
         super().__init__(
@@ -136,6 +138,7 @@ class CapturedConnection(Conversation):
             at_us=at_us,
             frame_cap=frame_cap,
             topics=topics,
+            software=software,
         )
         self._capture = capture
         self._stream = stream

@@ -59,6 +59,17 @@ def test_a_byte_too_many_is_refused(name):
                 frame.decode(frame.raw + b"\0")
 
 
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_an_array_of_no_keys_behind_an_api_versions_request_is_read_over(version):
+    """Old releases of librdkafka send it, and brokers answer as if it were not there."""
+    plain = wire.encode_request(wire.ApiVersionsRequest(), api_version=version, correlation_id=0, client_id="rdkafka")
+    expected = wire.decode(plain, request=True, api_key=18, api_version=version)
+    assert wire.decode(plain + bytes(4), request=True, api_key=18, api_version=version) == expected
+    for more in (b"\0", bytes(3), bytes(8), b"\0\0\0\1"):
+        with pytest.raises(DecodeError, match="left over"):
+            wire.decode(plain + more, request=True, api_key=18, api_version=version)
+
+
 def test_the_error_names_message_version_field_and_position():
     raw = heartbeat()
     error = refusal(raw[:-5])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, Loss, unpack_loss
 from streaming.mirror import conversation as conversation_module
+from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import Conversation
 
 PRODUCE, METADATA, SASL_HANDSHAKE, SASL_AUTHENTICATE = 0, 3, 17, 36
@@ -234,6 +235,31 @@ class TestRouting:
             ("b", "res", 0),
             ("b", "req", 2),
         ]
+
+    def test_what_one_connection_announced_holds_for_the_others_of_its_client(self):
+        """Many clients send ApiVersions on their first connection alone, and a capture may begin later."""
+        known = ClientSoftware()
+        first, second, other = Talk(software=known), Talk(software=known), Talk(software=known)
+        first.request(wire.ApiVersionsRequest(client_software_name="lib", client_software_version="1.2"), 3, 0)
+        for talk, client_id in ((second, "app-1"), (other, "app-2")):
+            talk.request(wire.HeartbeatRequest(group_id="g"), 4, 1, client_id)
+            talk.response(wire.HeartbeatResponse(), 4, 1)
+        assert [record.client_software for record in second.records] == ["", "lib 1.2", "lib 1.2"]
+        assert [record.client_software for record in other.records] == ["", "", ""]
+
+    def test_nothing_is_said_of_a_client_id_that_two_processes_share(self):
+        known = ClientSoftware()
+        old, new, third, fourth = (Talk(software=known) for _ in range(4))
+        old.request(wire.ApiVersionsRequest(client_software_name="lib", client_software_version="1.2"), 3, 0)
+        new.request(wire.ApiVersionsRequest(client_software_name="lib", client_software_version="1.3"), 3, 0)
+        third.request(wire.HeartbeatRequest(group_id="g"), 4, 1)
+        assert third.records[-1].client_software == ""
+        old.close()
+        fourth.request(wire.HeartbeatRequest(group_id="g"), 4, 1)
+        assert fourth.records[-1].client_software == "lib 1.3"
+        new.close()
+        third.request(wire.HeartbeatRequest(group_id="g"), 4, 2)
+        assert third.records[-1].client_software == "lib 1.3", "it is the last that was announced"
 
     def test_software_is_told_from_api_versions_on(self, talk):
         talk.api_versions()
