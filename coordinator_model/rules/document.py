@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from inspect import cleandoc, getsource
 from types import ModuleType
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model import rules
 from coordinator_model.groups.classic import protocol, state
 from coordinator_model.groups.classic.state import Observation, State, after
+from coordinator_model.groups.epochs import protocol as epochs_protocol
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.protocol_rows import ROWS_OF
 from coordinator_model.wire import API_NAMES
@@ -36,12 +38,54 @@ FAMILIES: Final[dict[str, tuple[str, str]]] = {
     "V": ("The monitor's own view", "What the monitor could not see or read."),
 }
 
-#: Word of a cell of the protocol's table → what it means: the comment beside it in the source.
-WORDS: Final[dict[str, str]] = {
-    word: meaning
-    for words in (protocol.Sender, protocol.Condition, protocol.Effect)
-    for word, meaning in re.findall(r'= "([\w-]+)"  #: (.*)', getsource(words))
-} | {protocol.OUTSIDER: ", ".join(protocol.OUTSIDERS)}
+
+def _words(*kinds: type[StrEnum]) -> dict[str, str]:
+    """Return the words of a table's cells, and what they mean: the comment beside each in the source."""
+    return {word: meaning for kind in kinds for word, meaning in re.findall(r'= "([\w-]+)"  #: (.*)', getsource(kind))}
+
+
+class ProtocolTable(NamedTuple):
+    """The protocol of groups of some types: which answer a coordinator gives, in which state, to whom."""
+
+    title: str
+    page: str  #: in ``docs``
+    module: ModuleType
+    phases: str  #: what the letters of the column *phase* mean, empty if there is none
+    words: dict[str, str]  #: of the cells
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        return self.module.ROWS  # type: ignore[no-any-return]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.module.COLUMNS  # type: ignore[no-any-return]
+
+    def api(self, row: str) -> str:
+        """Return the API of a row, or of its letter."""
+        api_key = self.module.APIS.get(row[0])
+        return "Any API" if api_key is None else API_NAMES[api_key]
+
+    def rows_of(self, letter: str) -> list[Any]:
+        return [row for row in self.rows if row.name[0] == letter]
+
+
+CLASSIC: Final = ProtocolTable(
+    "The protocol of classic groups",
+    "protocol.md",
+    protocol,
+    "E Empty, P PreparingRebalance, K CompletingRebalance, S Stable, D Dead, - no such group, L loading, N coordinated by another broker; "
+    "held: a request that was held is answered",
+    _words(protocol.Sender, protocol.Condition, protocol.Effect) | {protocol.OUTSIDER: ", ".join(protocol.OUTSIDERS)},
+)
+EPOCHS: Final = ProtocolTable(
+    "The protocol of consumer, share and Streams groups",
+    "protocol-epochs.md",
+    epochs_protocol,
+    "",
+    _words(epochs_protocol.Sender, epochs_protocol.Epoch, epochs_protocol.Condition),
+)
+TABLES: Final = (CLASSIC, EPOCHS)
 
 WRITTEN: Final = "Written from the code by `python -m streaming.commands.docs`; change the code, not this file."
 
@@ -95,14 +139,14 @@ def states_document() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def protocol_document() -> str:
-    """Return ``docs/protocol.md``: the protocol's table, API by API."""
-    title, *essay = _paragraphs(protocol)
-    parts = ["# The protocol of classic groups", WRITTEN, title, *essay]
-    parts.append("\n".join(f"* `{word}`: {meaning}" for word, meaning in WORDS.items()))
-    for letter, api_key in protocol.APIS.items():
-        parts += [f"## {API_NAMES[api_key]}", _protocol_table(letter)]
-    parts += ["## Any API", _protocol_table("X")]
+def protocol_document(table: ProtocolTable) -> str:
+    """Return the page of a protocol's table, API by API."""
+    title, *essay = _paragraphs(table.module)
+    others = (f"{other.title} is on [a page of its own]({other.page})." for other in TABLES if other is not table)
+    parts = [f"# {table.title}", WRITTEN, title, *others, *essay]
+    parts.append("\n".join(f"* `{word}`: {meaning}" for word, meaning in table.words.items()))
+    for letter in dict.fromkeys(row.name[0] for row in table.rows):
+        parts += [f"## {table.api(letter)}", _protocol_table(table, letter)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -181,15 +225,15 @@ def _link(rule_id: str) -> str:
 
 def _row_link(name: str) -> str:
     """Return a link to the table that holds a row of the protocol."""
-    return f"[{name}](protocol.md#{API_NAMES[protocol.APIS[name[0]]].lower()})"
+    return f"[{name}]({CLASSIC.page}#{CLASSIC.api(name).lower()})"
 
 
 # ---------------------------------------------------------------------------------------------------- states
 
 
-def _protocol_table(letter: str) -> str:
-    lines = [f"| {' | '.join(protocol.COLUMNS)} | |", f"| {' | '.join('---' for _ in protocol.COLUMNS)} | --- |"]
-    lines += [f"| {' | '.join(row.cells)} | {_cell(row.note)} |" for row in protocol.ROWS if row.name.startswith(letter)]
+def _protocol_table(table: ProtocolTable, letter: str) -> str:
+    lines = [f"| {' | '.join(table.columns)} | |", f"| {' | '.join('---' for _ in table.columns)} | --- |"]
+    lines += [f"| {' | '.join(row.cells)} | {_cell(row.note)} |" for row in table.rows_of(letter)]
     return "\n".join(lines)
 
 

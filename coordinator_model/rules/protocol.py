@@ -287,9 +287,10 @@ P_07 = FrameRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.BROKER,
     meaning="An error code that no coordinator gives to this request: a proxy, a fork, or answers to the wrong requests.",
-    condition="No row of docs/protocol.md gives this code to this request, in any state of the group that the frames leave possible. Each "
-    "row that gives it is named, with the frame that excludes it. What frames cannot show (rights, disks, limits) is always possible.",
-    expected="One of the codes in docs/protocol.md; 'rebalance-monitor protocol' prints them.",
+    condition="No row of docs/protocol.md (classic groups) or docs/protocol-epochs.md (consumer, share and Streams groups) gives this code "
+    "to this request, in any state of the group that the frames leave possible. Each row that gives it is named, with the frame that "
+    "excludes it. What frames cannot show (rights, disks, limits) is always possible.",
+    expected="One of the codes in these tables; 'rebalance-monitor protocol' prints them.",
     action="Look at what is between client and broker.",
     false_alarms="Codes that this release does not know pass, if they are at most 50 above the highest that it knows. Codes that a valid "
     "member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid.",

@@ -1,17 +1,16 @@
-"""``rebalance-monitor protocol``: which answer a coordinator gives, in which phase, to whom."""
+"""``rebalance-monitor protocol``: which answer a coordinator gives, in which state, to whom."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_model.groups.classic.protocol import APIS, COLUMNS, ROWS, Row
-from coordinator_model.rules.document import WORDS
-from coordinator_model.wire import API_NAMES, ERROR_CODES
+from coordinator_model.rules.document import TABLES, ProtocolTable
+from coordinator_model.wire import ERROR_CODES
 from streaming.commands.output import fail
 
 
@@ -21,62 +20,68 @@ def protocol(
         typer.Argument(metavar="[API|ERROR|ROW]", help="Heartbeat, ILLEGAL_GENERATION, 27 or H10.", show_default=False),
     ] = None,
 ) -> None:
-    """Print the protocol of classic groups as a table: which answer a coordinator gives, in which phase, to whom.
+    """Print the protocol as tables: which answer a coordinator gives, in which state, to whom.
+
+    Classic groups have one table, and consumer, share and Streams groups another.
 
     rebalance-monitor protocol
 
     rebalance-monitor protocol Heartbeat
 
+    rebalance-monitor protocol ConsumerGroupHeartbeat
+
     rebalance-monitor protocol REBALANCE_IN_PROGRESS
 
     rebalance-monitor protocol J16
     """
-    chosen = _chosen(api)
-    if not chosen:
-        names = ", ".join(API_NAMES[api_key] for api_key in APIS.values())
-        fail(f"{api} is no API of the table ({names}), no error that its answers have, and no row.")
     console = Console(highlight=False, soft_wrap=True)
-    for letter in dict.fromkeys(row.name[0] for row in chosen):
-        console.print(Text(API_NAMES[APIS[letter]] if letter in APIS else "any API", "bold"))
-        for line in _table([row for row in chosen if row.name[0] == letter]):
-            console.print(line)
+    found = [(table, rows) for table in TABLES if (rows := _chosen(table, api))]
+    if not found:
+        names = ", ".join(dict.fromkeys(table.api(row.name) for table in TABLES for row in table.rows if row.name[0] != "X"))
+        fail(f"{api} is no API of the tables ({names}), no error that its answers have, and no row.")
+    for table, rows in found:
+        console.print(Text(table.title, "bold underline"), end="\n\n")
+        for letter in dict.fromkeys(row.name[0] for row in rows):
+            console.print(Text(table.api(letter), "bold"))
+            for line in _lines(table, [row for row in rows if row.name[0] == letter]):
+                console.print(line)
+            console.print()
+        for word, meaning in _legend(table, rows):
+            console.print(Text.assemble((f"{word:<16}", "dim"), meaning))
         console.print()
-    for word, meaning in _legend(chosen):
-        console.print(Text.assemble((f"{word:<16}", "dim"), meaning))
 
 
-def _chosen(words: str | None) -> list[Row]:
+def _chosen(table: ProtocolTable, words: str | None) -> list[Any]:
     """Return the rows that an argument means, in the order of the table."""
     if words is None:
-        return list(ROWS)
-    by_api = {API_NAMES[api_key].lower(): letter for letter, api_key in APIS.items()}
-    letter = by_api.get(words.lower())
-    if letter is not None:
-        return [row for row in ROWS if row.name[0] in {letter, "X"}]
+        return list(table.rows)
+    of_api = [row for row in table.rows if table.api(row.name).lower() == words.lower()]
+    if of_api:
+        return [*of_api, *table.rows_of("X")]
     codes = {known.code for known in ERROR_CODES.values() if words.upper() in {known.name, str(known.code)}}
-    return [row for row in ROWS if row.name == words.upper() or codes & row.answers]
+    return [row for row in table.rows if row.name == words.upper() or codes & row.answers]
 
 
-def _table(shown: list[Row]) -> Iterator[Text]:
+def _lines(table: ProtocolTable, shown: list[Any]) -> Iterator[Text]:
     """Yield the header and the rows, without the columns that all of these rows leave empty; a row's note stands above it."""
-    columns = [index for index in range(len(COLUMNS)) if any(row.cells[index] for row in shown)]
-    widths = {index: max(len(COLUMNS[index]), *(len(row.cells[index]) for row in shown)) for index in columns}
+    columns = [index for index in range(len(table.columns)) if any(row.cells[index] for row in shown)]
+    widths = {index: max(len(table.columns[index]), *(len(row.cells[index]) for row in shown)) for index in columns}
 
     def line(cells: Sequence[str], style: str = "") -> Text:
         return Text("   ".join(cells[index].ljust(widths[index]) for index in columns).rstrip(), style)
 
-    yield line(COLUMNS, "underline")
+    yield line(table.columns, "underline")
     for row in shown:
         if row.note:
             yield Text(f"  # {row.note}", "dim")
         yield line(row.cells, "dim" if row.is_unseen else "")
 
 
-def _legend(shown: list[Row]) -> Iterator[tuple[str, str]]:
+def _legend(table: ProtocolTable, shown: list[Any]) -> Iterator[tuple[str, str]]:
     """Yield the words that the rows use, and what they mean."""
     used = {word for row in shown for cell in row.cells for word in cell.split()}
-    yield "phase", "E Empty, P PreparingRebalance, K CompletingRebalance, S Stable, D Dead,"
-    yield "", "- no such group, L loading, N coordinated by another broker; held: a request that was held is answered"
-    for word, meaning in WORDS.items():
+    if table.phases:
+        yield "phase", table.phases
+    for word, meaning in table.words.items():
         if word in used:
             yield word, meaning

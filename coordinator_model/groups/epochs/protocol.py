@@ -45,22 +45,20 @@ class Sender(StrEnum):
     STATIC = "static"  #: a member's id, with the instance id that it holds
     AWAY = "away"  #: the id of a static member that left for a while with epoch -2
     OUTSIDER = "outsider"  #: the id of no member, with no instance id or one that no member holds
-    RETURNING = (
-        "returning"  #: an id, with an instance id whose holder is another member: one that is away or uses the classic protocol
-    )
+    RETURNING = "returning"  #: an id, with the instance id of another member that is away or uses the classic protocol
     RIVAL = "rival"  #: an id, with an instance id that another member holds
 
 
 class Epoch(StrEnum):
     """How the epoch in a request relates to the member's own."""
 
-    JOIN = "join"  #: 0
-    LEAVE = "leave"  #: -1
+    JOIN = "join"  #: 0: the member joins
+    LEAVE = "leave"  #: -1: the member leaves
     ASIDE = "aside"  #: -2: a static member leaves for a while
-    SAME = "same"
+    SAME = "same"  #: the member's own
     PREVIOUS = "previous"  #: the one before the coordinator last wrote the member's state
     LOWER = "lower"  #: lower than both
-    HIGHER = "higher"
+    HIGHER = "higher"  #: higher than the member's own
 
 
 class Condition(StrEnum):
@@ -192,8 +190,7 @@ V4  | UNSUPPORTED_VERSION          | member static away    |                    
 V5  | NONE                         | outsider              | leave aside               | unseen
 V6  | UNKNOWN_MEMBER_ID            | outsider
 V7  | NONE                         | member static         | same
-  # partitions assigned no later than that epoch (KIP-1251)
-  # first in Streams groups, which have no static members then
+  # partitions assigned no later than that epoch (KIP-1251); first in Streams groups, which have no static members then
 V8  | NONE                         | member                | previous lower            | unseen    |         | 4.2-
 V10 | NONE                         | static                | previous lower            | unseen    |         | 4.3-
 V9  | STALE_MEMBER_EPOCH           | member static         | previous lower higher join leave aside

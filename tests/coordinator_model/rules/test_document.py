@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,30 @@ from typer.testing import CliRunner
 from coordinator_model.groups.classic.protocol import ROWS
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.rules import CATALOGUE
-from coordinator_model.rules.document import FAMILIES, families, family, protocol_document, rules_document, states_document
+from coordinator_model.rules.document import (
+    CLASSIC,
+    EPOCHS,
+    FAMILIES,
+    TABLES,
+    families,
+    family,
+    protocol_document,
+    rules_document,
+    states_document,
+)
 from coordinator_model.rules.protocol_rows import ROWS_OF
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize(
-    ("name", "make"), [("rules.md", rules_document), ("protocol.md", protocol_document), ("group-states.md", states_document)]
+    ("name", "make"),
+    [
+        ("rules.md", rules_document),
+        ("protocol.md", partial(protocol_document, CLASSIC)),
+        ("protocol-epochs.md", partial(protocol_document, EPOCHS)),
+        ("group-states.md", states_document),
+    ],
 )
 def test_a_document_is_what_the_code_makes_of_it(name: str, make) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == make(), "run 'python -m streaming.commands.docs'"
@@ -38,6 +55,25 @@ def test_every_rule_tells_an_operator_what_he_needs(rule) -> None:
         assert "  " not in text
     assert rule.id not in rule.suppressed_by
     assert set(rule.suppressed_by) <= set(CATALOGUE)
+
+
+def test_findings_md_names_every_family() -> None:
+    text = (DOCS / "findings.md").read_text(encoding="utf-8").partition("Families: ")[2]
+    assert [letter for letter in families() if not re.search(rf"\b{letter}\b", text)] == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.page)
+def test_the_page_of_a_protocol_has_every_row_and_explains_every_word(table) -> None:
+    text = protocol_document(table)
+    assert re.findall(r"^\| ([A-Z]\d+) ", text, re.MULTILINE) == [row.name for row in table.rows]
+    about = table.columns.index("sender")
+    used = {word for row in table.rows for cell in row.cells[about:-2] for word in cell.split()}
+    assert used - set(table.words) <= ({"same", "other", "none"} if table is CLASSIC else set())
+
+
+def test_P_07_refers_to_the_pages_of_both_tables() -> None:
+    assert all(f"docs/{table.page}" in CATALOGUE["P-07"].condition for table in TABLES)
+    assert all((DOCS / table.page).exists() for table in TABLES)
 
 
 def test_links_lead_to_headings() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model.groups.classic.protocol import ROWS
+from coordinator_model.groups.classic.protocol import ROWS as CLASSIC_ROWS
+from coordinator_model.groups.epochs.protocol import ROWS as EPOCH_ROWS
 from streaming.cli import app
+
+ROWS = (*CLASSIC_ROWS, *EPOCH_ROWS)
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -32,6 +35,22 @@ def test_an_api_gives_its_rows_and_those_of_any_api() -> None:
     assert "fenced          an id, with an instance id that another member holds" in output
 
 
+@pytest.mark.parametrize(
+    ("api", "letter"), [("ConsumerGroupHeartbeat", "U"), ("sharegroupheartbeat", "W"), ("StreamsGroupHeartbeat", "Z")]
+)
+def test_an_api_of_the_newer_groups_gives_its_rows(api: str, letter: str) -> None:
+    status, output, _ = run(api)
+    assert (status, listed(output)) == (0, [row.name for row in EPOCH_ROWS if row.name[0] == letter])
+    assert "outsider        the id of no member, with no instance id or one that no member holds" in output
+    assert "PreparingRebalance" not in output
+
+
+def test_an_api_of_both_kinds_of_groups_gives_the_rows_of_both() -> None:
+    status, output, _ = run("OffsetCommit")
+    assert (status, listed(output)) == (0, [row.name for row in ROWS if row.name[0] in "CXV"])
+    assert output.index("The protocol of classic groups") < output.index("The protocol of consumer, share and Streams groups")
+
+
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "22"])
 def test_an_error_gives_the_rows_of_all_apis_that_answer_it(error: str) -> None:
     status, output, _ = run(error)
@@ -49,4 +68,4 @@ def test_a_row_is_printed_alone() -> None:
 def test_what_the_table_does_not_have_is_an_error_that_names_the_apis() -> None:
     status, output, said = run("Fetch")
     assert (status, output) == (2, "")
-    assert said.startswith("error: Fetch is no API of the table (JoinGroup, SyncGroup, Heartbeat,")
+    assert said.startswith("error: Fetch is no API of the tables (JoinGroup, SyncGroup, Heartbeat,")
