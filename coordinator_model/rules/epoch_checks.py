@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from coordinator_model.finding import Certainty, Severity, iso_utc
+from coordinator_model.groups.epochs.comebacks import died_us
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
     AskedToRejoin,
     CameBack,
+    CameBackDead,
     CommitRefused,
     CommittedAfterEnd,
     InstanceTaken,
@@ -24,7 +26,7 @@ from coordinator_model.groups.epochs.judgement import IMPOSSIBLE
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.rules.base import Breach, a_or_an, about, begin, seconds, sender_fields, sender_text, who
+from coordinator_model.rules.base import Breach, a_or_an, about, begin, plural, seconds, sender_fields, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
@@ -90,7 +92,7 @@ def _idle_text(group: EpochGroupData, silent: WentSilent) -> str:
     return f"nobody was seen to be given its {what} before its session ended, which takes {_session_text(group, silent.member)}"
 
 
-def _session_text(group: EpochGroupData, member: EpochMember) -> str:
+def _session_text(group: EpochGroupData, member: EpochMember | None) -> str:
     shortest_ms, longest_ms = group.shortest_session_ms(member), group.longest_session_ms(member)
     least = f"{shortest_ms / 1_000:.1f} to " if shortest_ms < longest_ms else ""
     return least + seconds(longest_ms * 1_000)
@@ -185,6 +187,37 @@ def ids_left_behind(group: EpochGroupData, new: NewIdJoined) -> Breach | None:
         actor=exchange.actor,
         member_id=exchange.member_id,
     )
+
+
+def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
+    """Return the breach of M-13."""
+    times, exchange = back.returns_us, back.exchange
+    if len(times) < group.settings.crash_loop_returns:
+        return None
+    static = f"instance {exchange.instance_id}, client" if exchange.instance_id is not None else "client"
+    dead = [one for one in group.present_members() if one is not back.member and died_us(group, one) is not None]
+    return Breach(
+        exchange.instance_id or client_text(exchange.actor),
+        f"{begin(static)} {client_text(exchange.actor)}, went away from group {group.name} without leaving and came back "
+        f"{len(times)} times since {iso_utc(times[0])}: {_each_death(group, dead)}.",
+        f"member {back.dead.id} ended without leaving, and the same {back.known_by} joined under a new member id; {len(times)} times in "
+        f"{seconds(times[-1] - times[0])}",
+        (asked_evidence(exchange), answer_evidence(exchange)),
+        generation=group.epoch,
+        **sender_fields(exchange),
+    )
+
+
+def _each_death(group: EpochGroupData, dead: list[EpochMember]) -> str:
+    session = f"its session ends, which takes {_session_text(group, None)}"
+    if not group.traits.exclusive:
+        return f"each time it counts as a member until {session}, and what it had fetched is locked until that time runs out"
+    what = "tasks" if group.kind == STREAMS else "partitions"
+    keep = [len(one.holds) for one in dead if one.holds]
+    now = (
+        f"; now {len(keep)} dead {plural(len(keep), 'member')} {'keeps' if len(keep) == 1 else 'keep'} {sum(keep)}" if keep else ""
+    )
+    return f"each time its {what} are idle until {session}{now}"
 
 
 def came_back(group: EpochGroupData, back: CameBack) -> Breach | None:

@@ -9,6 +9,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.comebacks import CameBackDead
 from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.events import AnsweredAs, NewIdJoined
 from coordinator_model.groups.events import (
     Answered,
@@ -26,7 +27,7 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, a_or_an, about, begin, seconds, sender_text, who, whom
-from coordinator_model.rules.epoch_checks import heartbeat_for_another, ids_left_behind
+from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
@@ -464,13 +465,14 @@ M_13 = FrameRule(
     meaning="A process dies and is started again, over and over: each time the group rebalances, and waits for the dead member first.",
     condition="Three times within ten minutes (crash_loop_returns, crash_loop_ms) a client's connection closed without a LeaveGroup and "
     "the client came back with an empty member id: the same group.instance.id; the same client id on the same host; or the same client "
-    "id, or host, that nobody else in the group has. Each time it was the one that had come back before that died.",
+    "id, or host, that nobody else in the group has. Each time it was the one that had come back before that died. In groups with epochs "
+    "a new member id counts, and the end of a session as well as that of a connection.",
     expected="A process that stops leaves the group, and one that starts stays.",
     action="Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a liveness "
     "probe that kills it. Take it out of the group until it is mended.",
     false_alarms="A static member that is restarted on purpose so often. Processes killed together, or one after the other, do not count: "
     "none of them dies twice. Members that all lose their connections at once do not count either: their coordinator is away (C-14).",
-    checks={CameBackDead: _crash_loop},
+    checks={CameBackDead: _crash_loop, epoch_events.CameBackDead: crash_loop},
     quiet_times=5,
 )
 

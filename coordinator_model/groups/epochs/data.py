@@ -83,6 +83,7 @@ class EpochGroupData:
         "recent",
         "refused_joins",
         "release",
+        "returns",
         "session_bounds",
         "settings",
         "settled",
@@ -95,6 +96,7 @@ class EpochGroupData:
         "storm_causes",
         "storm_since_us",
         "storm_times",
+        "succeeded",
         "topic_names",
         "traits",
     )
@@ -143,6 +145,8 @@ class EpochGroupData:
         self.storm_since_us = 0
         self.storm_times = 0
         self.storm_causes: dict[str, int] = {}
+        self.returns: dict[str, tuple[int, ...]] = {}  #: member id → times at which its client had come back after it died
+        self.succeeded: tuple[str, ...] = ()  #: ids of dead members whose client has come back
         self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
         self.claims: dict[str, InstanceClaim] = {}
         self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_addresses import is_coordinator, steps_down
-from coordinator_model.groups.epochs import delivery, identity, reconciliation, sessions, statuses
+from coordinator_model.groups.epochs import comebacks, delivery, identity, reconciliation, sessions, statuses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
@@ -220,11 +220,12 @@ def _joined(
     new: bool,
 ) -> list[Event]:
     events: list[Event] = []
+    back = comebacks.check(group, exchange, member) if new else NOTHING
     again = member.present and not overlapped and member.refusals is None
     if exchange.instance_id is not None:
         events += identity.take(group, exchange, member, exchange.instance_id)
     replaces = bool(events) and epoch == group.epoch  # the same subscription under a new id raises no epoch
-    events += identity.returned(exchange, member)
+    events += (*back, *identity.returned(exchange, member))
     if new:
         events += identity.new_id(group, exchange)
     expired = again is False and member.is_kept_out and epoch != group.epoch  # it was refused until its session ended

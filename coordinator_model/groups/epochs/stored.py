@@ -35,7 +35,7 @@ _PLAIN: Final = (
     "broker", "incarnation", "settled", "learning_because", "born_us", "epoch", "epoch_us", "instances", "storm_since_us",
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
     "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns", "state",
-    "session_bounds", "refused_joins",
+    "session_bounds", "refused_joins", "returns", "succeeded",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -183,6 +183,8 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
     group.release = tuple(release)
     group.conversions = tuple(group.conversions)
     group.session_bounds = SessionBounds(*group.session_bounds)
+    group.returns = {member_id: tuple(times) for member_id, times in group.returns.items()}
+    group.succeeded = tuple(group.succeeded)
     group.refused_joins = refused_joins.restored(group.refused_joins)
     group.shutdowns = _pairs(group.shutdowns)
     group.status_spells = {

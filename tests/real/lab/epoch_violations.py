@@ -49,7 +49,6 @@ STALE_MEMBER_EPOCH = 113
 
 HEARTBEAT_ANSWERS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse, StreamsGroupHeartbeatResponse)
 
-IDS_LEFT_BEHIND = 11  #: more than a client may within an hour
 SEEN_FOR_S = 62.0  #: a group that was seen for so long is known from its first member on
 HELD_S = 2.0  #: longer than clocks differ
 
@@ -482,8 +481,6 @@ def _leaves_ids_behind(scene: Scene) -> None:
         enter(scene, culprit)
         culprit.connection.close()
 
-    for _ in range(IDS_LEFT_BEHIND):
-        come_and_go()
     scene.fact()
     for _ in scene.until_found(every_s=3.0):
         come_and_go()
@@ -555,7 +552,7 @@ EPOCH_VIOLATIONS: tuple[Violation, ...] = (
     _broker("stranger-accepted", "E-15", _stranger_accepted),
     _client("falls-silent", "T-04", _falls_silent),
     Violation(name="epochs-instance-in-use", rule="E-06", blame=Blame.CONFIG, commit=_instance_in_use, since=(4, 0)),
-    _client("ids-left-behind", "M-09", _leaves_ids_behind),
+    _client("ids-left-behind", "M-13", _leaves_ids_behind),
     Violation(name="epochs-streams-source-missing", rule="R-19", blame=Blame.CONFIG, commit=_streams_source_missing, since=(4, 2)),
     Violation(
         name="epochs-share-topic-missing", rule="R-21", blame=Blame.CONFIG, culprits=(), commit=_share_topic_missing, since=(4, 2)

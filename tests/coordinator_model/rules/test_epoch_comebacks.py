@@ -1,0 +1,181 @@
+"""M-13 in groups with epochs: a process that dies and comes back under a new member id, over and over."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.streams import Shares, Streams
+
+
+def lives(talk: Epochs, stays: Client, times: int, *, host: str = "10.0.0.2", name: str = "worker", died: str = "closed") -> None:
+    """Each life lasts 5 s; the next one begins 2 s after its end."""
+    for _ in range(times):
+        client = talk.member(name)
+        client.host = host
+        client.member_id = f"{name}-{len(talk.records)}"
+        epoch = stays.generation + 1
+        talk.joins(client, epoch, {})
+        talk.beats(stays, epoch)
+        talk.live([client, stays], 5)
+        if died == "left":
+            talk.leaves(client)
+            talk.beats(stays, epoch + 1)
+        if died != "vanished":
+            talk.close(client)
+        talk.wait(2_000)
+
+
+def group_of_one(talk: Epochs) -> Client:
+    stays = talk.member("stays")
+    talk.joins(stays, 2, foo(0, 1, 2))
+    return stays
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_M_13_fires_at_the_third_return_of_a_member_with_epochs(*, cut: bool) -> None:
+    talk = Epochs()
+    stays = group_of_one(talk)
+    lives(talk, stays, 3)
+    assert talk.rules() == []
+    if cut:
+        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    lives(talk, stays, 10)
+    finding = talk.the("M-13")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.HEURISTIC, Blame.CLIENT)
+    assert (finding.client_id, finding.group_type) == ("worker", "consumer")
+    assert "Client worker at 10.0.0.2, went away from group g without leaving and came back 10 times since" in finding.summary
+    assert "each time its partitions are idle until its session ends, which takes 45.0 to 60.0 s" in finding.summary
+    assert talk.rules() == ["M-13"]
+    talk.live([stays], 400)
+    assert talk.the("M-13").status is Status.RESOLVED
+
+
+def test_M_13_tells_how_many_dead_members_keep_how_much() -> None:
+    talk = Epochs()
+    stays = group_of_one(talk)
+    for number in range(5):
+        epoch = stays.generation + 1
+        client = talk.member("worker")
+        client.member_id = f"worker-{number}"
+        talk.joins(client, epoch, {})
+        talk.beats(stays, epoch - 1, foo(*range(2 - number)))
+        talk.beats(stays, epoch, owned=foo(*range(2 - number)))
+        if number < 3:
+            talk.beats(client, epoch, foo(2 - number))
+        talk.close(client)
+        talk.live([stays], 5)
+    assert "; now 3 dead members keep 3." in talk.the("M-13").summary
+
+
+@pytest.mark.parametrize("died", ["left", "closed"])
+def test_M_13_allows_members_that_leave_and_fewer_deaths(died: str) -> None:
+    talk = Epochs()
+    stays = group_of_one(talk)
+    lives(talk, stays, 6 if died == "left" else 3, died=died)
+    talk.settle()
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_allows_processes_of_one_client_id_that_are_killed_together() -> None:
+    talk = Epochs()
+    stays = group_of_one(talk)
+    for wave in range(2):
+        clients = [talk.member("worker") for _ in range(6)]
+        for number, client in enumerate(clients):
+            client.member_id = f"worker-{wave}-{number}"
+            talk.joins(client, stays.generation + 1, {})
+            talk.beats(stays, stays.generation + 1)
+        talk.live([stays, *clients], 10)
+        for client in clients:
+            talk.close(client)
+        talk.live([stays], 10)
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_allows_a_client_that_connects_again_under_its_id() -> None:
+    talk = Epochs()
+    stays = group_of_one(talk)
+    client = talk.member("worker")
+    talk.joins(client, 3, {})
+    talk.beats(stays, 3)
+    for _ in range(6):
+        talk.close(client)
+        client = client.reconnected()
+        talk.beats(client)
+        talk.live([stays, client], 10)
+    assert talk.rules() == []
+
+
+def test_M_13_does_not_count_members_that_were_told_that_they_are_none() -> None:
+    """franz-go takes another id then."""
+    talk = Epochs()
+    stays = group_of_one(talk)
+    for number in range(6):
+        client = talk.member("worker")
+        client.member_id = f"worker-{number}"
+        talk.joins(client, stays.generation + 1, {})
+        talk.beats(stays, stays.generation + 1)
+        talk.refused(client, 25)
+        talk.close(client)
+        talk.wait(3_000)
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_fires_for_a_host_that_vanishes_without_closing_its_connection() -> None:
+    talk = Epochs(group_consumer_session_timeout_ms=6_000)
+    stays = group_of_one(talk)
+    for _ in range(5):
+        lives(talk, stays, 1, died="vanished")
+        talk.live([stays], 10)
+    assert talk.the("M-13").client_id == "worker"
+
+
+def test_M_13_fires_for_a_static_member_whose_successors_die_too() -> None:
+    talk = Epochs()
+    stays = group_of_one(talk)
+    for number in range(4):
+        client = talk.member(f"pod-{number}", "i")
+        talk.joins(client, stays.generation + 1, {})
+        talk.beats(stays, stays.generation + 1)
+        talk.live([client, stays], 5)
+        talk.close(client)
+        talk.live([stays], 50)
+    finding = talk.the("M-13")
+    assert finding.instance_id == "i"
+    assert finding.summary.startswith("Instance i, client pod-3 at 10.0.0.1, went away")
+
+
+def test_M_13_fires_for_a_share_group_and_speaks_of_what_stays_locked() -> None:
+    talk = Shares()
+    stays = talk.member("stays")
+    talk.shares(stays, 0, 2, (0,))
+    for number in range(5):
+        client = talk.member("worker")
+        client.member_id = f"worker-{number}"
+        talk.shares(client, 0, 3 + number, (0,))
+        talk.goes_on([client, stays], 5)
+        talk.close(client)
+        talk.wait(1_000)
+    finding = talk.the("M-13")
+    assert (finding.group_type, finding.client_id) == ("share", "worker")
+    assert "what it had fetched is locked until that time runs out" in finding.summary
+
+
+def test_M_13_fires_for_a_streams_group_and_speaks_of_tasks() -> None:
+    talk = Streams()
+    stays = talk.member("stays")
+    talk.enters(stays, 2, (0,))
+    for number in range(5):
+        client = talk.member("worker")
+        client.member_id = f"worker-{number}"
+        talk.enters(client, 3 + number)
+        talk.told_for([client, stays], 5)
+        talk.close(client)
+        talk.wait(1_000)
+    finding = talk.the("M-13")
+    assert (finding.group_type, finding.client_id) == ("streams", "worker")
+    assert "its tasks are idle until its session ends" in finding.summary
