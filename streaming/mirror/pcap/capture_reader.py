@@ -147,6 +147,11 @@ class CaptureReader:
         """Connections that repeat what another one says, and were left out."""
         return self._legs.echoes
 
+    @property
+    def snap_length(self) -> int:
+        """The length that packets were cut to, 0 if none was."""
+        return self.stats.snap_length
+
     def why_nothing(self) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
         return self.stats.why_nothing(self._ports)

@@ -5,6 +5,7 @@ open belongs to the handshake still. So a key log needs no secrets of the handsh
 
 The traps: a program may log a secret after its connection has sent data, so bytes wait for it. Missing bytes hide where records begin; the
 next record is found where the key opens one. And a record of TLS 1.3 may hold padding, so it is never known how much content is missing.
+A post-quantum key share makes hellos longer than many a snap length, so only their first bytes are asked for.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ NO_SECRETS: Final = "it uses TLS, and the key log has no secrets of it"
 OTHER_SECRETS: Final = "it uses TLS, and the secrets in the key log do not open it"
 BEGAN_BEFORE: Final = "it uses TLS and began before the capture, so its secrets cannot be told"
 NOT_CAPTURED: Final = "it uses TLS, and its handshake was not captured whole"
+CUT: Final = "it uses TLS, and the beginning of the TLS handshake was cut at {:,} bytes: capture with a longer snap length"
 OLD_CIPHER: Final = "it uses TLS without authenticated encryption, or a version before 1.2"
 
 _CHANGE_CIPHER_SPEC, _HANDSHAKE, _APPLICATION_DATA = 20, 22, 23
-_CLIENT_HELLO, _SERVER_HELLO, _KEY_UPDATE = 1, 2, 24
+_CLIENT_HELLO, _SERVER_HELLO, _KEY_UPDATE = b"\1", b"\2", 24
 _HEADER: Final = 5
 _LARGEST: Final = 2**14 + 256
 _SMALLEST: Final = _HEADER + TAG + 1
 _HANDSHAKE_RECORDS: Final = 64  # at most, of one direction
-_SUPPORTED_VERSIONS: Final = 43
-_TLS_1_3: Final = b"\x03\x04"
+_RANDOM: Final = slice(6, 38)  # of either hello
+_SESSION_ID: Final = 38  # where its length stands; a ServerHello's cipher suite comes behind it
 _RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")  # RFC 8446, 4.1.3
 
 
@@ -58,11 +60,19 @@ class Tls(Protocol):
     def refused(self, reason: str) -> None:
         """A connection cannot be read."""
 
+    @property
+    def snap_length(self) -> int:
+        """The length that packets were cut to, 0 if none was."""
+
 
 class _Hello(NamedTuple):
     suite: int
     random: bytes
-    is_1_3: bool
+
+    @property
+    def is_1_3(self) -> bool:
+        """The cipher suites of TLS 1.3 are of no other version."""
+        return self.suite in SUITES_1_3
 
 
 class _Direction:
@@ -75,6 +85,31 @@ class _Direction:
         self.has_opened = False  #: a record was opened, so the handshake's are over
         self.unopened = 0
         self.missing = 0  #: bytes, while the next record is searched for; 0 while its place is known
+        self.cut_at: int | None = None  #: of the record that is being read so many first bytes were captured; None while all are
+
+    @property
+    def lacking(self) -> int:
+        """How many bytes the record that has begun needs yet; 0 if its length is not known."""
+        return _size(self.data) - len(self.data) if len(self.data) >= _HEADER else 0
+
+    def fill(self, count: int) -> None:
+        """Stand in for bytes of the record that has begun."""
+        if self.cut_at is None:
+            self.cut_at = len(self.data)
+        self.data += bytes(count)
+
+    def next_record(self) -> tuple[bytes, bytes] | None:
+        """Header and captured body of the next record; None while it is not complete."""
+        size = _size(self.data)
+        if len(self.data) < size:
+            return None
+        header, body = self.data[:_HEADER], self.data[_HEADER : size if self.cut_at is None else self.cut_at]
+        self.data, self.cut_at = self.data[size:], None
+        return header, body
+
+
+def _size(record: bytes) -> int:
+    return _HEADER + int.from_bytes(record[3:_HEADER], "big")
 
 
 class TlsConnection:
@@ -94,6 +129,7 @@ class TlsConnection:
         self._client_random = b""
         self._hello: _Hello | None = None
         self._waits_for_secrets = False
+        self._has_asked = False  # the client has sent content, or that may have been missed: the broker may have answered
         self._held: list[tuple[int, bytes | int, int]] = []  # side, bytes or how many are missing, time
         self._held_bytes = 0
 
@@ -171,14 +207,13 @@ class TlsConnection:
         while self._stream.listener is self and not self._stream.over and not self._waits_for_secrets:
             if direction.missing and not self._find_record(direction):
                 return
-            size = _HEADER + int.from_bytes(direction.data[3:_HEADER], "big")
-            if len(direction.data) < max(size, _HEADER):
+            record = direction.next_record()
+            if record is None:
                 return
-            record, direction.data = direction.data[:size], direction.data[size:]
-            self._record(side, direction, record, at_us)
+            self._record(side, direction, *record, at_us)
 
-    def _record(self, side: int, direction: _Direction, record: bytes, at_us: int) -> None:
-        kind, header, body = record[0], record[:_HEADER], record[_HEADER:]
+    def _record(self, side: int, direction: _Direction, header: bytes, body: bytes, at_us: int) -> None:
+        kind = header[0]
         if header[1] != TLS_1_2[0] or len(body) > _LARGEST:
             self._refuse(OTHER_SECRETS, at_us)
         elif direction.protection is not None and direction.is_protected and kind != _CHANGE_CIPHER_SPEC:
@@ -204,6 +239,7 @@ class TlsConnection:
 
     def _pass_on(self, side: int, direction: _Direction, opened: Opened, at_us: int) -> None:
         if opened.kind == _APPLICATION_DATA:
+            self._has_asked = True
             self._talk.received(side, opened.content, at_us)
         elif opened.kind == _HANDSHAKE and opened.content[0] == _KEY_UPDATE and isinstance(direction.protection, Protection13):
             direction.protection = direction.protection.updated()
@@ -218,29 +254,53 @@ class TlsConnection:
     # --- the handshake -------------------------------------------------------------------------------------------------
 
     def _read_hello(self, side: int, body: bytes, at_us: int) -> None:
-        """Take what is needed of a ClientHello or ServerHello; other messages of the handshake are passed over."""
+        """Take what is needed of the first ClientHello and of the ServerHello; other messages of the handshake are passed over."""
         if side == self._client_side:
-            if body[0] == _CLIENT_HELLO:
-                self._client_random = body[6:38]
-        elif body[0] == _SERVER_HELLO and self._hello is None and body[6:38] != _RETRY:
-            hello = _read_server_hello(body)
-            if hello is None or hello.suite not in (SUITES_1_3 if hello.is_1_3 else SUITES_1_2):
-                self._refuse(OLD_CIPHER, at_us)
-                return
-            self._hello = hello
-            self._waits_for_secrets = not self._find_secrets()
+            if not self._client_random and body[:1] in (b"", _CLIENT_HELLO):
+                self._client_random = body[_RANDOM]
+                if len(body) < _RANDOM.stop:
+                    self._refuse(self._not_captured(cut=True), at_us)
+        elif self._hello is None and body[:1] in (b"", _SERVER_HELLO) and body[_RANDOM] != _RETRY:
+            self._read_server_hello(body, at_us)
+
+    def _read_server_hello(self, body: bytes, at_us: int) -> None:
+        """See RFC 8446, 4.1.3."""
+        at = _SESSION_ID + 1 + body[_SESSION_ID] if len(body) > _SESSION_ID else len(body)
+        if len(body) < at + 2:
+            self._refuse(self._not_captured(cut=True), at_us)
+            return
+        hello = _Hello(int.from_bytes(body[at : at + 2], "big"), body[_RANDOM])
+        if body[4:6] != TLS_1_2 or hello.suite not in SUITES_1_3.keys() | SUITES_1_2.keys():
+            self._refuse(OLD_CIPHER, at_us)
+            return
+        self._hello = hello
+        self._waits_for_secrets = not self._find_secrets()
 
     # --- missing bytes -------------------------------------------------------------------------------------------------
 
     def _lose(self, side: int, count: int, at_us: int) -> None:
         direction = self._sides[side]
+        if not direction.is_protected and count <= direction.lacking:
+            direction.fill(count)
+            self._take(side, b"", at_us)
+            return
         if direction.protection is None:
-            self._refuse(NOT_CAPTURED, at_us)
+            self._refuse(self._not_captured(cut=bool(direction.data)), at_us)
             return
         direction.missing += count + len(direction.data)
-        direction.data = b""
+        direction.data, direction.cut_at = b"", None
         direction.is_protected = True
-        self._talk.lost(side, count, at_us)
+        self._has_asked |= side == self._client_side
+        if self._has_asked:
+            self._talk.lost(side, count, at_us)
+
+    def _not_captured(self, *, cut: bool) -> str:
+        """Why the handshake cannot be read.
+
+        :param cut: whether a part of what is missing was captured.
+        """
+        snap_length = self._tls.snap_length
+        return CUT.format(snap_length) if cut and snap_length else NOT_CAPTURED
 
     def _find_record(self, direction: _Direction) -> bool:
         """Search for the next record that the key opens; drop what stands before it."""
@@ -262,23 +322,6 @@ class TlsConnection:
 
 
 _BEGIN: Final = bytes([_APPLICATION_DATA]) + TLS_1_2
-
-
-def _read_server_hello(body: bytes) -> _Hello | None:
-    """Return what a ServerHello has chosen, None if it cannot be read (RFC 8446, 4.1.3)."""
-    try:
-        at = 39 + body[38]
-        suite, random = int.from_bytes(body[at : at + 2], "big"), body[6:38]
-        at += 5  # the suite, compression, length of the extensions
-        end = at + int.from_bytes(body[at - 2 : at], "big")
-        is_1_3 = False
-        while at + 4 <= end:
-            kind, size = int.from_bytes(body[at : at + 2], "big"), int.from_bytes(body[at + 2 : at + 4], "big")
-            is_1_3 |= kind == _SUPPORTED_VERSIONS and body[at + 4 : at + 4 + size] == _TLS_1_3
-            at += 4 + size
-    except IndexError:
-        return None
-    return _Hello(suite, random, is_1_3) if body[4:6] == TLS_1_2 else None
 
 
 class FirstBytes:
@@ -305,7 +348,7 @@ class FirstBytes:
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The first bytes from a side of the stream."""
         if data.startswith(_BEGIN) or (
-            data.startswith(_HANDSHAKE_BEGINS) and data[_HEADER : _HEADER + 1] != bytes([_CLIENT_HELLO])
+            data.startswith(_HANDSHAKE_BEGINS) and data[_HEADER : _HEADER + 1] not in (b"", _CLIENT_HELLO)
         ):
             client = side if data.startswith(_BEGIN) else 1 - side
             self._tls.refused(BEGAN_BEFORE)

@@ -20,7 +20,15 @@ from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
-from streaming.mirror.pcap.tls.connection import BEGAN_BEFORE, HELD_AT_MOST, NO_SECRETS, NOT_CAPTURED, OLD_CIPHER, OTHER_SECRETS
+from streaming.mirror.pcap.tls.connection import (
+    BEGAN_BEFORE,
+    CUT,
+    HELD_AT_MOST,
+    NO_SECRETS,
+    NOT_CAPTURED,
+    OLD_CIPHER,
+    OTHER_SECRETS,
+)
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from tests.certificates import Authority
 from tests.golden import transcript
@@ -92,10 +100,22 @@ class TlsLine(Connection):
         self._data(side, sent, mss)
 
 
-class Scene:
-    """A broker's and a client's TLS, and where the secrets are logged."""
+HELLOS = {
+    "short hello": lambda client: client.set_ecdh_curve("prime256v1"),  # one group, which no release makes post-quantum
+    "long hello": lambda client: client.set_alpn_protocols(
+        ["x" * 250] * 8
+    ),  # as long as a post-quantum key share makes it, and more
+}
+"""What makes a ClientHello fit into a snap length of 1,000 bytes, or not, whatever release of OpenSSL is below."""
 
-    def __init__(self, folder: Path) -> None:
+
+class Scene:
+    """A broker's and a client's TLS, and where the secrets are logged.
+
+    :param hello: one of :data:`HELLOS`; else the ClientHello is what OpenSSL makes of it.
+    """
+
+    def __init__(self, folder: Path, hello: str | None = None) -> None:
         self.log = folder / "keys.log"
         authority = Authority(folder / "authority")
         identity = authority.identity("broker", address="127.0.0.1")
@@ -103,6 +123,8 @@ class Scene:
         self.server.load_cert_chain(identity.certificate, identity.key)
         self.client = ssl.create_default_context(cafile=str(authority.certificate))
         self.client.keylog_filename = str(self.log)
+        if hello is not None:
+            HELLOS[hello](self.client)
         self.segments: list[Segment] = []
 
     def parties(self) -> tuple[Party, Party]:
@@ -130,9 +152,9 @@ class Read:
         return [(record.kind.value, record.group, record.exchange, record.cut_bytes, record.frame) for record in self.records]
 
 
-@pytest.fixture
-def scene(tmp_path) -> Scene:
-    return Scene(tmp_path)
+@pytest.fixture(params=HELLOS)
+def scene(tmp_path, request) -> Scene:
+    return Scene(tmp_path, request.param)
 
 
 def beats(line: Connection, *numbers: int) -> Connection:
@@ -191,8 +213,10 @@ def test_a_client_that_shows_a_certificate_is_read(scene, tmp_path):
     assert Read(pcap(scene.segments), KeyLog(scene.log)).told() == plainly(0, 1)
 
 
-def test_a_broker_that_asks_for_another_hello_is_read(scene):
+@pytest.mark.parametrize("hello", [None, "long hello"])
+def test_a_broker_that_asks_for_another_hello_is_read(tmp_path, hello):
     """A HelloRetryRequest: the client offers a key of a curve that the broker does not take."""
+    scene = Scene(tmp_path, hello)
     scene.server.set_ecdh_curve("secp384r1")
     beats(scene.line(), 0, 1).close()
     assert Read(pcap(scene.segments), KeyLog(scene.log)).told() == plainly(0, 1)
@@ -399,11 +423,59 @@ def test_a_record_that_was_cut_is_missing_and_the_next_one_is_read(scene):
     beats(line, 0)
     line.heartbeat(1, member_id="m" * 3_000)
     beats(line, 2, 3).close()
-    found = Read(pcap(scene.segments, snap=14 + 1_000), KeyLog(scene.log))
+    found = Read(pcap(scene.segments, snap=SNAP), KeyLog(scene.log))
     requests = [record.frame for record in found.records if record.kind is Kind.REQUEST]
     assert request(HEARTBEAT, 4, 0)[4:] in requests
     assert request(HEARTBEAT, 4, 3)[4:] in requests
     assert Kind.GAP in {record.kind for record in found.records}
+
+
+SNAP = 14 + 1_000
+
+
+def first_of(scene: Scene, port: int) -> Segment:
+    return next(segment for segment in scene.segments if segment.source[1] == port and segment.payload)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("hello", HELLOS)
+@pytest.mark.parametrize("mss", [1_460, 65_000])  # the hello in one segment, or its end in another that is captured whole
+def test_a_client_hello_that_was_cut_behind_its_random_is_read(tmp_path, version, hello, mss):
+    scene = Scene(tmp_path, hello)
+    scene.client.maximum_version = version
+    beats(scene.line(mss=mss), 0, 1).close()
+    assert (len(first_of(scene, CLIENT[1]).ip()) > 1_000) is (hello == "long hello")
+    found = Read(pcap(scene.segments, snap=SNAP), KeyLog(scene.log))
+    assert (found.told(), found.stats.losses) == (plainly(0, 1), 0)
+
+
+def test_what_the_broker_says_before_the_client_asks_can_be_cut_without_a_gap(tmp_path):
+    """Certificates are long. Nothing of them is needed, and nothing of a group is lost with them."""
+    scene = Scene(tmp_path, "short hello")
+    beats(scene.line(mss=65_000), 0).close()
+    again = scene.line(mss=65_000, client=("10.0.0.8", 40_001), at_us=scene.segments[-1].at_us)
+    beats(again, 1).close()
+    cut_at = len(first_of(scene, 9092).ip()) + 14 - 100
+    assert len(first_of(scene, CLIENT[1]).ip()) + 14 < cut_at
+    found = Read(pcap(scene.segments, snap=cut_at), KeyLog(scene.log))
+    assert [record.kind.value for record in found.records] == ["open", "req", "res", "close"] * 2
+    assert (found.stats.losses, found.stats.decrypted) == (0, 2)
+
+
+@pytest.mark.parametrize("payload", [3, 20, 42])
+def test_a_client_hello_that_was_cut_before_its_random_ends_is_said(scene, payload):
+    beats(scene.line(), 0).close()
+    found = Read(pcap(scene.segments, snap=54 + payload), KeyLog(scene.log))
+    assert (found.records, found.stats.refused_tls) == ([], {CUT.format(54 + payload): 1})
+    assert found.reader.why_nothing().endswith(
+        f"the beginning of the TLS handshake was cut at {54 + payload} bytes: capture with a longer snap length"
+    )
+
+
+def test_a_server_hello_that_was_cut_before_its_cipher_is_said(scene):
+    beats(scene.line(), 0).close()
+    found = Read(pcap(scene.segments, snap=54 + 60), KeyLog(scene.log))
+    assert (found.records, found.stats.refused_tls) == ([], {CUT.format(114): 1})
 
 
 # ---------------------------------------------------------------------------------------------------- all of it
