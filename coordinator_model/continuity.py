@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, Counters
 from coordinator_model.groups.records import Coverage
 from coordinator_model.settings import Settings
-from coordinator_model.wire.record import MirrorRecord, RecordError, unpack_loss
+from coordinator_model.wire.record import Cause, Loss, MirrorRecord, RecordError, unpack_loss
 
 BLIND_US: Final = 3_000_000
 """A capture without any record for longer has missed three ticks in a row, and may have missed frames."""
@@ -28,6 +28,7 @@ class Interruption(NamedTuple):
     reason: str  #: why the groups learn again
     summary: str
     observed: str
+    action: str | None = None  #: what to do about its cause, if the rule does not say it
 
 
 class Continuity:
@@ -93,9 +94,9 @@ class Continuity:
         return Interruption(
             "V-04",
             "the capture stood still",
-            f"{self._name[0].upper()}{self._name[1:]} has no record, not even a tick, for {blind}: "
-            f"its {groups} groups are back to learning.",
+            f"Nothing was captured: {self._name} has no record, not even a tick, for {blind}. Its {groups} groups are back to learning.",
             f"no record for {blind}",
+            _STOOD_STILL,
         )
 
     def gap(self, record: MirrorRecord, groups: int) -> Interruption:
@@ -103,7 +104,7 @@ class Continuity:
         words = self._loss_text(record)
         whose = f"group {record.group}" if record.group else f"all {groups} groups of partition {record.partition}"
         summary = f"The capture lost {words}: {whose} back to learning."
-        return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}")
+        return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}", _remedy(record))
 
     def gap_ended(self, record: MirrorRecord, from_us: int) -> None:
         """Process the end of a gap. If it concerns the whole partition, it is a blind time."""
@@ -126,12 +127,47 @@ class Continuity:
             return "an unknown number of records"
         if lost.records == 0 and record.connection:
             self._counters.gaps[CONNECTION] += 1
-            # Not a loss of records: the capturer cannot follow this client (TLS, another protocol, packets it did not see).
-            return f"sight of connection {record.connection} from {record.client_address}, which it cannot follow"
+            # Not a loss of records: the capturer cannot follow this client.
+            return f"sight of connection {record.connection} from {record.client_address}, {_WHY_UNSEEN[_cause(lost)]}"
         self._counters.gaps[CAPTURE] += 1
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
         self._record_counts["records lost by the capture"] += lost.records
         return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
+
+
+_STOOD_STILL: Final = (
+    "Check that the tap runs and reaches the mirror topic. In a packet capture: see why it stopped, or whether the next file began later; "
+    "what happened meanwhile only another capture of that time shows."
+)
+_WHY_UNSEEN: Final = {
+    Cause.NOT_DELIVERED: "which it cannot follow",
+    Cause.NOT_CAPTURED: "of which packets are missing",
+    Cause.ONE_DIRECTION: "of which it has one direction only",
+}
+_REMEDIES: Final = {
+    Cause.NOT_DELIVERED: "See what that client speaks: TLS, which a capture opens with --key-log, or another protocol than Kafka's.",
+    Cause.NOT_CAPTURED: "Compare with the packets that the capturing program says it dropped: give it a larger buffer (tcpdump -B), a "
+    "filter on the brokers' ports, and a snap length that holds whole frames. In Envoy's tap raise max_buffered_rx_bytes and "
+    "max_buffered_tx_bytes.",
+    Cause.ONE_DIRECTION: "Capture where both directions pass: answers may take another route (asymmetric routing, a second interface), "
+    "or the mirror port or the filter takes one direction only. On the broker itself, -i any has both.",
+}
+
+
+def _cause(loss: Loss) -> Cause:
+    try:
+        return Cause(loss.cause)
+    except ValueError:  # of a newer capturer
+        return Cause.NOT_DELIVERED
+
+
+def _remedy(record: MirrorRecord) -> str | None:
+    """Return what to do about a connection that is not seen whole; None where the rule says it."""
+    try:
+        lost = unpack_loss(record.frame)
+    except RecordError:
+        return None
+    return _REMEDIES[_cause(lost)] if lost.records == 0 and record.connection else None
 
 
 def loss_began_us(record: MirrorRecord, now_us: int) -> int:

@@ -297,7 +297,7 @@ class Coordinator:
         for key in concerned:
             if key in self.groups:
                 self.groups.lose_coverage(key, at_us, gap.reason)
-        found.extend(self._own.report(gap.rule, gap.summary, gap.observed, at_us))
+        found.extend(self._own.report(gap.rule, gap.summary, gap.observed, at_us, action=gap.action))
 
     # ------------------------------------------------------------------------------------------------ frames
 

@@ -126,9 +126,12 @@ class PartitionFindings:
         self._quiet_us = settings.quiet_ms * 1_000
         self._late_us = (settings.reorder_window_ms + settings.clock_skew_ms) * 1_000
 
-    def report(self, rule_id: str, summary: str, observed: str, at_us: int) -> list[Finding]:
-        """Open a finding about the partition, or count it on the open one."""
-        return self._report(rule_id, Breach(self._subject, summary, observed, ()), at_us)
+    def report(self, rule_id: str, summary: str, observed: str, at_us: int, *, action: str | None = None) -> list[Finding]:
+        """Open a finding about the partition, or count it on the open one.
+
+        :param action: what to do, if it differs from what the rule says.
+        """
+        return self._report(rule_id, Breach(self._subject, summary, observed, (), action=action), at_us)
 
     def cut(self, record: MirrorRecord) -> list[Finding]:
         """Report a frame of which bytes were not captured."""

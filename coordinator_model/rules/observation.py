@@ -179,9 +179,10 @@ V_04 = Rule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CAPTURE,
     meaning="The capturer could not deliver everything it saw; the groups concerned are back to learning.",
-    condition="A gap record.",
-    expected="No gap records.",
-    action="Check the link between the tap and the mirror topic, and the tap's buffer.",
+    condition="A gap record, or no record at all for longer than model.silence_ms.",
+    expected="No gap records, and a tick each second.",
+    action="Where records are lost: check the link between the tap and the mirror topic, and the tap's buffer. Each other cause has its "
+    "own remedy: packets that are missing, one direction only, a connection that cannot be read, a capture that stood still.",
     false_alarms="None known.",
 )
 V_05 = Rule(

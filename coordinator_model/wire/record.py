@@ -10,7 +10,7 @@ response do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -74,6 +74,14 @@ class DecodedRecord(MirrorRecord):
     body: Any = None  #: the message, if there is one; not to be changed. Its correlation id is the record's
 
 
+class Cause(IntEnum):
+    """Why there is a gap."""
+
+    NOT_DELIVERED = 0  #: with a connection: it cannot be followed
+    NOT_CAPTURED = 1  #: packets of the connection are missing
+    ONE_DIRECTION = 2  #: of the connection only one side's packets were captured
+
+
 class Loss(NamedTuple):
     """The loss that a ``gap`` record's value describes."""
 
@@ -81,6 +89,7 @@ class Loss(NamedTuple):
     bytes: int
     from_us: int
     to_us: int
+    cause: int = Cause.NOT_DELIVERED
 
 
 def tick(at_us: int, *, cluster: str, connection: str) -> MirrorRecord:
@@ -179,7 +188,8 @@ def topics(at_us: int, names: Mapping[str, str], *, cluster: str) -> MirrorRecor
 
 def pack_loss(loss: Loss) -> bytes:
     """Return the value of a ``gap`` record."""
-    return msgpack.packb(loss._asdict())  # type: ignore[no-any-return]
+    fields = {name: int(count) for name, count in loss._asdict().items() if name != "cause" or count}
+    return msgpack.packb(fields)  # type: ignore[no-any-return]
 
 
 def unpack_loss(value: bytes) -> Loss:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Finding, Status
+from coordinator_model.rules import CATALOGUE
 from coordinator_model.snapshots import SnapshotError
-from coordinator_model.wire.record import Kind, Loss, pack_loss
+from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from tests.coordinator_model import test_rules
 from tests.coordinator_model.conversation import START_US, Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, zombie
@@ -159,6 +160,32 @@ def test_a_connection_that_cannot_be_followed_is_named() -> None:
     talk._feed(Kind.GAP, Asked(a, -1, -1, -1), nothing_lost)
     assert f"sight of connection {a.connection} from {a.host}:{a.port}, which it cannot follow" in talk.the("V-04").summary
     assert "records lost by the capture" not in talk.model.record_counts
+
+
+@pytest.mark.parametrize(
+    ("cause", "words", "advice"),
+    [
+        (Cause.NOT_DELIVERED, "which it cannot follow", "TLS"),
+        (Cause.NOT_CAPTURED, "of which packets are missing", "tcpdump -B"),
+        (Cause.ONE_DIRECTION, "of which it has one direction only", "both directions"),
+        (99, "which it cannot follow", "TLS"),
+    ],
+)
+def test_V_04_says_what_to_do_about_the_cause_of_the_gap(cause, words, advice) -> None:
+    talk = Conversation()
+    a, _ = settled(talk)
+    talk._feed(Kind.GAP, Asked(a, -1, -1, -1), pack_loss(Loss(0, 7, talk.now_us, talk.now_us, cause)))
+    found = talk.the("V-04")
+    assert words in found.summary
+    assert advice in found.action
+    assert "tap" not in found.action.replace("Envoy's tap", "")
+
+
+def test_V_04_of_lost_records_advises_about_the_tap() -> None:
+    talk = Conversation()
+    settled(talk)
+    talk.gap(3)
+    assert talk.the("V-04").action == CATALOGUE["V-04"].action
 
 
 def test_the_end_of_a_connection_makes_no_group() -> None:

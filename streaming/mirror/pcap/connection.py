@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from coordinator_model.wire.record import Kind, Loss, pack_loss
+from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX, FrameReader, UnreadableError
 from streaming.mirror.pcap.resync import AwaitedResponse, RequestSearch, ResponseSearch, may_begin
@@ -148,6 +148,7 @@ class CapturedConnection(Conversation):
         self._lenient = midway
         self._failures = 0
         self._loss: Loss | None = None  # not written yet
+        self._heard = [False, False]  # whether any bytes of a side were captured
         self._told_us = 0
         self._first = b""
         self._is_opening = not midway
@@ -165,6 +166,7 @@ class CapturedConnection(Conversation):
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The next bytes from a side of the stream."""
         self._at_us = at_us
+        self._heard[side] = True
         if self._is_opening:
             self._open(side, data, at_us)
         elif side == self._client_side:
@@ -297,9 +299,10 @@ class CapturedConnection(Conversation):
         if loss is None:
             return
         self._told_us, self._loss = self._at_us, None
-        self._write_to(self._groups, self._record(Kind.GAP, frame=pack_loss(loss)))
-        self._held = [record for record in self._held if record.kind is not Kind.GAP]
-        self._held.append(self._record(Kind.GAP, frame=pack_loss(loss)))
+        cause = Cause.NOT_CAPTURED if all(self._heard) else Cause.ONE_DIRECTION
+        gap = self._record(Kind.GAP, frame=pack_loss(loss._replace(cause=cause)))
+        self._write_to(self._groups, gap)
+        self._held = [*(record for record in self._held if record.kind is not Kind.GAP), gap]
 
     # --- finding the way again -----------------------------------------------------------------------------------------
 
