@@ -348,6 +348,9 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     more = f" and {len(stats.brokers) - 8} more" if len(stats.brokers) > 8 else ""
     sizes = [f"{stats.packets:,} packets"] * (stats.packets > 0) + [f"{stats.socket_events:,} events"] * (stats.socket_events > 0)
     yield f"{' and '.join(sizes)}; connections to brokers: {brokers}{more}"
+    if stats.unseen_us:
+        unseen = f"{stats.unseen_us / 1_000_000:,.0f} s"
+        yield f"nothing was captured for {unseen} of that time: no packet of any kind, or the time between two files"
     if not stats.frames:
         yield "none of these connections coordinates a group"
     if stats.foreign:

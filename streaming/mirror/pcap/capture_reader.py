@@ -1,8 +1,8 @@
 """Mirror records out of captured packets: what the tap would have written, had it stood where the capture was made.
 
-Packets become TCP segments, segments the byte streams of connections, and those conversations; ticks are added for each second of capture
-time, since the model's clock is in the data. The broker's side follows from ``ports``, else from who opened the connection, else
-from who sends requests.
+Packets become TCP segments, segments the byte streams of connections, and those conversations; ticks are added for each second in which
+the capture lived, since the model's clock is in the data. The broker's side follows from ``ports``, else from who opened the connection,
+else from who sends requests.
 
 The trap: a capture is not made for us. It holds other traffic, begins and ends in the middle of things, and lacks packets. None of
 that is blamed on a client or a broker: it is counted here, or written as a gap.
@@ -16,11 +16,13 @@ from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from coordinator_model.continuity import BLIND_US
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
+from streaming.mirror.pcap.files import Seam
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
 from streaming.mirror.pcap.sockets import Sockets
@@ -34,13 +36,14 @@ if TYPE_CHECKING:
     from streaming.mirror.pcap.files import Packet
     from streaming.mirror.pcap.tls.key_log import KeyLog
 
-    Captured = Packet | SocketEvent
+    Captured = Packet | SocketEvent | Seam
 
 TICK_US: Final = 1_000_000
 
 # As the tap does: a clock set back by less than this stands still until it has caught up; a bigger step is believed.
 _STEP_BACK_US: Final = 5_000_000
-_LONGEST_PAUSE_US: Final = 86_400_000_000  # a longer one is two captures in one, and not filled with ticks
+_LIVES_US: Final = 120_000_000
+"""Without a packet of any kind for longer the capture is not known to have lived. Sessions of clients mostly end sooner."""
 
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 
@@ -50,6 +53,7 @@ class CaptureStats:
     """What was met in a capture."""
 
     packets: int = 0
+    unseen_us: int = 0  #: how long nobody looked, in pauses that the model notices: between two files, or without any packet
     segments: int = 0  #: packets that hold TCP
     socket_events: int = 0  #: what proxies told of their sockets
     fragments: int = 0  #: packets that hold a part of a TCP segment without its header
@@ -161,6 +165,9 @@ class CaptureReader:
         for some in captured:
             for one in some:
                 at_us = one[0]
+                if isinstance(one, Seam):
+                    self._pass_over(at_us)
+                    continue
                 if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
                     at_us = self._turn_clock(at_us)
                 self.now_us = at_us
@@ -219,14 +226,21 @@ class CaptureReader:
         """Write ticks for the seconds that have passed; return the time that counts for the packet."""
         if self.now_us - _STEP_BACK_US < at_us < self.now_us:
             return self.now_us
-        if not self.now_us or at_us < self.now_us or at_us - self.now_us > _LONGEST_PAUSE_US:
-            self._next_tick_us = at_us - at_us % TICK_US + TICK_US
+        if not self.now_us or at_us < self.now_us or at_us - self.now_us > _LIVES_US:
+            self._pass_over(at_us)
             return at_us
         while self._next_tick_us <= at_us:
             self._tcp.tick(self._next_tick_us)
             self._number(tick(self._next_tick_us, cluster=self._cluster, connection=self._name))
             self._next_tick_us += TICK_US
         return at_us
+
+    def _pass_over(self, at_us: int) -> None:
+        """Write no ticks for the time up to ``at_us``: that there are none tells the model that nobody looked."""
+        if self.now_us and at_us - self.now_us > BLIND_US:
+            self.stats.unseen_us += at_us - self.now_us
+        self._tcp.give_up_waiting(at_us)
+        self._next_tick_us = at_us - at_us % TICK_US + TICK_US
 
     # --- connections -------------------------------------------------------------------------------------------------
 
@@ -371,18 +385,34 @@ def in_order(captures: Sequence[Iterator[Sequence[Captured]]]) -> Iterator[Seque
 def _merged(captures: Sequence[Iterator[Sequence[Captured]]]) -> Iterator[Sequence[Captured]]:
     """As they come: before a capture is read on, what was merged until then is given."""
     merged: list[Captured] = []
-    for one in merge(*map(_with_pauses, captures), key=itemgetter(0)):
-        if one is not _PAUSE:
+    files_before = files_open = 0
+    for one in merge(*map(_with_marks, captures), key=itemgetter(0)):
+        if isinstance(one, Seam):
+            if files_before and not files_open:
+                merged.append(one)
+            files_before += 1
+            files_open += 1
+        elif one is _END:
+            files_open -= 1
+        elif one is not _PAUSE:
             merged.append(one)
         elif merged:
             yield merged
             merged = []
 
 
-def _with_pauses(captured: Iterator[Sequence[Captured]]) -> Iterator[Captured]:
+def _with_marks(captured: Iterator[Sequence[Captured]]) -> Iterator[Captured]:
+    """With a seam where packets begin, and the end of them. A file of sockets may tell of one among many, so its end says nothing."""
+    holds_packets = False
     for some in captured:
+        if not holds_packets and some and not isinstance(some[0], SocketEvent):
+            holds_packets = True
+            yield Seam(some[0][0])
         yield from some
         yield _PAUSE
+    if holds_packets:
+        yield _END
 
 
 _PAUSE: Final[Packet] = (-1, -1, b"", 0)  # before all times, so that merging goes on with it at once
+_END: Final[Packet] = (-1, -2, b"", 0)

@@ -34,6 +34,12 @@ Packet = tuple[int, int, bytes, int]
 """Capture time in µs since the epoch, link type, captured bytes, original length."""
 
 
+class Seam(NamedTuple):
+    """From here on another file tells, and none told of the time before."""
+
+    at_us: int
+
+
 _COMPRESSED: Final[tuple[tuple[bytes, Callable[[Any], Any]], ...]] = (
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
     (b"\xfd7zXZ\0", lzma.LZMAFile),

@@ -166,10 +166,13 @@ class Reassembler:
         self._waiting: dict[Stream, None] = {}
         self._number = 0
         self._swept_us = 0
+        self._looked_us = 0  # when patience was last lost
         self.connections = 0
 
     def segment(self, segment: Segment, at_us: int) -> None:
         """Take the next segment in the order of the capture."""
+        if self._waiting and at_us - self._looked_us >= DISORDER_US:
+            self.give_up_waiting(at_us)
         key, sequence, acknowledges, flags, payload, missing = segment
         half = self.halves.get(key)
         if half is None or flags & SYN:
@@ -197,13 +200,18 @@ class Reassembler:
 
     def tick(self, at_us: int) -> None:
         """Let capture time pass: about once a second."""
-        for stream in list(self._waiting):
-            self._lose_patience(stream, at_us)
+        self.give_up_waiting(at_us)
         if at_us - self._swept_us >= _SWEEP_US:
             self._swept_us = at_us
             for key, half in list(self.halves.items()):
                 if at_us - half.stream.last_us >= (_FINISHED_US if half.stream.over else IDLE_US):
                     del self.halves[key]
+
+    def give_up_waiting(self, at_us: int) -> None:
+        """Say what is missing where it was waited for long enough."""
+        self._looked_us = at_us
+        for stream in list(self._waiting):
+            self._lose_patience(stream, at_us)
 
     def finish(self) -> None:
         """The capture has ended: what still waits is passed on, what is missing is said."""

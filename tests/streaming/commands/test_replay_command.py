@@ -207,6 +207,39 @@ class TestFindings:
         assert "P-08" in invoke(path).stdout
 
 
+class TestTimesWithoutPackets:
+    """A client that was not looked at was not silent."""
+
+    @pytest.fixture
+    def parts(self) -> tuple[list[Segment], list[Segment]]:
+        """A member that goes on beating when the first part ends, and another group ten minutes later."""
+        before: list[Segment] = []
+        life(before, "before")
+        after: list[Segment] = []
+        life(after, "after", client=("10.0.0.9", 41_000))
+        return before[:-7], [segment._replace(at_us=segment.at_us + 600_000_000) for segment in after]
+
+    @pytest.mark.parametrize("in_one_file", [True, False])
+    def test_V_04_a_long_pause_is_said_and_nobody_is_accused_of_it(self, parts, tmp_path, in_one_file):
+        files = [[*parts[0], *parts[1]]] if in_one_file else parts
+        paths = [tmp_path / f"{number}.pcap" for number in range(len(files))]
+        for path, content in zip(paths, files, strict=True):
+            path.write_bytes(pcap(content))
+        (found,) = events(*paths)
+        assert (found["rule"], found["blame"]) == ("V-04", "capture")
+        assert "no record, not even a tick, for 589." in found["summary"]
+        assert "whether the next file began later" in found["action"]
+        told = invoke(*paths)
+        assert "nothing was captured for 589 s" in told.stderr
+
+    def test_fifteen_days_with_few_packets_are_read_in_a_moment(self, tmp_path, segments):
+        path = tmp_path / "long.pcap"
+        days = [segment._replace(at_us=segment.at_us + day * 86_400_000_000) for day in range(15) for segment in segments]
+        path.write_bytes(pcap(days))
+        records = captured(path.read_bytes())
+        assert len([record for record in records if record.kind is Kind.TICK]) < 15 * 20
+
+
 class TestSameRecordsSameFindings:
     def test_a_recording_gives_what_the_capture_gave(self, capture, tmp_path):
         path = tmp_path / "traffic.records"

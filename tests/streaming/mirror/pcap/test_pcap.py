@@ -772,6 +772,59 @@ class TestClock:
         assert len(found.all_records) < 20
         assert found.told()[-1] == "res 12 #1"
 
+    def test_a_pause_without_a_packet_of_any_kind_is_not_filled_with_ticks(self, wires, line):
+        """No member was silent then, as far as anybody knows. And 15 days of them took longer than the packets."""
+        beats(line, 0)
+        line.wait(180_000)
+        beats(line, 1)
+        found = read(wires)
+        assert [record.at_us for record in found.all_records if record.kind is Kind.TICK] == []
+        assert found.told()[-2:] == ["req 12 #1", "res 12 #1"]
+
+    def test_the_time_between_two_files_is_not_filled_with_ticks(self, wires, line):
+        beats(line, 0)
+        line.wait(20_000)
+        first = len(wires)
+        beats(line, 1)
+        line.wait(3_000)
+        beats(line, 2)
+        whole, parts = read(wires), Read(pcap(wires[first:]), pcap(wires[:first]))
+        ticks = [record.at_us for record in parts.all_records if record.kind is Kind.TICK]
+        assert ticks == [
+            tick for tick in [record.at_us for record in whole.all_records if record.kind is Kind.TICK] if tick > wires[first].at_us
+        ]
+        assert len(ticks) == 3
+        assert parts.frames() == whole.frames()
+
+    def test_the_time_between_two_files_is_ticked_while_a_third_one_tells(self, wires, line):
+        beats(line, 0)
+        line.wait(20_000)
+        first = len(wires)
+        beats(line, 1)
+        elsewhere: list[Segment] = []
+        third = Connection(elsewhere, client=("10.0.0.8", 7)).open()
+        third.heartbeat(0, group="other")
+        third.wait(21_000)
+        third.heartbeat(1, group="other")
+        found = Read(pcap(wires[:first]), pcap(wires[first:]), pcap(elsewhere))
+        assert len([record for record in found.all_records if record.kind is Kind.TICK]) == 21
+
+    def test_what_waits_for_missing_bytes_comes_in_time_for_the_rules(self, wires, line):
+        """Of one connection one direction was captured, the other goes on: V-09 blamed clocks for frames that waited for the next tick."""
+        beats(line, 0)
+        line.lose(lambda: line.answer(wire.HeartbeatResponse(), 4, 1))
+        line.wait(100)
+        line.ask(wire.HeartbeatRequest(group_id="g", generation_id=3, member_id="m-1"), 4, 1)
+        other_line = Connection(wires, client=("10.0.0.8", 7), at_us=line.now_us).open()
+        for number in range(60):
+            other_line.heartbeat(number, group="other")
+            other_line.wait(8)
+        newest, latest_us = 0, 0
+        for record in read(wires).all_records:
+            latest_us = max(latest_us, newest - record.at_us)
+            newest = max(newest, record.at_us)
+        assert latest_us < 250_000
+
     def test_captures_of_several_places_and_parts_of_one_are_read_in_the_order_of_time(self, wires, line):
         beats(line, 0, 4)
         whole = read(wires).frames()
