@@ -28,7 +28,8 @@ from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXI
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.captures import captured, is_capture
-from streaming.mirror.pcap.capture_reader import CaptureReader, CaptureStats, in_order
+from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
+from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.mirror.pcap.files import CaptureError, Source, opened
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records

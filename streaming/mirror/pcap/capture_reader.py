@@ -10,8 +10,6 @@ that is blamed on a client or a broker: it is counted here, or written as a gap.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
 from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,6 +18,7 @@ from coordinator_model.continuity import BLIND_US
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
+from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.files import Seam
@@ -46,66 +45,6 @@ _LIVES_US: Final = 120_000_000
 """Without a packet of any kind for longer the capture is not known to have lived. Sessions of clients mostly end sooner."""
 
 _TLS_HANDSHAKE: Final = b"\x16\x03"
-
-
-@dataclass
-class CaptureStats:
-    """What was met in a capture."""
-
-    packets: int = 0
-    unseen_us: int = 0  #: how long nobody looked, in pauses that the model notices: between two files, or without any packet
-    segments: int = 0  #: packets that hold TCP
-    socket_events: int = 0  #: what proxies told of their sockets
-    fragments: int = 0  #: packets that hold a part of a TCP segment without its header
-    connections: int = 0  #: TCP connections, those of other ports than asked for left out
-    brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to speak Kafka
-    foreign: int = 0  #: connections that do not speak Kafka
-    encrypted: int = 0  #: … of which begin as TLS does
-    decrypted: int = 0  #: TLS connections whose secrets are in the key log
-    refused_tls: Counter[str] = field(default_factory=Counter)  #: why other TLS connections could not be read, with a key log
-    opaque: Counter[str] = field(default_factory=Counter)  #: why connections with a broker could not be followed any further
-    lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections that speak for groups
-    losses: int = 0  #: holes that they make
-    lost_elsewhere: int = 0  #: such bytes of connections with brokers that had named no group until then
-    tunnels: Counter[str] = field(default_factory=Counter)  #: what TCP packets were wrapped in → how many
-    links: Counter[int] = field(default_factory=Counter)  #: packets of link types that cannot be read
-    groups: set[str] = field(default_factory=set)
-    frames: int = 0  #: mirrored requests and responses, once for each group that they name
-    cut_frames: int = 0  #: those of them of which bytes were not captured
-    snap_length: int = 0  #: bytes that were captured of a packet that was cut
-    longest_packet: int = 0  #: bytes of the longest packet that was cut, before it was
-
-    @property
-    def kafka_connections(self) -> int:
-        """Connections that speak Kafka."""
-        return self.brokers.total()
-
-    def why_nothing(self, ports: Collection[int] = ()) -> str | None:
-        """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something.
-
-        :param ports: those asked for.
-        """
-        if self.kafka_connections:
-            return None
-        if not self.packets and not self.socket_events:
-            return "holds no packets"
-        if self.packets and self.links.total() == self.packets:
-            kinds = ", ".join(str(link) for link in sorted(self.links))
-            return f"holds packets of link type {kinds} only, which cannot be read (see https://www.tcpdump.org/linktypes.html)"
-        if not self.segments and not self.socket_events:
-            return f"holds {self.packets:,} packets, and none of them is TCP"
-        if not self.connections:
-            named = " or ".join(str(port) for port in sorted(ports))
-            return (
-                f"holds no TCP connection with port {named} that carries data: check --port, or leave it out"
-                if ports
-                else (
-                    f"holds {self.segments + self.socket_events:,} TCP packets, and none that begins a connection or carries data"
-                )
-            )
-        encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
-        refused = "".join(f"; of {count:,}: {reason}" for reason, count in self.refused_tls.most_common())
-        return f"holds {self.connections:,} TCP connections, and none of them speaks Kafka{encrypted}{refused}"
 
 
 class CaptureReader:
@@ -150,11 +89,6 @@ class CaptureReader:
     def echoes(self) -> int:
         """Connections that repeat what another one says, and were left out."""
         return self._legs.echoes
-
-    @property
-    def snap_length(self) -> int:
-        """The length that packets were cut to, 0 if none was."""
-        return self.stats.snap_length
 
     def why_nothing(self) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
@@ -269,7 +203,7 @@ class CaptureReader:
             plain=lambda: self._plain(stream, place, opened_by, at_us),
             talk=lambda client, found_us: self._talk(stream, place, client, found_us, midway=False),
             key_log=self._key_log,
-            tls=self,
+            stats=self.stats,
         )
 
     def _plain(self, stream: Stream, place: _Place, opened_by: int | None, at_us: int) -> StreamListener:
@@ -324,14 +258,6 @@ class CaptureReader:
         """A connection is not Kafka's, as far as it can be read; with its first bytes."""
         self.stats.foreign += 1
         self.stats.encrypted += first.startswith(_TLS_HANDSHAKE)
-
-    def decrypted(self) -> None:
-        """The secrets of a TLS connection were found."""
-        self.stats.decrypted += 1
-
-    def refused(self, reason: str) -> None:
-        """A TLS connection cannot be read."""
-        self.stats.refused_tls[reason] += 1
 
     def opaque(self, reason: str) -> None:
         """A connection with a broker cannot be followed any further."""

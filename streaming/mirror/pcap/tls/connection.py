@@ -10,7 +10,7 @@ A post-quantum key share makes hellos longer than many a snap length, so only th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streaming.mirror.pcap.tls.protection import (
     SUITES_1_2,
@@ -26,6 +26,7 @@ from streaming.mirror.pcap.tls.protection import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streaming.mirror.pcap.capture_stats import CaptureStats
     from streaming.mirror.pcap.connection import CapturedConnection
     from streaming.mirror.pcap.reassembly import Stream, StreamListener
     from streaming.mirror.pcap.tls.key_log import KeyLog
@@ -49,20 +50,6 @@ _HANDSHAKE_RECORDS: Final = 64  # at most, of one direction
 _RANDOM: Final = slice(6, 38)  # of either hello
 _SESSION_ID: Final = 38  # where its length stands; a ServerHello's cipher suite comes behind it
 _RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")  # RFC 8446, 4.1.3
-
-
-class Tls(Protocol):
-    """Who counts what became of TLS connections."""
-
-    def decrypted(self) -> None:
-        """The secrets of a connection were found."""
-
-    def refused(self, reason: str) -> None:
-        """A connection cannot be read."""
-
-    @property
-    def snap_length(self) -> int:
-        """The length that packets were cut to, 0 if none was."""
 
 
 class _Hello(NamedTuple):
@@ -119,12 +106,12 @@ class TlsConnection:
     :param talk: takes the content.
     """
 
-    def __init__(self, stream: Stream, client_side: int, talk: CapturedConnection, key_log: KeyLog, tls: Tls) -> None:
+    def __init__(self, stream: Stream, client_side: int, talk: CapturedConnection, key_log: KeyLog, stats: CaptureStats) -> None:
         self._stream = stream
         self._client_side = client_side
         self._talk = talk
         self._key_log = key_log
-        self._tls = tls
+        self._stats = stats
         self._sides = (_Direction(), _Direction())
         self._client_random = b""
         self._hello: _Hello | None = None
@@ -196,7 +183,7 @@ class TlsConnection:
                 return False
             suite = SUITES_1_2[hello.suite]
             client.protection, server.protection = protections_1_2(suite, master, self._client_random, hello.random)
-        self._tls.decrypted()
+        self._stats.decrypted += 1
         return True
 
     # --- records -------------------------------------------------------------------------------------------------------
@@ -247,7 +234,7 @@ class TlsConnection:
     def _refuse(self, reason: str, at_us: int) -> None:
         self._waits_for_secrets = False
         self._held.clear()
-        self._tls.refused(reason)
+        self._stats.refused_tls[reason] += 1
         self._stream.listener = self._talk
         self._talk.unreadable(reason, at_us)
 
@@ -299,7 +286,7 @@ class TlsConnection:
 
         :param cut: whether a part of what is missing was captured.
         """
-        snap_length = self._tls.snap_length
+        snap_length = self._stats.snap_length
         return CUT.format(snap_length) if cut and snap_length else NOT_CAPTURED
 
     def _find_record(self, direction: _Direction) -> bool:
@@ -337,13 +324,13 @@ class FirstBytes:
         plain: Callable[[], StreamListener],
         talk: Callable[[int, int], CapturedConnection],
         key_log: KeyLog,
-        tls: Tls,
+        stats: CaptureStats,
     ) -> None:
         self._stream = stream
         self._plain = plain
         self._talk = talk
         self._key_log = key_log
-        self._tls = tls
+        self._stats = stats
 
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The first bytes from a side of the stream."""
@@ -351,12 +338,12 @@ class FirstBytes:
             data.startswith(_HANDSHAKE_BEGINS) and data[_HEADER : _HEADER + 1] not in (b"", _CLIENT_HELLO)
         ):
             client = side if data.startswith(_BEGIN) else 1 - side
-            self._tls.refused(BEGAN_BEFORE)
+            self._stats.refused_tls[BEGAN_BEFORE] += 1
             self._stream.listener = talk = self._talk(client, at_us)
             talk.unreadable(BEGAN_BEFORE, at_us)
             return
         if data.startswith(_HANDSHAKE_BEGINS):
-            listener: StreamListener = TlsConnection(self._stream, side, self._talk(side, at_us), self._key_log, self._tls)
+            listener: StreamListener = TlsConnection(self._stream, side, self._talk(side, at_us), self._key_log, self._stats)
         else:
             listener = self._plain()
         self._stream.listener = listener

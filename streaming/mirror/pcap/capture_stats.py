@@ -1,0 +1,70 @@
+"""What was met in a capture, and why there is nothing in it to replay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+@dataclass
+class CaptureStats:
+    """What was met in a capture."""
+
+    packets: int = 0
+    unseen_us: int = 0  #: how long nobody looked, in pauses that the model notices: between two files, or without any packet
+    segments: int = 0  #: packets that hold TCP
+    socket_events: int = 0  #: what proxies told of their sockets
+    fragments: int = 0  #: packets that hold a part of a TCP segment without its header
+    connections: int = 0  #: TCP connections, those of other ports than asked for left out
+    brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to speak Kafka
+    foreign: int = 0  #: connections that do not speak Kafka
+    encrypted: int = 0  #: … of which begin as TLS does
+    decrypted: int = 0  #: TLS connections whose secrets are in the key log
+    refused_tls: Counter[str] = field(default_factory=Counter)  #: why other TLS connections could not be read, with a key log
+    opaque: Counter[str] = field(default_factory=Counter)  #: why connections with a broker could not be followed any further
+    lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections that speak for groups
+    losses: int = 0  #: holes that they make
+    lost_elsewhere: int = 0  #: such bytes of connections with brokers that had named no group until then
+    tunnels: Counter[str] = field(default_factory=Counter)  #: what TCP packets were wrapped in → how many
+    links: Counter[int] = field(default_factory=Counter)  #: packets of link types that cannot be read
+    groups: set[str] = field(default_factory=set)
+    frames: int = 0  #: mirrored requests and responses, once for each group that they name
+    cut_frames: int = 0  #: those of them of which bytes were not captured
+    snap_length: int = 0  #: bytes that were captured of a packet that was cut
+    longest_packet: int = 0  #: bytes of the longest packet that was cut, before it was
+
+    @property
+    def kafka_connections(self) -> int:
+        """Connections that speak Kafka."""
+        return self.brokers.total()
+
+    def why_nothing(self, ports: Collection[int] = ()) -> str | None:
+        """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something.
+
+        :param ports: those asked for.
+        """
+        if self.kafka_connections:
+            return None
+        if not self.packets and not self.socket_events:
+            return "holds no packets"
+        if self.packets and self.links.total() == self.packets:
+            kinds = ", ".join(str(link) for link in sorted(self.links))
+            return f"holds packets of link type {kinds} only, which cannot be read (see https://www.tcpdump.org/linktypes.html)"
+        if not self.segments and not self.socket_events:
+            return f"holds {self.packets:,} packets, and none of them is TCP"
+        if not self.connections:
+            named = " or ".join(str(port) for port in sorted(ports))
+            return (
+                f"holds no TCP connection with port {named} that carries data: check --port, or leave it out"
+                if ports
+                else (
+                    f"holds {self.segments + self.socket_events:,} TCP packets, and none that begins a connection or carries data"
+                )
+            )
+        encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
+        refused = "".join(f"; of {count:,}: {reason}" for reason, count in self.refused_tls.most_common())
+        return f"holds {self.connections:,} TCP connections, and none of them speaks Kafka{encrypted}{refused}"
