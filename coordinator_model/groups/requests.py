@@ -9,7 +9,7 @@ from hashlib import blake2s
 from typing import Any, Final
 
 from coordinator_model.groups.records import Exchange, JoinFacts, LeaveFacts, SyncFacts
-from coordinator_model.wire import DecodeError, decode_subscription
+from coordinator_model.wire import read_consumer_subscription
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
@@ -57,10 +57,8 @@ def _owns(body: Any) -> bool:
     """Return True if the member may own partitions while it waits. An eager consumer revokes all of them before its JoinGroup."""
     if body.protocol_type != "consumer":
         return True
-    try:
-        return any(decode_subscription(protocol.metadata).owned_partitions for protocol in body.protocols)
-    except DecodeError:
-        return True
+    offers = [read_consumer_subscription(protocol.metadata) for protocol in body.protocols]
+    return any(offer is None or offer.owned_partitions for offer in offers)
 
 
 def _read_sync(exchange: Exchange, body: Any) -> None:

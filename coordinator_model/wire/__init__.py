@@ -27,6 +27,10 @@ from coordinator_model.wire.embedded import (
     encode_connect_worker_state,
     encode_streams_subscription,
     encode_subscription,
+    read_consumer_assignment,
+    read_consumer_subscription,
+    read_member_assignment,
+    read_metadata,
 )
 from coordinator_model.wire.encoder import encode_request, encode_response
 from coordinator_model.wire.error_codes import ERROR_CODES, ErrorCode, error_meaning, error_name, may_be_an_error
@@ -70,6 +74,10 @@ __all__ = [
     "error_name",
     "groups_named",
     "may_be_an_error",
+    "read_consumer_assignment",
+    "read_consumer_subscription",
+    "read_member_assignment",
+    "read_metadata",
     "supported_versions",
 ]
 __all__ += messages.__all__

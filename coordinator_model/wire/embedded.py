@@ -2,12 +2,13 @@
 user data.
 
 Only clients interpret these bytes. The coordinator passes them on unread, so they need not be well-formed, and client libraries fill
-them differently. A DecodeError here indicates a client's fault, not the capture's.
+them differently: old kafkajs and kafka-go write version 1 before the fields of version 0. What ``read_…`` returns is therefore what there
+is, and ``decode_…`` is for bytes that must be what they say. A DecodeError here indicates a client's fault, not the capture's.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.wire.compiler import Decoder, compile_body, explain
 from coordinator_model.wire.encoder import encode_embedded
@@ -24,14 +25,19 @@ from coordinator_model.wire.messages import (
 from coordinator_model.wire.runtime import OVERRUN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from coordinator_model.wire.message import Struct
 
 CONSUMER: Final = "consumer"
 CONNECT: Final = "connect"
 STREAMS_ASSIGNOR: Final = "stream"
 """Protocol *name* of the Streams assignor, in groups of protocol type ``consumer``."""
+
+
+class Readable(NamedTuple):
+    """What can be read of embedded bytes."""
+
+    body: Any
+    version: int  #: whose fields the bytes have; that before them may be later
 
 
 class _Protocol:
@@ -42,28 +48,41 @@ class _Protocol:
         self._version_bytes = version_bytes
         self._begin = 0 if self._layout.structs[name][0].name == "version" else version_bytes
         self._whole = whole
-        self._decoders: dict[int, Decoder] = {}
+        self._decoders: dict[tuple[int, bool], Decoder] = {}
 
     def decode(self, raw: bytes) -> Any:
         raw = raw if type(raw) is bytes else bytes(raw)
         layout, size = self._layout, self._version_bytes
         if len(raw) < size:
             raise DecodeError(layout.name, None, "version", 0, OVERRUN)
-        version = int.from_bytes(raw[:size], "big", signed=True)
+        version = self._version_of(raw)
         if version < layout.versions.first:
             raise DecodeError(layout.name, version, "version", 0, f"is below {layout.versions.first}")
-        decoder = self._decoders.get(version)
+        known = min(version, layout.versions.last)
         try:
-            return (decoder or self._compile(version))(raw)
+            return self._decoder(known, whole=self._whole and known == version)(raw)
         except Exception as error:  # whatever generated code raises on bad bytes
             raise explain(error, raw) from None
 
-    def _compile(self, version: int) -> Decoder:
-        """Compile a version. A later one than known is read as the latest known, since versions have only added fields so far."""
-        known = min(version, self._layout.versions.last)
-        decoder = compile_body(self._layout, known, begin=self._begin, whole=self._whole and known == version)
-        if known == version:  # else a client that sends many versions would fill the table
-            self._decoders[version] = decoder
+    def read(self, raw: bytes) -> Readable | None:
+        """Read the fields of the latest version that the bytes have, None if not even those of the first."""
+        versions = self._layout.versions
+        for known in range(min(self._version_of(raw), versions.last), versions.first - 1, -1):
+            try:
+                body = self._decoder(known, whole=False)(raw)
+            except Exception:  # noqa: S112 - whatever generated code raises on bad bytes
+                continue
+            return Readable(body, known)
+        return None
+
+    def _version_of(self, raw: bytes) -> int:
+        return int.from_bytes(raw[: self._version_bytes], "big", signed=True)
+
+    def _decoder(self, known: int, *, whole: bool) -> Decoder:
+        """Return a version's decoder. A later one than known is read as the latest known: versions have only added fields so far."""
+        decoder = self._decoders.get((known, whole))
+        if decoder is None:
+            decoder = self._decoders[known, whole] = compile_body(self._layout, known, begin=self._begin, whole=whole)
         return decoder
 
 
@@ -136,14 +155,35 @@ def decode_streams_assignment(user_data: bytes) -> StreamsAssignmentInfo:
     return info
 
 
-_METADATA: Final[dict[str, Callable[[bytes], Struct]]] = {
-    CONSUMER: decode_subscription,
-    CONNECT: decode_connect_worker_state,
-}
-_ASSIGNMENTS: Final[dict[str, Callable[[bytes], Struct]]] = {
-    CONSUMER: decode_assignment,
-    CONNECT: decode_connect_assignment,
-}
+_METADATA: Final = {CONSUMER: _SUBSCRIPTION, CONNECT: _WORKER_STATE}
+_ASSIGNMENTS: Final = {CONSUMER: _ASSIGNMENT, CONNECT: _CONNECT_ASSIGNMENT}
+
+
+def read_consumer_subscription(raw: bytes) -> ConsumerProtocolSubscription | None:
+    """Read a consumer's subscription as far as it goes, None if not even its topics can be read.
+
+    A field that is missing holds its default, whatever version the bytes name, and bytes left over are ignored.
+    """
+    found = _SUBSCRIPTION.read(raw)
+    return None if found is None else found.body
+
+
+def read_consumer_assignment(raw: bytes) -> ConsumerProtocolAssignment | None:
+    """Read a consumer's assignment as far as it goes, None if it cannot be read; empty bytes cannot."""
+    found = _ASSIGNMENT.read(raw)
+    return None if found is None else found.body
+
+
+def read_metadata(protocol_type: str, raw: bytes) -> Readable | None:
+    """Read a member's JoinGroup metadata as far as it goes, None if it cannot be read, or the protocol type is not known."""
+    protocol = _METADATA.get(protocol_type)
+    return protocol.read(raw) if protocol else None
+
+
+def read_member_assignment(protocol_type: str, raw: bytes) -> Readable | None:
+    """Read a member's SyncGroup assignment, like :func:`read_metadata`."""
+    protocol = _ASSIGNMENTS.get(protocol_type)
+    return protocol.read(raw) if protocol else None
 
 
 def decode_metadata(protocol_type: str, raw: bytes) -> Struct | bytes:
@@ -151,8 +191,8 @@ def decode_metadata(protocol_type: str, raw: bytes) -> Struct | bytes:
 
     :raises DecodeError: if the bytes are not what members of that type send.
     """
-    decode = _METADATA.get(protocol_type)
-    return decode(raw) if decode else raw
+    protocol = _METADATA.get(protocol_type)
+    return protocol.decode(raw) if protocol else raw
 
 
 def decode_member_assignment(protocol_type: str, raw: bytes) -> Struct | bytes:
@@ -160,8 +200,8 @@ def decode_member_assignment(protocol_type: str, raw: bytes) -> Struct | bytes:
 
     :raises DecodeError: if the bytes are not what leaders of that type send.
     """
-    decode = _ASSIGNMENTS.get(protocol_type)
-    return decode(raw) if decode else raw
+    protocol = _ASSIGNMENTS.get(protocol_type)
+    return protocol.decode(raw) if protocol else raw
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:

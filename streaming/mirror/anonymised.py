@@ -20,11 +20,11 @@ from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.embedded import (
     CONNECT,
     STREAMS_ASSIGNOR,
-    decode_connect_assignment,
-    decode_member_assignment,
-    decode_metadata,
+    Readable,
     decode_streams_subscription,
     encode_streams_subscription,
+    read_member_assignment,
+    read_metadata,
 )
 from coordinator_model.wire.encoder import encode_embedded, encode_request, encode_response
 from coordinator_model.wire.layouts import LAYOUTS
@@ -32,8 +32,6 @@ from coordinator_model.wire.message import Struct
 from coordinator_model.wire.record import Kind, MirrorRecord, pack_topics, unpack_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     _Text = TypeVar("_Text", str, "str | None")
 
 # Names of fields → what they name. Fields of other names are in _OF_STRUCTS, or stay as they are: _KEPT.
@@ -252,28 +250,24 @@ class Anonymiser:
             return value
         protocol_type = self._protocol_types.get(group, "")
         if field in {"metadata", "member_metadata"}:
-            return self._embedded(value, protocol_type, decode_metadata, group, protocol)
+            return self._embedded(value, read_metadata(protocol_type, value), group, protocol)
         if field in {"assignment", "member_assignment"}:
-            return self._embedded(value, protocol_type, decode_member_assignment, group, protocol)
+            return self._embedded(value, read_member_assignment(protocol_type, value), group, protocol)
         if field == "allocation":
-            return self._embedded(value, CONNECT, lambda _, raw: decode_connect_assignment(raw), group, protocol)
+            return self._embedded(value, read_member_assignment(CONNECT, value), group, protocol)
         if field == "user_data":
             return self._user_data(value, protocol)
         return b"" if field in _SECRET else self._hidden(value)
 
-    def _embedded(self, value: bytes, protocol_type: str, read: Callable[[str, bytes], Any], group: str, protocol: str) -> bytes:
-        """Return a subscription or an assignment with pseudonyms, or other bytes of the same length."""
-        version = int.from_bytes(value[:2], "big")
-        try:
-            body = read(protocol_type, value)
-            if not isinstance(body, Struct):
-                return self._hidden(value)
-            name = type(body).__name__
-            made = {field: self._value(name, field, getattr(body, field), group, protocol) for field in _FIELDS[name]}
-            packed = encode_embedded(type(body)(**made), min(version, LAYOUTS[name].versions.last))
-        except (DecodeError, ValueError):
+    def _embedded(self, value: bytes, found: Readable | None, group: str, protocol: str) -> bytes:
+        """Return a subscription or an assignment with pseudonyms, and with its version; other bytes of the same length for the rest."""
+        if found is None:
             return self._hidden(value)
-        return value[:2] + packed[2:]
+        name = type(found.body).__name__
+        made = {field: self._value(name, field, getattr(found.body, field), group, protocol) for field in _FIELDS[name]}
+        packed = encode_embedded(type(found.body)(**made), found.version)
+        rest = value[len(encode_embedded(found.body, found.version)) :]
+        return value[:2] + packed[2:] + self._noise(rest)
 
     def _user_data(self, value: bytes, protocol: str) -> bytes:
         if protocol == STREAMS_ASSIGNOR:
@@ -287,11 +281,13 @@ class Anonymiser:
     def _hidden(self, value: bytes) -> bytes:
         """Return other bytes of the same length, the same for the same bytes. A version before them stays."""
         kept = value[: _size_of_versions(value)]
-        rest = value[len(kept) :]
+        return kept + self._noise(value[len(kept) :])
+
+    def _noise(self, value: bytes) -> bytes:
         digest = b"".join(
-            blake2s(rest, key=self._secret, salt=number.to_bytes(8, "big")).digest() for number in range(len(rest) // 32 + 1)
+            blake2s(value, key=self._secret, salt=number.to_bytes(8, "big")).digest() for number in range(len(value) // 32 + 1)
         )
-        return kept + digest[: len(rest)]
+        return digest[: len(value)]
 
 
 def _pseudonym(kind: str, number: int) -> str:

@@ -96,13 +96,20 @@ class _Plain:
         text = base64.b64encode(raw).decode()
         if not raw or field not in ("metadata", "assignment"):
             return text
-        read = wire.decode_metadata if struct in _METADATA else wire.decode_member_assignment
+        is_metadata = struct in _METADATA
+        decode, read = (
+            (wire.decode_metadata, wire.read_metadata)
+            if is_metadata
+            else (wire.decode_member_assignment, wire.read_member_assignment)
+        )
         try:
-            found = read(self._protocol_type, raw)
+            found = decode(self._protocol_type, raw)
         except wire.DecodeError as error:
             of = f"{field} of protocol type {self._protocol_type!r} in {struct}"
             self._counts.unreadable("embedded unreadable", f"{of}: {error}", self._where)
-            return {"unreadable": str(error), "bytes": text}
+            what_there_is = read(self._protocol_type, raw)
+            fields = {} if what_there_is is None else self.struct(what_there_is.body)
+            return {**fields, "unreadable": str(error), "bytes": text}
         if isinstance(found, bytes):
             self._counts["embedded of another type"] += 1
             return text

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import ClientInfo
-from coordinator_model.wire import DecodeError, decode_assignment, decode_subscription
+from coordinator_model.wire import read_consumer_assignment, read_consumer_subscription
 
 Partitions: TypeAlias = dict[str, tuple[int, ...]]
 """Topic → partitions."""
@@ -23,7 +23,6 @@ EXCLUSIVE_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", COOPERA
 """Assignors that are known to assign each partition to one member only."""
 
 KEPT: Final = 10  #: errors of each kind; a finding names a few, not thousands
-_ANY_LATER_VERSION: Final = b"\x7f\xff"
 
 
 class Subscription(NamedTuple):
@@ -59,45 +58,23 @@ class AssignmentErrors(NamedTuple):
 
 
 def read_subscription(raw: bytes) -> Subscription | None:
-    """Decode a subscription as far as possible; return None if not even its topics can be read."""
-    try:
-        subscription = decode_subscription(raw)
-    except DecodeError:
-        topics = _topics_of_first_version(raw)
-        return None if topics is None else Subscription(topics)
+    """Read a subscription as far as possible; return None if not even its topics can be read."""
+    subscription = read_consumer_subscription(raw)
+    if subscription is None:
+        return None
     owned = tuple((entry.topic, entry.partitions) for entry in subscription.owned_partitions)
     return Subscription(subscription.topics, owned, subscription.generation_id)
 
 
 def read_assignment(raw: bytes) -> Partitions | None:
-    """Decode an assignment; return None if it cannot be read."""
-    try:
-        assignment = decode_assignment(raw)
-    except DecodeError:
-        try:
-            assignment = decode_assignment(_ANY_LATER_VERSION + raw[2:])  # all versions begin alike; later fields are ignored
-        except DecodeError:
-            return None
+    """Read an assignment; return None if it cannot be read."""
+    assignment = read_consumer_assignment(raw)
+    if assignment is None:
+        return None
     given: Partitions = {}
     for entry in assignment.assigned_partitions:
         given[entry.topic] = given.get(entry.topic, ()) + entry.partitions
     return given
-
-
-def _topics_of_first_version(raw: bytes) -> tuple[str, ...] | None:
-    """Decode the topics of version 0, and ignore all bytes after its user data."""
-    at, topics = 6, []
-    for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
-        size = int.from_bytes(raw[at : at + 2], "big", signed=True)
-        end = at + 2 + size
-        if size < 0 or end > len(raw):
-            return None
-        topics.append(raw[at + 2 : end].decode(errors="replace"))
-        at = end
-    user_data = int.from_bytes(raw[at : at + 4], "big", signed=True)
-    if len(raw) < at + 4 + max(user_data, 0):
-        return None
-    return tuple(topics)
 
 
 def read_plan(assignments: Iterable[Any]) -> dict[str, Partitions | None]:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Finding
 from coordinator_model.wire.layouts import LAYOUTS
 from coordinator_model.wire.record import MirrorRecord
 from coordinator_model.wire.recording import read_recording
 from streaming import cli
 from streaming.mirror import anonymised
 from streaming.mirror.anonymised import Anonymiser
+from streaming.mirror.captures import captured
+from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
+from streaming.mirror.pcap.files import opened
 from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.groups.classic.test_old_clients import MISLABELLED, life_with
 from tests.coordinator_model.test_rules import settled
 from tests.golden import transcript
 
@@ -29,12 +41,56 @@ def without_names(records: list[MirrorRecord]) -> tuple[list[MirrorRecord], dict
     return [anonymiser.record(record) for record in records], anonymiser.names()
 
 
+def read_traces(folder: Path) -> list[MirrorRecord]:
+    found: list[MirrorRecord] = []
+    reader = CaptureReader(found.append)
+    traces = [io.BytesIO(lzma.decompress(path.read_bytes())) for path in sorted(folder.iterdir())]
+    reader.read(in_order([captured(opened(trace), lambda _: None) for trace in traces]))
+    reader.finish()
+    return [record._replace(partition=0, offset=offset) for offset, record in enumerate(found)]
+
+
+TRACED = Path(__file__).parent / "envoy_traces"
+CAPTURES: dict[str, Callable[[], list[MirrorRecord]]] = {
+    **{name: partial(transcript.read, name) for name in transcript.names()},
+    **{f"subscription {name}": partial(life_with, raw) for name, raw in MISLABELLED.items()},
+    **{f"trace {folder.name}": partial(read_traces, folder) for folder in sorted(TRACED.iterdir())},
+}
+
+
+def findings_of(records: list[MirrorRecord]) -> list[Finding]:
+    model = Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS)
+    return [finding for record in records for finding in model.receive(record)]
+
+
+def facts(finding: Finding) -> tuple[Any, ...]:
+    """What a finding says without its names and texts, which hold names, and without its id, which is made of names."""
+    times = (finding.opened_at_us, finding.updated_at_us, finding.resolved_at_us, finding.count)
+    frames = tuple((frame.partition, frame.offset, frame.exchange, frame.at_us) for frame in finding.evidence)
+    kind = (finding.rule, finding.severity, finding.certainty, finding.blame, finding.status, finding.group_type)
+    return (*kind, finding.incarnation, finding.generation or 0, *times, finding.client_software, finding.action, frames)
+
+
+def named(finding: Finding, anonymiser: Anonymiser) -> tuple[str | None, ...]:
+    member_id = finding.member_id and anonymiser._member_id(finding.member_id)
+    client = (anonymiser._name("client", finding.instance_id), anonymiser._name("client", finding.client_id))
+    return (anonymiser._name("group", finding.group), member_id, *client)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_model_finds_the_same_in_each_capture_and_of_the_same(name):
+    anonymiser, records = Anonymiser(b"secret"), CAPTURES[name]()
+    found = [(repr(facts(one)), named(one, anonymiser)) for one in findings_of(records)]
+    changed = findings_of([anonymiser.record(record) for record in records])
+    assert sorted((repr(facts(one)), (one.group, one.member_id, one.instance_id, one.client_id)) for one in changed) == sorted(
+        found
+    )
+
+
 @pytest.mark.parametrize("name", transcript.names())
-def test_the_model_finds_the_same_and_no_name_is_left(name):
+def test_the_same_happens_and_no_name_is_left(name):
     records = transcript.read(name)
     changed, names = without_names(records)
-    found = [(rule, severity, blame) for rule, severity, blame, _ in transcript.said(records)]
-    assert sorted((rule, severity, blame) for rule, severity, blame, _ in transcript.said(changed)) == sorted(found)
     happened = [(event.kind, event.at_us, event.generation) for event in transcript.events_of(records)]
     assert [(event.kind, event.at_us, event.generation) for event in transcript.events_of(changed)] == happened
     frames = b"".join(record.frame for record in changed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.trackers.coordinator_changes import heard
 from coordinator_model.groups.records import ClientInfo, Exchange, Member
-from coordinator_model.wire import DecodeError, decode_assignment
+from coordinator_model.wire import read_consumer_assignment
 from coordinator_model.wire.constants import (
     OFFSET_COMMIT,
 )
@@ -76,12 +76,11 @@ def read_assignment(raw: bytes) -> Topics | None:
     """Return the partitions of an embedded assignment; None if it cannot be read, or names absurd partition numbers."""
     if not raw:
         return {}
-    try:
-        assigned = decode_assignment(raw).assigned_partitions
-    except DecodeError:
+    assignment = read_consumer_assignment(raw)
+    if assignment is None:
         return None
     topics: Topics = {}
-    for entry in assigned:
+    for entry in assignment.assigned_partitions:
         bits = 0
         for partition in entry.partitions:
             if not 0 <= partition <= _LARGEST_PARTITION:

@@ -15,7 +15,7 @@ from coordinator_model.groups.records import (
     JoinFacts,
     Member,
 )
-from coordinator_model.wire import DecodeError, decode_subscription
+from coordinator_model.wire import read_consumer_subscription
 from coordinator_model.wire.constants import (
     TWO_STEP_JOIN_SINCE,
 )
@@ -117,11 +117,11 @@ def digest_of_topics(body: Any) -> bytes:
     if body.protocol_type != "consumer":
         return b""
     topics: set[str] = set()
-    try:
-        for protocol in body.protocols:
-            topics.update(decode_subscription(protocol.metadata).topics)
-    except DecodeError:
-        return b""
+    for protocol in body.protocols:
+        offer = read_consumer_subscription(protocol.metadata)
+        if offer is None:
+            return b""
+        topics.update(offer.topics)
     return blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from coordinator_model import wire
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
+from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.conversation import Asked, Client
 from tests.coordinator_model.groups.classic.test_rebalance_events import Timed
 
@@ -118,3 +120,89 @@ def test_R_07_names_a_client_of_before_v4_that_joins_and_leaves_again_and_again(
     assert finding.client_id == "c"
     assert "started by: new member (6), member left (5)" in finding.observed
     assert talk.rules() == ["R-07"]
+
+
+# ------------------------------------------------------------------------------------------------ subscriptions with another version
+
+TOPICS = ("t", "u")
+
+
+def labelled(label: int, fields: bytes) -> bytes:
+    return label.to_bytes(2, "big") + fields[2:]
+
+
+def written(version: int, *owned: int) -> bytes:
+    """A subscription with the fields of this version."""
+    claims = (wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=owned),) if owned else ()
+    offer = wire.ConsumerProtocolSubscription(topics=TOPICS, user_data=b"data", owned_partitions=claims)
+    return wire.encode_subscription(offer, version)
+
+
+MISLABELLED = {
+    "v1 with the fields of v0": labelled(1, written(0)),  # kafkajs before 2.2.3, sarama-cluster, kafka-go up to 0.4.51
+    "v3 with the fields of v0": labelled(3, written(0)),
+    "v3 with the fields of v1": labelled(3, written(1)),
+    "v1 and bytes left over": written(1) + b"left over",
+    "v0 and bytes left over": written(0) + b"left over",
+    "v9 with the fields of v0": labelled(9, written(0)),
+}
+
+
+def offers(talk: Timed, client: Client, raw: bytes) -> Asked:
+    """It joins with the rebalance timeout that consumers have by default."""
+    protocol = wire.JoinGroupRequestProtocol(name="range", metadata=raw)
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
+    return talk.ask(client, talk.join_request(client, protocols=(protocol,), **timeouts), version=5)
+
+
+def life_with(raw: bytes) -> list[MirrorRecord]:
+    """What crosses the wire if each member offers this: two join, one goes away for 40 s while a third joins and all wait."""
+    return stands_still(raw).records
+
+
+def stands_still(raw: bytes) -> Timed:
+    talk = Timed()
+    a, b = talk.has_id("a"), talk.has_id("b")
+    joined = [offers(talk, a, raw), offers(talk, b, raw)]
+    rebalances(talk, joined, 1, 4_000)
+    talk.at(10_000)
+    c = talk.has_id("c")
+    new = offers(talk, c, raw)
+    talk.told_to_rejoin(b, 10_500)
+    talk.at(10_600)
+    again = offers(talk, b, raw)
+    talk.wait(40_000)
+    rebalances(talk, [offers(talk, a, raw), again, new], 2, 50_700)
+    return talk
+
+
+@pytest.mark.parametrize("raw", MISLABELLED.values(), ids=MISLABELLED)
+def test_what_there_is_of_a_subscription_is_read_whatever_version_it_names(raw: bytes) -> None:
+    found = wire.read_consumer_subscription(raw)
+    assert found is not None
+    assert (found.topics, found.user_data, found.owned_partitions, found.generation_id) == (TOPICS, b"data", (), -1)
+
+
+def test_the_partitions_that_a_member_owns_are_read_without_the_fields_after_them() -> None:
+    found = wire.read_consumer_subscription(labelled(3, written(1, 4, 5)))
+    assert found is not None
+    assert [(entry.topic, entry.partitions) for entry in found.owned_partitions] == [("t", (4, 5))]
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x00\x01", b"\x00\x01\x00\x00\x00\x01\x00\x09t", written(0)[:-1]])
+def test_a_subscription_without_its_topics_or_user_data_is_not_read(raw: bytes) -> None:
+    assert wire.read_consumer_subscription(raw) is None
+
+
+@pytest.mark.parametrize("raw", MISLABELLED.values(), ids=MISLABELLED)
+def test_R_18_speaks_of_members_that_stopped_whatever_version_they_name(raw: bytes) -> None:
+    talk = stands_still(raw)
+    assert talk.rules() == ["R-18"]
+    assert (talk.the("R-18").member_id, talk.the("R-18").count) == ("a-id", 2)
+
+
+@pytest.mark.parametrize("raw", MISLABELLED.values(), ids=MISLABELLED)
+def test_a_rebalance_costs_what_its_eager_members_waited_whatever_version_they_name(raw: bytes) -> None:
+    record = stands_still(raw).finished()
+    assert record["cost_member_seconds"] > 80
+    assert all(one["stopped_at"] for one in record["members"])
