@@ -66,13 +66,16 @@ def every() -> Iterator[Change]:
 def possible(api_key: int) -> tuple[Moment, ...]:
     """Every moment at which a coordinator can have a request of this API."""
     conditions = [frozenset[Condition](), frozenset({Condition.OWNS}), frozenset({Condition.MALFORMED})]
-    conditions = [holds.union(said) for holds in conditions for said in SAID.get(api_key, ((),))]
+    beside = ((), (Condition.EMPTY,)) if api_key == OFFSET_COMMIT else SAID.get(api_key, ((),))
+    conditions = [holds.union(also) for holds in conditions for also in beside]
     moments = []
     for release, sender, epoch, holds, version in product(RELEASES, Sender, Epoch, conditions, _VERSIONS.get(api_key, (0, 1))):
         is_static = sender in STATIC
         if release < SINCE.get(api_key, RELEASES[0]) or (is_static and api_key == SHARE_GROUP_HEARTBEAT):
             continue
         if api_key == STREAMS_GROUP_HEARTBEAT and is_static and release < (4, 4):
+            continue
+        if Condition.EMPTY in holds and sender is not Sender.OUTSIDER:
             continue
         if api_key == OFFSET_COMMIT and (Condition.MALFORMED in holds or sender in {Sender.RETURNING, Sender.RIVAL}):
             continue  # who else holds an instance id makes no difference to a commit, but for what no frame shows

@@ -10,8 +10,10 @@ from coordinator_model.groups.epochs.events import (
     AskedToRejoin,
     CameBack,
     CameBackDead,
+    CommitMisjudged,
     CommitRefused,
-    CommittedAfterEnd,
+    CommittedForeign,
+    InstanceChanged,
     InstanceTaken,
     KeptAfterFence,
     LostInstanceRefused,
@@ -20,9 +22,9 @@ from coordinator_model.groups.epochs.events import (
     Unlawful,
     WentSilent,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
-from coordinator_model.groups.epochs.judgement import IMPOSSIBLE
+from coordinator_model.groups.epochs.judgement import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.evidence import client_text
@@ -36,6 +38,8 @@ _CHURN = 10  #: ids that a client may leave behind within an hour
 _REFUSED = 3
 _HANDS = 3  #: changes of hands within two sessions
 _GOES_ON_US = 3_000_000
+_GOES_ON_COMMITTING = 2
+_END = {"left": "left", "removed": "was removed by a LeaveGroup"}
 _WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
 
 
@@ -258,18 +262,54 @@ def does_not_rejoin(group: EpochGroupData, asked: AskedToRejoin) -> Breach | Non
     )
 
 
-def commit_after_end(group: EpochGroupData, committed: CommittedAfterEnd) -> Breach:
-    """Return the breach of O-02."""
-    exchange, member = committed.exchange, committed.member
-    why = "left" if member.removed == "left" else "was told that it is no member"
-    proof = () if member.removed_frame is None else (member.removed_frame,)
+def commit_after_end(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
+    """Return the breach of O-02: a commit of an id that is no member was accepted."""
+    exchange, member = misjudged.exchange, misjudged.member
+    if misjudged.kind not in {GONE, NEVER_JOINED} or exchange.error:
+        return None
+    why = "never joined it"
+    if member is not None:
+        why = f"{_END.get(member.removed or '', 'was told that it is no member')} and has not joined since"
+    proof = () if member is None or member.removed_frame is None else (member.removed_frame,)
     return Breach(
-        member.id,
-        f"The coordinator {exchange.broker} let {who(member)} overwrite offsets of group {group.name} at epoch {exchange.generation}, "
-        f"although that member {why} and has not joined since.",
-        f"an OffsetCommit at epoch {exchange.generation} accepted",
+        exchange.member_id,
+        f"The coordinator {exchange.broker} let {sender_text(exchange)} overwrite offsets of group {group.name} at epoch "
+        f"{exchange.generation}, although that member {why}.",
+        f"{a_or_an(API_NAMES[exchange.api_key])} at epoch {exchange.generation} accepted",
         (*proof, asked_evidence(exchange), answer_evidence(exchange)),
         generation=exchange.generation,
+        **sender_fields(exchange),
+    )
+
+
+def committed_foreign(group: EpochGroupData, foreign: CommittedForeign) -> Breach | None:
+    """Return the breach of O-05. A first commit after partitions were given up may have been under way."""
+    exchange, member = foreign.exchange, foreign.member
+    if foreign.times < _GOES_ON_COMMITTING:
+        return None
+    owned = () if foreign.owner.granted_frame is None else (foreign.owner.granted_frame,)
+    return Breach(
+        member.id,
+        f"{begin(who(member))} goes on committing {partitions_text(group, foreign.partitions)} in group {group.name}, which it has given "
+        f"up, and which {who(foreign.owner)} owns: whoever commits last sets where the next owner begins.",
+        f"{foreign.times} commits in a row of partitions that another member was assigned before",
+        (*owned, asked_evidence(exchange), answer_evidence(exchange)),
+        generation=exchange.generation,
+        **about(member),
+    )
+
+
+def instance_changed(group: EpochGroupData, changed: InstanceChanged) -> Breach:
+    """Return the breach of S-07."""
+    exchange, member = changed.exchange, changed.member
+    joined = f"as instance {member.instance_id}" if member.instance_id is not None else "without an instance id"
+    return Breach(
+        member.id,
+        f"{begin(who(member))} joined group {group.name} {joined}, and names the instance id {exchange.instance_id} in its "
+        f"{API_NAMES[exchange.api_key]}: it cannot be fenced as it should.",
+        f"one member id with two instance ids: {member.instance_id or 'none'} and {exchange.instance_id}",
+        (*(() if member.epoch_frame is None else (member.epoch_frame,)), asked_evidence(exchange)),
+        generation=exchange.generation if exchange.generation >= 0 else None,
         **about(member),
     )
 

@@ -16,8 +16,10 @@ from coordinator_model.groups.epochs.events import (
     WrongGroupType,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.judgement import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import (
     Breach,
     Due,
@@ -114,7 +116,7 @@ def refused_commits(group: EpochGroupData, refused: CommitRefused) -> Breach | N
 def commits_again(group: EpochGroupData, member_id: str) -> bool:
     """Return True if the member's commits are refused no longer."""
     member = group.members.get(member_id)
-    return member is None or member.commit_refusals is None or not member.present
+    return member is None or member.commit_refusals is None
 
 
 def _static_leave_refused(group: EpochGroupData, refused: StaticLeaveRefused) -> Breach:
@@ -135,24 +137,38 @@ def _no_longer_held(group: EpochGroupData, member_id: str) -> bool:
     return member is None or member.removed is not None
 
 
-def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach:
+def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
     exchange, member = misjudged.exchange, misjudged.member
-    known = f"although its epoch is {member.epoch}"
-    if misjudged.accepted and member.joined_epoch is not None and exchange.generation < member.joined_epoch:
-        known = f"although it joined at epoch {member.joined_epoch}"
-    elif misjudged.too_early:
-        known = f"although {partitions_text(group, misjudged.too_early)} was not assigned to it at that epoch"
-    did = "accepted" if misjudged.accepted else "refused"
-    frames = (*(() if member.epoch_frame is None else (member.epoch_frame,)), asked_evidence(exchange), answer_evidence(exchange))
+    if misjudged.kind in {GONE, NEVER_JOINED} and not exchange.error:
+        return None  # O-02
+    did = "refused" if exchange.error else "accepted"
+    proof = () if member is None or member.epoch_frame is None else (member.epoch_frame,)
     return Breach(
-        member.id,
-        f"The coordinator {exchange.broker} {did} a commit of {who(member)} in group {group.name} at epoch {exchange.generation}, {known}.",
-        f"an OffsetCommit at epoch {exchange.generation} {did}",
-        frames,
+        exchange.member_id,
+        f"The coordinator {exchange.broker} {did} a commit of {_committer(exchange)} in group {group.name} at epoch {exchange.generation}, "
+        f"{_known(group, misjudged)}.",
+        f"{a_or_an(API_NAMES[exchange.api_key])} at epoch {exchange.generation} {did}",
+        (*proof, asked_evidence(exchange), answer_evidence(exchange)),
         generation=exchange.generation,
-        severity=Severity.CRITICAL if misjudged.accepted else None,
-        **about(member),
+        severity=None if exchange.error else Severity.CRITICAL,
+        **sender_fields(exchange),
     )
+
+
+def _committer(exchange: Exchange) -> str:
+    return sender_text(exchange) if exchange.member_id else f"a client that names no member {whom(exchange.actor)}"
+
+
+def _known(group: EpochGroupData, misjudged: CommitMisjudged) -> str:
+    """Return what was known of the committer that makes the answer unlawful."""
+    exchange, member = misjudged.exchange, misjudged.member
+    if member is None:
+        return "although the group has members"
+    if misjudged.too_early:
+        return f"although {partitions_text(group, misjudged.too_early)} was not assigned to it at that epoch"
+    if not exchange.error and member.joined_epoch is not None and exchange.generation < member.joined_epoch:
+        return f"although it joined at epoch {member.joined_epoch}"
+    return f"although its epoch is {member.epoch}" if member.epoch is not None else "although its epoch is another"
 
 
 def _flaps(group: GroupModel, migrated: Migrated) -> Breach | None:
@@ -283,8 +299,9 @@ E_20 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.BROKER,
     meaning="Offsets are saved for a member that is fenced, or a healthy member's progress is lost.",
-    condition="A commit was accepted above the member's epoch, below that of its join, or at one at which the partition was not yet "
-    "assigned to it (critical); or STALE_MEMBER_EPOCH to its exact epoch. No heartbeat of the member was under way.",
+    condition="A commit, plain or in a transaction, was accepted above the member's epoch, below that of its join, at one at which the "
+    "partition was not yet assigned to it, or without a member id while the group had members (critical); or STALE_MEMBER_EPOCH to its "
+    "exact epoch. No heartbeat of the member was under way.",
     expected="Accepted at the member's epoch; since 4.3 also at older ones at which the partition was assigned already (KIP-1251).",
     action="Keep the frames and the coordinator's log of that moment, and report them.",
     false_alarms="None known.",

@@ -19,7 +19,7 @@ from coordinator_model.groups.epochs.events import (
     Unlawful,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
-from coordinator_model.groups.epochs.judgement import FENCED, GONE, MALFORMED, NEVER_JOINED, REFUSED, STALE
+from coordinator_model.groups.epochs.judgement import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import (
@@ -37,6 +37,7 @@ from coordinator_model.rules.base import (
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 
+_END = {"left": "left", "removed": "was removed by a LeaveGroup"}
 _REFUSED_AFTER_FENCE = 3  # the fence itself, and two requests that ignored it
 _JOINS_A_MINUTE = 3
 
@@ -80,8 +81,10 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
     if unlawful.kind == NEVER_JOINED:
         return f"{accepted}, although that id never joined it"
     if unlawful.kind == GONE:
-        why = "left" if unlawful.removed == "left" else "was told that it is no member"
+        why = _END.get(unlawful.removed or "", "was told that it is no member")
         return f"{accepted}, although that member {why} and has not joined since"
+    if unlawful.holder is not None:
+        return f"{accepted}, although {who(unlawful.holder)} holds its instance id {exchange.instance_id} and lives"
     return f"{accepted}, although its epoch is {unlawful.had}"
 
 
@@ -325,4 +328,19 @@ E_18 = FrameRule(
     checks={Unlawful: _broke(REFUSED)},
 )
 
-RULES = (E_01, E_02, E_03, E_04, E_05, E_07, E_08, E_14, E_15, E_17, E_18)
+E_23 = FrameRule(
+    id="E-23",
+    name="held instance id given away",
+    severity=Severity.CRITICAL,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.BROKER,
+    meaning="Two processes are served under one group.instance.id: the first goes on with partitions that the second was given.",
+    condition="A join was accepted under an instance id whose holder was accepted less than a session before, has given nothing up too "
+    "late, and has neither left nor asked to.",
+    expected="UNRELEASED_INSTANCE_ID.",
+    action=_REPORT + " Stop one of the two processes.",
+    false_alarms="None known. It rests when the coordinator has moved, and where the holder's join was not seen.",
+    checks={Unlawful: _broke(HELD)},
+)
+
+RULES = (E_01, E_02, E_03, E_04, E_05, E_07, E_08, E_14, E_15, E_17, E_18, E_23)

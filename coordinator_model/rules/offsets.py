@@ -39,7 +39,7 @@ from coordinator_model.rules.base import (
     who,
     whom,
 )
-from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused
+from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign
 from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.unlawful import joined_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
@@ -319,14 +319,15 @@ O_02 = FrameRule(
     meaning="Somebody who no longer owns the partitions overwrote their committed offsets: records will be skipped or "
     "processed twice.",
     condition="G-02, M-02 or S-03 holds for a commit of which at least one partition was answered with success; or, in a group with "
-    "epochs, such a commit came from an id that had left, or was told UNKNOWN_MEMBER_ID, and has not joined since.",
+    "epochs, such a commit came from an id that never joined, or that left, was removed or was told UNKNOWN_MEMBER_ID and has not joined "
+    "since.",
     expected="ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for every partition.",
     action="Stop the named client and compare the offsets named with the rightful owner's position; set them right before it "
     "restarts.",
     false_alarms="As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it "
     "wrote.",
     suppressed_by=("C-05",),
-    checks={Verdict: _zombie_commit, epoch_events.CommittedAfterEnd: commit_after_end},
+    checks={Verdict: _zombie_commit, epoch_events.CommitMisjudged: commit_after_end},
     explained=joined_after_all,
 )
 
@@ -372,13 +373,14 @@ O_05 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A member writes offsets of partitions that belong to another: two writers, and the later one wins.",
-    condition="An accepted commit names a partition that is in neither the member's present assignment nor the one before.",
+    condition="An accepted commit names a partition that is in neither the member's present assignment nor the one before; or, in a "
+    "consumer group, two in a row name one that the member has given up and another was assigned.",
     expected="A member commits what it was assigned.",
     action="Review how that client commits: offsets kept across a rebalance, or assign() and subscribe() mixed in one group.",
     false_alarms="A commit of partitions given up two generations ago that was sent late. Topics named by id (from OffsetCommit v10 "
     "on) cannot be held against an assignment.",
     suppressed_by=("O-02", "A-05", "A-06"),
-    checks={CommittedForeign: _committed_foreign},
+    checks={CommittedForeign: _committed_foreign, epoch_events.CommittedForeign: committed_foreign},
 )
 
 O_06 = FrameRule(

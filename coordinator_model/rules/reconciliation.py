@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.events import (
     DoubleOwned,
     EpochRose,
     NoAssignment,
-    TooManyTopics,
+    UnsubscribedAssigned,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
 from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
@@ -198,14 +198,15 @@ def _assignor_failed(group: EpochGroupData, failed: AssignorFailed) -> Breach | 
     )
 
 
-def _too_many_topics(group: EpochGroupData, more: TooManyTopics) -> Breach:
+def _unsubscribed(group: EpochGroupData, more: UnsubscribedAssigned) -> Breach:
     member, exchange = more.member, more.exchange
-    subscribed = len(set(member.topics or ()))
+    subscribed = sorted(set(member.topics or ()))
+    assigned = f"partitions of {' and '.join(more.foreign)}" if more.foreign else f"partitions of {more.assigned} topics"
+    wants = ", ".join(subscribed) if more.foreign else f"{len(subscribed)}"
     return Breach(
         member.id,
-        f"The coordinator {exchange.broker} assigned partitions of {more.assigned} topics to {who(member)} in group {group.name}, which "
-        f"subscribes to {subscribed}.",
-        f"{more.assigned} topics assigned, {subscribed} subscribed",
+        f"The coordinator {exchange.broker} assigned {assigned} to {who(member)} in group {group.name}, which subscribes to {wants}.",
+        f"{more.assigned} topics assigned, {len(subscribed)} subscribed",
         (asked_evidence(exchange), answer_evidence(exchange)),
         generation=member.epoch,
         **about(member),
@@ -265,7 +266,7 @@ E_16 = FrameRule(
     expected="Partitions of subscribed topics.",
     action="Keep the frames named and the coordinator's log, and report them.",
     false_alarms="None known.",
-    checks={TooManyTopics: _too_many_topics},
+    checks={UnsubscribedAssigned: _unsubscribed},
 )
 R_14 = TimerRule(
     id="R-14",

@@ -12,7 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import InstanceTaken, KeptAfterFence, LostInstanceRefused
+from coordinator_model.groups.epochs.events import InstanceChanged, InstanceTaken, KeptAfterFence, LostInstanceRefused
 from coordinator_model.groups.events import (
     Contradicted,
     Inconsistent,
@@ -25,7 +25,13 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
-from coordinator_model.rules.epoch_checks import goes_on_fenced, instance_alternates, instance_wanted_back, no_longer_fenced
+from coordinator_model.rules.epoch_checks import (
+    goes_on_fenced,
+    instance_alternates,
+    instance_changed,
+    instance_wanted_back,
+    no_longer_fenced,
+)
 from coordinator_model.rules.unlawful import accepted
 from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wire import API_NAMES
@@ -392,7 +398,7 @@ S_07 = FrameRule(
     expected="The same group.instance.id in every request.",
     action="Fix or upgrade that client library.",
     false_alarms="Commits without a generation leave it out on purpose: not judged.",
-    checks={Inconsistent: _inconsistent},
+    checks={Inconsistent: _inconsistent, InstanceChanged: instance_changed},
 )
 
 S_08 = FrameRule(

@@ -105,6 +105,21 @@ def two_topics(talk: Epochs) -> None:
     talk.beats(a, 2, foo(0))
 
 
+@pytest.mark.parametrize(("named", "found"), [("bar", ["E-16"]), ("foo", []), (None, [])])
+def test_E_16_fires_on_one_topic_of_another_name_and_names_it(talk: Epochs, named: str | None, found: list[str]) -> None:
+    """The id of a topic that nobody subscribes to is not named after the topic that somebody does subscribe to."""
+    a = talk.member("a")
+    greets(talk, a, "4.3")
+    if named is not None:
+        names(talk, bar=named)
+    talk.joins(a, 2, {"bar": (0,)}, "foo")
+    talk.settle()
+    assert talk.rules() == found
+    if found:
+        assert "assigned partitions of bar to member a-id" in talk.the("E-16").summary
+        assert talk.the("E-16").summary.endswith("which subscribes to foo.")
+
+
 def test_findings_name_topics_once_their_names_were_seen(talk: Epochs) -> None:
     names(talk, foo="orders", bar="payments")
     two_topics(talk)

@@ -105,7 +105,9 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
         member = group.members.get(id_)
         if error == NONE and member is not None and member.removed in {None, "aside"}:
             why = "left" if member.actor.connection == exchange.actor.connection else "removed"
+            beats = any(other.member_id == id_ and other.api_key == group.traits.api_key for other in group.open.values())
             group.remove(member, why, exchange.res_us, answer_evidence(exchange))
+            member.gone = exchange.gap_free and not beats and not member.classic
     group.stirred_us = exchange.res_us
     group.doubles = []
     return NOTHING

@@ -11,15 +11,13 @@ from typing import Any, Final
 from coordinator_model.groups.committed_offsets import read_positions, refusals_in, without_refused
 from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedAfterEnd
+from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedForeign
 from coordinator_model.groups.epochs.evidence import answer_evidence
+from coordinator_model.groups.epochs.judgement import MEMBER_EPOCH_SINCE, STALE, commit_kind
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import NONE, NOT_ADMITTED, STALE_MEMBER_EPOCH
-
-MEMBER_EPOCH_SINCE: Final = 9
-"""OffsetCommit: carries the epoch of a member (KIP-848)."""
+from coordinator_model.wire.constants import NONE, NOT_ADMITTED, OFFSET_COMMIT, STALE_MEMBER_EPOCH, TXN_OFFSET_COMMIT
 
 TOPIC_IDS_SINCE: Final = 10
 """OffsetCommit: names topics by their ids."""
@@ -36,43 +34,78 @@ def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | 
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    member = group.members.get(exchange.member_id)
-    if member is None or not exchange.member_id:
+    codes, member = exchange.error_codes, group.members.get(exchange.member_id)
+    exchange.error = next((code for code in _REFUSED if code in codes), NONE)
+    events = _refusals(group, exchange, member)
+    facts = exchange.facts
+    judged = exchange.error or NONE in codes
+    if not judged or not isinstance(facts, EpochCommitFacts) or not exchange.gap_free or _names_nobody(exchange):
+        return events
+    if member is None:
+        return events + _misjudged(group, exchange, None, settled=True)
+    if member.classic or (exchange.api_key == OFFSET_COMMIT and exchange.api_version < MEMBER_EPOCH_SINCE):
+        return events
+    settled = _settled(group, exchange, member, facts)
+    gone = member.gone and member.removed_us < exchange.inv_us and not _heartbeat_open(group, exchange)
+    events += _misjudged(group, exchange, member, settled=settled or gone)
+    if not settled or exchange.error:
+        return events
+    if not events and member.epoch is not None and exchange.generation < member.epoch:
+        early = frozenset(_too_early(group, exchange, member, body))
+        events = (CommitMisjudged(exchange, member, STALE, early),) if early else NOTHING
+    return events + _foreign(group, exchange, member, body)
+
+
+def _names_nobody(exchange: Exchange) -> bool:
+    """Return True for a TxnOffsetCommit without ids, which no coordinator checks (before KIP-447 there were none)."""
+    return exchange.api_key == TXN_OFFSET_COMMIT and not exchange.member_id and exchange.generation < 0
+
+
+def _misjudged(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, settled: bool) -> tuple[Event, ...]:
+    if exchange.error and exchange.error != STALE_MEMBER_EPOCH:
         return NOTHING
-    codes = exchange.error_codes
-    error = next((code for code in _REFUSED if code in codes), NONE)
-    exchange.error = error
-    events: tuple[Event, ...] = NOTHING
-    if error:
-        refusals = _count(member, exchange)
+    kind = commit_kind(group, exchange, member, overlapped=not settled)
+    joined = None if member is None or not settled else member.joined_epoch
+    if not kind and not exchange.error and joined is not None and 0 <= exchange.generation < joined:
+        kind = STALE  # nothing was assigned to it before it joined
+    return (CommitMisjudged(exchange, member, kind),) if kind else NOTHING
+
+
+def _refusals(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+    if member is None:
+        return NOTHING
+    if exchange.error:
         group.slow_changed = True
-        events = (CommitRefused(exchange, member, refusals),)
-    elif NONE in codes and member.commit_refusals is not None:
+        return (CommitRefused(exchange, member, _count(member, exchange)),)
+    if NONE in exchange.error_codes and member.commit_refusals is not None:
         member.commit_refusals = None
         group.changed = group.slow_changed = True
-    facts = exchange.facts
-    if not isinstance(facts, EpochCommitFacts) or exchange.api_version < MEMBER_EPOCH_SINCE or not exchange.gap_free:
-        return events
-    asked = exchange.generation
-    if (
-        NONE in codes
-        and asked >= 0
-        and member.gone
-        and member.removed_us < exchange.inv_us
-        and not _heartbeat_open(group, exchange)
-    ):
-        return (*events, CommittedAfterEnd(exchange, member))
-    if not _settled(group, exchange, member, facts):
-        return events
-    if NONE in codes and asked >= 0 and member.epoch is not None:
-        joined = member.joined_epoch
-        if asked > member.epoch or (joined is not None and asked < joined):
-            return (*events, CommitMisjudged(exchange, member, accepted=True))
-        if asked < member.epoch and (early := frozenset(_too_early(group, exchange, member, body))):
-            return (*events, CommitMisjudged(exchange, member, accepted=True, too_early=early))
-    if error == STALE_MEMBER_EPOCH and asked == member.epoch:
-        return (*events, CommitMisjudged(exchange, member, accepted=False))
-    return events
+    return NOTHING
+
+
+def _foreign(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> tuple[Event, ...]:
+    """Return an event if the member commits what it has given up, and another owns since before the request."""
+    if not group.traits.exclusive or not group.traits.answers_full_requests or member.granted is None or member.ever is None:
+        return NOTHING
+    given = {
+        (id_, partition.partition_index)
+        for topic in body.topics
+        for id_ in _ids_of(group, member, topic, exchange.api_version) or ()
+        for partition in topic.partitions
+        if partition.error_code == NONE
+    } - member.holds
+    owners = [
+        other
+        for other in group.present_members()
+        if other is not member and other.granted is not None and other.granted_us < exchange.inv_us and other.granted & given
+    ]
+    if not owners:
+        member.foreign_commits = 0
+        return NOTHING
+    member.foreign_commits += 1
+    owner = owners[0]
+    assert owner.granted is not None
+    return (CommittedForeign(exchange, member, owner, frozenset(given & owner.granted), member.foreign_commits),)
 
 
 def stands(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:

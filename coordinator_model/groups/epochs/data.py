@@ -216,6 +216,11 @@ class EpochGroupData:
         member.actor = exchange.actor
         return member
 
+    def name_topic(self, topic: str, name: str) -> None:
+        """Note the name of a topic, unless it is known to be another one's."""
+        if self.facts.topic_name(self.cluster, topic) in {None, name}:
+            self.topic_names[topic] = name
+
     def topic_text(self, topic: str) -> str:
         """Return the topic's name, its id if the name is not known."""
         return self.topic_names.get(topic) or self.facts.topic_name(self.cluster, topic) or topic

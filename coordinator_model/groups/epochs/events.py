@@ -18,6 +18,7 @@ class Unlawful(NamedTuple):
     removed: str | None  #: why it was no member
     reloaded: bool  #: the coordinator moved since that epoch was delivered
     proof: Evidence | None  #: the answer that shows it
+    holder: EpochMember | None = None  #: of the instance id, when a join under it was accepted
 
 
 class EpochShrank(NamedTuple):
@@ -145,16 +146,26 @@ class CommitRefused(NamedTuple):
 
 
 class CommitMisjudged(NamedTuple):
-    """A commit was accepted at an epoch that must be refused, or refused at the epoch that must be accepted."""
+    """A commit was accepted that must be refused, or refused at the epoch that must be accepted."""
 
     exchange: Exchange
-    member: EpochMember
-    accepted: bool
+    member: EpochMember | None
+    kind: str  #: of the unlawful answer, see ``judgement``
     too_early: Partitions = frozenset()  #: that were not the member's at that epoch, if the commit names any (by topic id or name)
 
 
-class CommittedAfterEnd(NamedTuple):
-    """A commit was accepted of a member id that left, or was told that it is no member, and has not joined since."""
+class CommittedForeign(NamedTuple):
+    """A commit was accepted for partitions that the member has given up, and that another member owns."""
+
+    exchange: Exchange
+    member: EpochMember
+    owner: EpochMember
+    partitions: Partitions
+    times: int  #: commits in a row that did so
+
+
+class InstanceChanged(NamedTuple):
+    """A member names another instance id than the one that it joined with."""
 
     exchange: Exchange
     member: EpochMember
@@ -175,12 +186,13 @@ class AssignorFailed(NamedTuple):
     times: int
 
 
-class TooManyTopics(NamedTuple):
-    """An assignment has more topics than the member subscribes to."""
+class UnsubscribedAssigned(NamedTuple):
+    """An assignment has a topic that the member does not subscribe to, or more topics than it subscribes to."""
 
     exchange: Exchange
     member: EpochMember
     assigned: int
+    foreign: tuple[str, ...]  #: names of topics that it does not subscribe to, as far as names are known
 
 
 class StaticLeaveRefused(NamedTuple):

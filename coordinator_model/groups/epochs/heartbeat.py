@@ -16,6 +16,7 @@ from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     ClaimedMore,
     EpochShrank,
+    InstanceChanged,
     InstanceHeld,
     JoinedAgain,
     KeptAfterFence,
@@ -25,7 +26,7 @@ from coordinator_model.groups.epochs.events import (
     StaticLeaveRefused,
     StreamsJoinRefused,
     SubscriptionFlapped,
-    TooManyTopics,
+    UnsubscribedAssigned,
     WrongGroupType,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence
@@ -66,12 +67,19 @@ def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | 
     events = NOTHING if exchange.facts is UNCHANGED else _said(group, exchange, member)
     if member is None:
         return events
+    if _names_another_instance(exchange, member):
+        events += (InstanceChanged(exchange, member),)
     if exchange.generation > JOIN_EPOCH:
         events += _paused(group, exchange, member)
     elif exchange.generation == JOIN_EPOCH:
         member.gone = False
     member.heartbeat_us = exchange.inv_us
     return events
+
+
+def _names_another_instance(exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if a member names another instance id than its own. None is "unchanged"."""
+    return member.present and member.ever is not None and exchange.instance_id not in {None, member.instance_id}
 
 
 def _said(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
@@ -238,6 +246,7 @@ def _joined(
     else:
         member.joins = (exchange.res_us,)
     member.removed, member.gone, member.classic = None, False, False
+    member.commit_refusals = None
     member.reloaded = False
     member.joined_epoch = epoch if new else None
     member.previous = None
@@ -245,7 +254,7 @@ def _joined(
     if new and len(topics := {topic for topic, _ in assignment or ()}) == 1:
         facts = exchange.facts
         if isinstance(facts, HeartbeatFacts) and not facts.pattern and facts.topics is not None and len(facts.topics) == 1:
-            group.topic_names[topics.pop()] = facts.topics[0]  # the only topic that it can have been assigned
+            group.name_topic(topics.pop(), facts.topics[0])  # the only topic that it can have been assigned
     group.changed = group.slow_changed = True
     return events
 
@@ -306,9 +315,15 @@ def _check_assignment(
         return NOTHING
     if not group.traits.answers_full_requests or member.pattern != "" or member.topics is None:
         return NOTHING
-    assigned = len({topic for topic, _ in assignment})
-    if assigned > len(set(member.topics)) and group.release_of(exchange.broker) >= _TOPICS_TAKEN_AT_ONCE_SINCE:
-        return (TooManyTopics(exchange, member, assigned),)
+    if group.release_of(exchange.broker) < _TOPICS_TAKEN_AT_ONCE_SINCE:
+        return NOTHING
+    assigned = {topic for topic, _ in assignment}
+    names = {group.facts.topic_name(group.cluster, topic) for topic in assigned} - {
+        None
+    }  # those that only a guess names do not count
+    foreign = tuple(sorted(name for name in names if name is not None and name not in member.topics))
+    if foreign or len(assigned) > len(set(member.topics)):
+        return (UnsubscribedAssigned(exchange, member, len(assigned), foreign),)
     return NOTHING
 
 
@@ -340,9 +355,13 @@ def _note_subscription(group: EpochGroupData, exchange: Exchange, member: EpochM
 
 def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> None:
     group.accepted(exchange)
+    frame = answer_evidence(exchange)
+    if member is None and exchange.generation == ASIDE_EPOCH and exchange.member_id and exchange.instance_id is not None:
+        member = group.member_of(exchange)  # its instance id is free from here on, and its session ends within one
+        member.proven_us = member.accepted_us = exchange.res_us
+        group.instances.setdefault(exchange.instance_id, member.id)
     if member is None:
         return
-    frame = answer_evidence(exchange)
     if exchange.generation == LEAVE_EPOCH:
         group.remove(member, "left", exchange.res_us, frame)
         if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:

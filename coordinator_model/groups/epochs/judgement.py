@@ -18,7 +18,9 @@ from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
     GROUP_MAX_SIZE_REACHED,
+    LEAVE_GROUP,
     NONE,
+    OFFSET_COMMIT,
     UNKNOWN_MEMBER_ID,
 )
 
@@ -28,8 +30,12 @@ REFUSED: Final = "refused"
 MALFORMED: Final = "malformed"
 NEVER_JOINED: Final = "never joined"
 GONE: Final = "gone"
+HELD: Final = "held"
 STALE: Final = "stale"
 """Kinds of unlawful answers."""
+
+MEMBER_EPOCH_SINCE: Final = 9
+"""OffsetCommit: carries the epoch of a member (KIP-848)."""
 
 _ANY_SENDER: Final = frozenset(Sender)
 _ANY_EPOCH: Final = frozenset({Epoch.SAME, Epoch.PREVIOUS, Epoch.LOWER, Epoch.HIGHER})
@@ -60,6 +66,9 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     if is_lawful(exchange.error, exchange.api_key, possible):
         return ()
     kind = _kind_of(group, exchange, member, possible)
+    if kind == HELD:
+        holder = group.members[group.instances[exchange.instance_id or ""]]
+        return (Unlawful(exchange, kind, None, None, False, holder.epoch_frame, holder),)
     if member is None:
         return (Unlawful(exchange, kind, None, None, False, None),)
     proof = member.removed_frame if kind == GONE else member.epoch_frame
@@ -88,9 +97,31 @@ def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return REFUSED if is_lawful(exchange.error, exchange.api_key, of_anybody) else IMPOSSIBLE
     if isinstance(facts, HeartbeatFacts) and facts.malformed:
         return MALFORMED
+    if possible.senders == {Sender.RIVAL}:
+        return HELD
     if never_joined(group, exchange, member):
         return NEVER_JOINED
     return GONE if member is not None and member.gone else STALE
+
+
+def commit_kind(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> str:
+    """Return what is unlawful about the answer to a commit, empty if some possible moment explains it.
+
+    A TxnOffsetCommit is checked like an OffsetCommit of the versions that carry an epoch.
+
+    :param overlapped: a heartbeat of the member was under way.
+    """
+    lives = any(_surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
+    possible = Possible(
+        _senders(group, exchange, member, overlapped=overlapped),
+        _epochs(exchange, member, overlapped=overlapped),
+        _NOTHING_HOLDS if lives else (frozenset(), frozenset({Condition.EMPTY})),
+        exchange.api_version if exchange.api_key == OFFSET_COMMIT else MEMBER_EPOCH_SINCE,
+        group.release_of(exchange.broker),
+    )
+    if is_lawful(exchange.error, OFFSET_COMMIT, possible):
+        return ""
+    return _kind_of(group, exchange, member, possible)
 
 
 def _possible(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
@@ -112,8 +143,10 @@ def _possible(group: EpochGroupData, exchange: Exchange, member: EpochMember | N
 def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Sender]:
     named = exchange.instance_id
     others = _NO_SENDER if named is None else _OF_ANOTHER
+    if (member is None or not member.present) and _held_by_another(group, exchange):
+        return frozenset({Sender.RIVAL})
     if member is None:
-        if exchange.member_id and not never_joined(group, exchange, member):
+        if exchange.member_id and not never_joined(group, exchange, member) and not _is_released(group, exchange):
             return _ANY_SENDER
         return _instance_senders(group, exchange)
     if overlapped or not exchange.gap_free:
@@ -147,17 +180,34 @@ def _instance_senders(group: EpochGroupData, exchange: Exchange) -> frozenset[Se
     """Return what a client without a member id of its own can be."""
     if exchange.instance_id is None:
         return frozenset({Sender.OUTSIDER})
-    holder = group.members.get(group.instances.get(exchange.instance_id, ""))
-    released = holder is not None and holder.id != exchange.member_id and (holder.removed == "aside" or holder.classic)
-    if (
-        released
-        and holder is not None
+    if _is_released(group, exchange):
+        return frozenset({Sender.RETURNING, Sender.OUTSIDER})
+    return frozenset({Sender.OUTSIDER}) | _OF_ANOTHER
+
+
+def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if another member held the instance id last, and has left it for whoever comes."""
+    holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
+    return (
+        holder is not None
+        and holder.id != exchange.member_id
+        and (holder.removed == "aside" or holder.classic)
         and max(holder.removed_us, holder.epoch_us) < exchange.inv_us
         and exchange.gap_free
         and not _rejoins(group, exchange)
-    ):
-        return frozenset({Sender.RETURNING, Sender.OUTSIDER})
-    return frozenset({Sender.OUTSIDER}) | _OF_ANOTHER
+    )
+
+
+def _held_by_another(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if a client joins with an instance id that a living member certainly holds."""
+    holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
+    if holder is None or holder.id == exchange.member_id or exchange.generation != JOIN_EPOCH or not exchange.gap_free:
+        return False
+    leaves = any(
+        other.api_key == LEAVE_GROUP or (other.member_id == holder.id and other.generation < JOIN_EPOCH)
+        for other in group.open.values()
+    )
+    return not leaves and _surely_stays(group, exchange, holder) and _surely_holds(group, exchange, holder)
 
 
 def _rejoins(group: EpochGroupData, exchange: Exchange) -> bool:
@@ -173,6 +223,8 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
     watched_us = member.accepted_asked_us + _surely_us(group, member)
     return (
         member.accepted_us > 0
+        and member.present
+        and not member.classic
         and exchange.res_us < watched_us
         and not member.pending
         and member.ever is not None  # else it may have been told to give something up unseen

@@ -109,8 +109,7 @@ class EpochGroup(EpochGroupData):
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
             self._note_release(exchange)
-            events = commits.on_response(self, exchange, body) if api_key == OFFSET_COMMIT else NOTHING
-            return events + commits.stands(self, exchange, body)
+            return commits.on_response(self, exchange, body) + commits.stands(self, exchange, body)
         if api_key in {OFFSET_DELETE, OFFSET_FETCH}:
             self.slow_changed = True
             return self.committed_offsets.on_response(self, exchange, body)

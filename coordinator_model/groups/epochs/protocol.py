@@ -70,6 +70,7 @@ class Condition(StrEnum):
     OWNS = "owns"  #: the request lists the partitions that the member owns, all of which it was assigned
     ASSIGNOR = "assignor"  #: the request names a server assignor
     PATTERN = "pattern"  #: the request subscribes by a pattern
+    EMPTY = "empty"  #: the group has no members
 
 
 _TABLE: Final = """
@@ -186,8 +187,8 @@ V3  | ILLEGAL_GENERATION           |                       |                    
     | GROUP_ID_NOT_FOUND
   # before 9 a member of the new protocol cannot commit
 V4  | UNSUPPORTED_VERSION          | member static away    |                           |           | 0-8
-  # of an operator, while the group is empty
-V5  | NONE                         | outsider              | leave aside               | unseen
+  # of an operator
+V5  | NONE                         | outsider              | leave aside               | empty
 V6  | UNKNOWN_MEMBER_ID            | outsider
 V7  | NONE                         | member static         | same
   # partitions assigned no later than that epoch (KIP-1251); first in Streams groups, which have no static members then

@@ -78,6 +78,8 @@ class EpochMember:
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
     claimed: tuple[tuple[str, int], ...] = ()  #: partitions that it listed last of those that it had not been assigned
 
+    foreign_commits: int = 0  #: in a row, of partitions that it had given up and another owned
+
     def __post_init__(self) -> None:
         # A snapshot stores sets as plain lists.
         self.granted = None if self.granted is None else _as_set(self.granted)

@@ -241,8 +241,9 @@ def commit_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
                     lambda coordinator=coordinator, body=body, version=version: coordinator._commit_by_epoch(asked(body, version))
                 )
             )
-            for conditions in (frozenset[Condition](), frozenset({Condition.OWNS})):  # a commit lists nothing that is owned
-                yield Moment(sender, EPOCHS[epoch], conditions, version, release), error
+            empty = {Condition.EMPTY} if kind == "empty" else set()
+            for owns in (set(), {Condition.OWNS}):  # a commit lists nothing that is owned
+                yield Moment(sender, EPOCHS[epoch], frozenset(empty | owns), version, release), error
 
 
 _ASK: Final = {

@@ -1,0 +1,330 @@
+"""Commits and identities in groups with epochs: what a coordinator must refuse, and what a client must not send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Blame, Severity, Status
+from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.rules.test_epochs import alone, lives_on, over, pair
+
+
+def commits_in_transaction(talk: Epochs, client: Client, *, epoch: int, error: int = 0, **fields: Any) -> None:
+    talk.wait(20)
+    partition = wire.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    request = wire.TxnOffsetCommitRequest(
+        **{
+            "transactional_id": "tx",
+            "group_id": talk.group,
+            "member_id": client.member_id,
+            "generation_id_or_member_epoch": epoch,
+            "topics": (wire.TxnOffsetCommitRequestTopic(name="foo", partitions=(partition,)),),
+            **fields,
+        }
+    )
+    done = wire.TxnOffsetCommitResponsePartition(partition_index=0, error_code=error)
+    reply = wire.TxnOffsetCommitResponse(topics=(wire.TxnOffsetCommitResponseTopic(name="foo", partitions=(done,)),))
+    talk.call(client, request, reply)
+
+
+def removed_by_leave_group(talk: Epochs, client: Client) -> None:
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id)
+    outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id)
+    request = wire.LeaveGroupRequest(group_id=talk.group, members=(identity,))
+    talk.call(talk.client("admin"), request, wire.LeaveGroupResponse(members=(outcome,)))
+
+
+COMMITS = {
+    "plain": lambda talk, client, epoch: talk.commits(client, epoch=epoch),
+    "in a transaction": lambda talk, client, epoch: commits_in_transaction(talk, client, epoch=epoch),
+}
+
+
+# ---------------------------------------------------------------------------------------------------- O-02 and E-20
+
+
+@pytest.mark.parametrize("how", COMMITS)
+def test_O_02_fires_when_a_commit_of_an_id_that_never_joined_is_accepted(how: str) -> None:
+    talk = Epochs()
+    a = alone(talk, 1)
+    lives_on(talk, a, 1)
+    COMMITS[how](talk, talk.member("x"), 1)
+    talk.settle()
+    finding = talk.the("O-02")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.CRITICAL, Blame.BROKER, "x-id")
+    assert finding.summary.endswith("although that member never joined it.")
+    assert talk.rules() == ["O-02"]
+
+
+@pytest.mark.parametrize("how", COMMITS)
+def test_O_02_allows_the_commit_of_an_id_that_may_have_joined_before(how: str) -> None:
+    talk = Epochs()
+    a = alone(talk, 5)
+    talk.live([a], 70)
+    COMMITS[how](talk, talk.member("x"), 5)
+    talk.settle()
+    assert talk.rules() == []
+
+
+@pytest.mark.parametrize("end", ["left", "removed", "fenced"])
+def test_O_02_fires_when_a_commit_after_the_end_is_accepted_in_a_transaction(end: str) -> None:
+    talk = Epochs()
+    a, _ = pair(talk)
+    if end == "left":
+        talk.leaves(a)
+    elif end == "removed":
+        removed_by_leave_group(talk, a)
+    else:
+        talk.beats(a, 3, foo(0))
+        talk.wait(10)
+        talk.refused(a, 25)
+    commits_in_transaction(talk, a, epoch=3)
+    talk.settle()
+    said = {"left": "left", "removed": "was removed by a LeaveGroup", "fenced": "was told that it is no member"}[end]
+    assert f"although that member {said} and has not joined since" in talk.the("O-02").summary
+    assert talk.rules() == ["O-02"]
+
+
+@pytest.mark.parametrize("how", COMMITS)
+@pytest.mark.parametrize(("asked", "joined"), [(9, 3), (2, 3)])
+def test_E_20_fires_on_an_epoch_that_the_member_never_had(how: str, asked: int, joined: int) -> None:
+    talk = Epochs()
+    talk.joins(talk.member("z"), 2, {})
+    a = talk.member("a")
+    talk.joins(a, joined, foo(0))
+    talk.beats(a)
+    COMMITS[how](talk, a, asked)
+    talk.settle()
+    assert (talk.the("E-20").severity, talk.rules()) == (Severity.CRITICAL, ["E-20"])
+
+
+def test_E_20_fires_when_a_commit_without_a_member_is_accepted_while_one_lives() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    tool = talk.client("tool")
+    talk.commits(tool, epoch=-1)
+    talk.settle()
+    finding = talk.the("E-20")
+    assert (finding.severity, finding.blame, finding.client_id) == (Severity.CRITICAL, Blame.BROKER, "tool")
+    assert "a commit of a client that names no member (client tool" in finding.summary
+    assert finding.summary.endswith("although the group has members.")
+    over(talk)
+    assert talk.the("E-20").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("why", ["empty", "perhaps empty", "transaction", "refused"])
+def test_E_20_allows_a_commit_without_a_member_where_it_is_lawful(why: str) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    if why == "empty":
+        talk.leaves(a)
+    elif why == "perhaps empty":
+        talk.gap()
+    tool = talk.client("tool")
+    if why == "transaction":
+        commits_in_transaction(talk, tool, epoch=-1)
+    else:
+        talk.commits(tool, 25 if why == "refused" else 0, epoch=-1)
+    talk.settle()
+    assert "E-20" not in talk.rules()
+
+
+@pytest.mark.parametrize("how", COMMITS)
+def test_E_20_allows_every_commit_of_a_member_at_its_epoch(how: str) -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    for _ in range(3):
+        COMMITS[how](talk, a, 3)
+        talk.live([a, b], 5)
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- O-05
+
+
+def handed_over(talk: Epochs) -> tuple[Client, Client]:
+    """Partition 2 was a's, and is b's."""
+    a, b = pair(talk)
+    talk.commits(b, number=2, version=10)
+    return a, b
+
+
+def test_O_05_fires_when_a_member_goes_on_committing_what_it_gave_up_and_another_owns() -> None:
+    talk = Epochs()
+    a, b = handed_over(talk)
+    for _ in range(2):
+        talk.commits(a, number=2, version=10)
+    talk.settle()
+    finding = talk.the("O-05")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, "a-id")
+    assert "goes on committing foo-2" in finding.summary
+    assert "b-id" in finding.summary
+    talk.live([a, b], 70)
+    assert talk.the("O-05").status is Status.RESOLVED
+    assert talk.rules() == ["O-05"]
+
+
+def test_O_05_allows_one_commit_that_may_have_been_under_way_and_the_owners() -> None:
+    talk = Epochs()
+    a, b = handed_over(talk)
+    talk.commits(a, number=2, version=10)
+    talk.commits(a, number=0, version=10)
+    talk.commits(a, number=2, version=10)
+    talk.commits(b, number=2, version=10)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_O_05_fires_alike_from_a_restored_model() -> None:
+    talk = Epochs()
+    a, _ = handed_over(talk)
+    talk.commits(a, number=2, version=10)
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.commits(a, number=2, version=10)
+    talk.settle()
+    assert talk.rules() == ["O-05"]
+
+
+# ---------------------------------------------------------------------------------------------------- O-01
+
+
+def test_O_01_fires_in_a_consumer_group_and_stays_open_while_the_commits_are_refused() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    removed_by_leave_group(talk, a)
+    for _ in range(5):
+        talk.commits(a, 25)
+        talk.live([b], 5)
+    talk.settle()
+    assert talk.the("O-01").status is not Status.RESOLVED
+    talk.joins(a, 5, foo(0))
+    talk.settle()
+    assert talk.the("O-01").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- E-14
+
+
+def test_E_14_fires_when_a_member_is_served_after_a_leave_group_that_was_granted() -> None:
+    talk = Epochs()
+    a, _ = pair(talk)
+    removed_by_leave_group(talk, a)
+    talk.beats(a, 3, epoch=3)
+    talk.settle()
+    assert "although that member was removed by a LeaveGroup" in talk.the("E-14").summary
+    assert talk.rules() == ["E-14"]
+
+
+def test_E_14_leaves_a_heartbeat_alone_that_was_under_way_when_the_leave_group_was_granted() -> None:
+    talk = Epochs()
+    a, _ = pair(talk)
+    asked = talk.ask_beat(a)
+    removed_by_leave_group(talk, a)
+    talk.answer(asked, talk.given(a, 3))
+    talk.beats(a.reconnected(), 3, epoch=3)
+    talk.settle()
+    assert "E-14" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- E-23
+
+
+def test_E_23_fires_when_a_second_process_is_let_in_under_a_held_instance_id() -> None:
+    talk = Epochs()
+    a, b = talk.member("a", "i"), talk.member("b", "i")
+    talk.joins(a, 2, foo(0, 1))
+    talk.beats(a)
+    talk.joins(b, 2, foo(0, 1))
+    talk.settle()
+    finding = talk.the("E-23")
+    assert (finding.severity, finding.blame, finding.instance_id, finding.member_id) == (
+        Severity.CRITICAL,
+        Blame.BROKER,
+        "i",
+        "b-id",
+    )
+    assert "although member a-id" in finding.summary
+    over(talk)
+    assert talk.the("E-23").status is Status.RESOLVED
+    assert talk.rules() == ["E-23"]
+
+
+@pytest.mark.parametrize("why", ["left for a while", "leaves", "session", "moved", "mid-life"])
+def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(why: str) -> None:
+    talk = Epochs()
+    a, b = talk.member("a", "i"), talk.member("b", "i")
+    talk.joins(a, 2, foo(0, 1))
+    leave = None
+    if why == "left for a while":
+        talk.leaves(a, -2)
+    elif why == "leaves":
+        leave = talk.ask_beat(a, -2)
+    elif why == "session":
+        talk.wait(50_000)
+    elif why == "moved":
+        talk.refused(a, 16)
+    else:
+        talk.gap()
+        talk.beats(a)
+    talk.joins(b, 2, foo(0, 1))
+    if leave is not None:
+        talk.answer(leave, talk.given(a, -2))
+    talk.settle()
+    assert "E-23" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- S-07
+
+
+def test_S_07_fires_when_one_member_id_names_two_instance_ids() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1))
+    a.instance_id = "j"
+    talk.refused(a, 25)
+    talk.settle()
+    finding = talk.the("S-07")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, "a-id")
+    assert "as instance i, and names the instance id j in its ConsumerGroupHeartbeat" in finding.summary
+
+
+def test_S_07_allows_a_static_member_that_names_its_instance_id_only_where_it_says_everything() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1))
+    a.instance_id = None
+    talk.live([a], 20)
+    a.instance_id = "i"
+    talk.full(a, 2, foo(0, 1), owned=foo(0, 1))
+    talk.settle()
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-18 in mid-life
+
+
+def test_E_18_fires_when_an_instance_id_that_was_released_in_mid_life_is_refused() -> None:
+    talk = Epochs()
+    a, c = talk.member("a", "i"), talk.member("c")
+    talk.beats(c, 7, epoch=7)
+    talk.leaves(a, -2)
+    talk.refused_join(talk.member("b", "i"), 111)
+    talk.settle()
+    assert "with UNRELEASED_INSTANCE_ID, for which there is no reason" in talk.the("E-18").summary
+
+
+def test_a_static_member_that_left_unseen_before_is_away_for_a_session_and_no_longer() -> None:
+    talk = Epochs()
+    c = talk.member("c")
+    talk.beats(c, 7, epoch=7)
+    talk.leaves(talk.member("a", "i"), -2)
+    assert talk.group_json()["state"] == "Reconciling"
+    talk.live([c], 70)
+    assert talk.group_json()["state"] == "Stable"
