@@ -5,6 +5,7 @@ An installed wheel has no ``docs`` folder beside the code; there, ``--folder`` i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,7 +16,7 @@ from coordinator_model.rules.document import TABLES, protocol_document, rules_do
 from streaming.kafka.required_rights import rights_document, rights_script
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-DOCUMENTS: Final = {
+DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "rules.md": rules_document,
     **{table.page: partial(protocol_document, table) for table in TABLES},
     "group-states.md": states_document,
