@@ -44,9 +44,10 @@ docs: setup ## Write the rule catalogue and the state diagram anew from the code
 	@$(BIN)/python -m streaming.commands.docs
 
 .PHONY: histories
-histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlawful act, and print the counts
+histories: setup ## 20,000 random lawful lives of a group, 2,000 with each unlawful act; 100,000 records of each kind with a restart after each
 	@HYPOTHESIS_PROFILE=histories $(BIN)/python -m pytest tests/coordinator_model/test_histories.py \
 	    tests/coordinator_model/test_consumer_histories.py tests/coordinator_model/test_epoch_histories.py -o timeout=0 -q $(ARGS)
+	@$(BIN)/python -m tests.coordinator_model.restored
 
 .PHONY: dialogues
 dialogues: setup ## Ask running brokers what the reference coordinator was asked, and compare the answers (ARGS="--version 4.1")

@@ -65,6 +65,7 @@ class RuleEngine:
         before = len(open_findings.open)
         coming: list[int] = []
         for end_us, events in group.end_sessions(now_us, coming):
+            group.slow_changed = True
             found.extend(self.on_events(group, open_findings, events, end_us))
         standing = self._check_timers(group, open_findings, now_us, found, coming)
         self._withdraw_explained(group, open_findings, now_us)

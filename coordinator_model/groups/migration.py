@@ -149,4 +149,4 @@ def _carry_requests(old: ClassicGroupModel | EpochGroup, new: ClassicGroupModel 
         outstanding = sum(1 for key in new.open if key[0] == connection)
         carried = new.connections[connection] = ConnectionState(outstanding, line.last_response_us)
         carried.actor = line.actor
-    new.changed = new.slow_changed = True
+    new.changed = True

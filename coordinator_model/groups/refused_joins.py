@@ -96,13 +96,18 @@ def restored(stored: Mapping[str, Sequence[Any]]) -> dict[str, RefusedJoin]:
     return {subject: RefusedJoin(*values) for subject, values in stored.items()}
 
 
-def let_in(known: dict[str, RefusedJoin], exchange: Exchange) -> bool:
-    """Note that a client was let in, or served as a member; return True if it had been refused before."""
-    over = [
+def of(known: Mapping[str, RefusedJoin], exchange: Exchange) -> list[str]:
+    """Return the subjects by which the client of a request is known as one that was refused."""
+    return [
         subject
         for subject, refused in known.items()
         if subject == subject_of(exchange) or (exchange.member_id and exchange.member_id == refused.member_id)
     ]
+
+
+def let_in(known: dict[str, RefusedJoin], exchange: Exchange) -> bool:
+    """Note that a client was let in, or served as a member; return True if it had been refused before."""
+    over = of(known, exchange)
     for subject in over:
         del known[subject]
     return bool(over)

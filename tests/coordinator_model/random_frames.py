@@ -101,8 +101,9 @@ class Where(NamedTuple):
 class Wire:
     """Connections on which random frames are asked and answered, as records of one mirror partition."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, usual: tuple[int, ...] = CLASSIC) -> None:
         self._random = random
+        self._usual = usual  # API keys of four requests in five
         self._now_us = START_US
         self._offset = 0
         self._exchanges = 0
@@ -128,7 +129,7 @@ class Wire:
 
     def _ask(self) -> MirrorRecord:
         random = self._random
-        api_key = random.choice(CLASSIC if random.random() < 0.8 else MIRRORED)
+        api_key = random.choice(self._usual if random.random() < 0.8 else MIRRORED)
         layout = REQUESTS[api_key]
         version = random.randint(layout.versions.first, layout.versions.last)
         self._exchanges += 1

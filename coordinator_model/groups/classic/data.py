@@ -227,5 +227,4 @@ class GroupData:
         line = self.connections.get(connection)
         if line is None:
             line = self.connections[connection] = ConnectionState()
-            self.slow_changed = True
         return line

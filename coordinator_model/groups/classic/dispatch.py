@@ -1,6 +1,7 @@
 """Bring each request and response to the handler of its API, then to the trackers.
 
-Nine frames in ten are heartbeats: no tracker gets a plain Heartbeat success.
+Nine frames in ten are heartbeats: no tracker gets a plain Heartbeat success. A steady one, which says and shows nothing new, is all that
+leaves the slow part of a group as it is; see ``heartbeat``.
 """
 
 from __future__ import annotations
@@ -73,6 +74,10 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     exchange.effective_us = record.at_us if record.queued_behind <= line.outstanding else -1
     line.outstanding += 1
     group.open[exchange.key] = exchange
+    member = group.members.get(exchange.member_id) if exchange.member_id else None
+    if api_key == HEARTBEAT and member is not None and heartbeat.asks_steadily(exchange, member):
+        return heartbeat.ask_steadily(exchange, member)
+    group.slow_changed = True
     handler = _ON_REQUEST.get(api_key)
     events = NOTHING if handler is None else handler(group, exchange)
     member = group.members.get(exchange.member_id) if exchange.member_id else None
@@ -87,14 +92,12 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
         member.last_frame_us = record.at_us
         member.last_frame = API_NAMES[api_key]
         if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
-            events = (*events, *group.member_identity.check_identity(group, exchange, member))
+            events = (*events, *group.member_identity.check_identity(exchange, member))
         if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
             member.frames_after_fence += 1
             member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
             events = (*events, WentOnFenced(exchange, member))
-            group.slow_changed = True
     if api_key != HEARTBEAT:
-        group.slow_changed = True
         for tracker in _TRACKERS_OF[api_key](group):
             events += tracker.on_request(group, exchange, body)
         if api_key in rebalance_events.API_KEYS:
@@ -113,6 +116,10 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
         return NOTHING
     line = group.connections[record.connection]  # made with the request, and removed only together with it
     line.outstanding -= 1
+    if correlation_id == exchange.correlation_id and heartbeat.is_steady(group, exchange, body, record.at_us):
+        line.last_response_us = record.at_us
+        return heartbeat.answer_steadily(group, exchange, record.at_us)
+    group.slow_changed = True
     if correlation_id != exchange.correlation_id:
         return _answers_another(group, exchange, record, correlation_id)
     # Not the capture time of the response before it: the coordinator began with this request while that response was in transit.
@@ -121,20 +128,17 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     exchange.res_us = record.at_us
     exchange.response_offset = record.offset
     if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
-        group.slow_changed = True
         return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such a response
     if exchange.api_key != HEARTBEAT or body.error_code:
         exchange.error_codes = error_codes(exchange.api_key, body, group.name)
     events = _ON_RESPONSE[exchange.api_key](group, exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
-        group.slow_changed = True
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)
         if exchange.error or exchange.api_key in rebalance_events.API_KEYS:
             history = group.rebalance_history
             group.rebalance_events.on_response(group, exchange, body, history.trigger, history.finished)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
-        group.slow_changed = True
         events += group.sessions.on_response(group, exchange, body)
     if group.member_identity.alert:
         events += group.member_identity.recheck(group, exchange, body)

@@ -227,7 +227,6 @@ class ClassicGroup(GroupData):
             seen = Observation.JOINED if self.generations[-1].sync_done_us is None else Observation.STILL_SERVED
         else:
             seen = Observation.HEARTBEAT_OK
-        self.slow_changed = True
         self.observe(seen, exchange.res_us)
 
     def remove(self, member: Member, why: str, at_us: int) -> None:
@@ -314,7 +313,6 @@ class ClassicGroup(GroupData):
         asked_after = exchange.inv_us > member.leave_asked_us + self.settings.clock_skew_ms * 1_000
         if asked_after and not any(open_.api_key == LEAVE_GROUP for open_ in self.open.values()):
             member.leaving = False
-            self.slow_changed = True
 
     def judge(
         self, exchange: Exchange, error: int, *, named: tuple[str, str | None] | None = None, issued: int | None = None

@@ -44,11 +44,10 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             member.proven_us = member.accepted_us = exchange.res_us
             if exchange.api_key != JOIN_GROUP and member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
-                group.slow_changed = True
         return NOTHING
     if exchange.api_key == JOIN_GROUP:
         refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange))
-        group.changed = group.slow_changed = True
+        group.changed = True
     member = group.members.get(exchange.member_id)
     if member is None:
         return NOTHING
@@ -60,7 +59,6 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             member.rejoin_asked_us = exchange.res_us
             member.rejoin_frames = []
         member.rejoin_frames = [*member.rejoin_frames[:1], answer_evidence(exchange)]
-        group.slow_changed = True
         if exchange.api_key == HEARTBEAT and not _joins_now(group, member):
             return (AskedToRejoin(exchange, member, member.rejoin_asked_us),)
     elif error == FENCED_INSTANCE_ID:
@@ -93,7 +91,7 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     member.rejoin_frames = []
     member.proven_us = member.accepted_us = exchange.res_us
     member.accepted_asked_us = exchange.inv_us
-    group.changed = group.slow_changed = True
+    group.changed = True
     return events + delivery.deliver(group, exchange, member, body.generation_id, overlapped=False)
 
 

@@ -30,7 +30,6 @@ def check(group: EpochGroupData, exchange: Exchange, joined: EpochMember) -> tup
     others = [(id_, kept) for id_, kept in group.returns.items() if id_ != dead.id]
     group.returns = dict([*others, (joined.id, times)][-_IDS_KEPT:])
     group.succeeded = (*group.succeeded, dead.id)[-_IDS_KEPT:]
-    group.slow_changed = True
     return (CameBackDead(exchange, joined, dead, known_by, times),)
 
 

@@ -75,11 +75,10 @@ def _refusals(group: EpochGroupData, exchange: Exchange, member: EpochMember | N
     if member is None:
         return NOTHING
     if exchange.error:
-        group.slow_changed = True
         return (CommitRefused(exchange, member, _count(member, exchange)),)
     if NONE in exchange.error_codes and member.commit_refusals is not None:
         member.commit_refusals = None
-        group.changed = group.slow_changed = True
+        group.changed = True
     return NOTHING
 
 
@@ -113,7 +112,6 @@ def stands(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event,
     if not isinstance(exchange.facts, EpochCommitFacts) or NONE not in exchange.error_codes:
         return NOTHING
     accepted = without_refused(exchange.facts.positions, refusals_in(body))
-    group.slow_changed = True
     return tuple(group.committed_offsets.committed(group, exchange, accepted))
 
 

@@ -184,7 +184,6 @@ class EpochGroupData:
         if state != self.state or not self.state_since_us:
             self.changed = self.changed or state != self.state
             self.state, self.state_since_us = state, at_us
-            self.slow_changed = True
 
     def _state_now(self) -> str:
         if any(member.removed == "aside" for member in self.members.values()):
@@ -203,7 +202,6 @@ class EpochGroupData:
         line = self.connections.get(connection)
         if line is None:
             line = self.connections[connection] = ConnectionState()
-            self.slow_changed = True
         return line
 
     def member_of(self, exchange: Exchange, member_id: str = "") -> EpochMember:
@@ -212,7 +210,6 @@ class EpochGroupData:
         member = self.members.get(id_)
         if member is None:
             member = self.members[id_] = EpochMember(id_)
-            self.slow_changed = True
         member.actor = exchange.actor
         return member
 
@@ -254,7 +251,7 @@ class EpochGroupData:
         member.heartbeat_us = 0
         member.empty_since_us = 0
         self.stirred_us = at_us
-        self.changed = self.slow_changed = True
+        self.changed = True
         self.doubles = [double for double in self.doubles if double.holder != member.id]
         if why != "aside":
             member.granted = member.epoch = member.previous = member.ever = member.joined_epoch = None
@@ -278,7 +275,7 @@ class EpochGroupData:
             if self.broker and self.settled:
                 self.new_incarnation(exchange.res_us)
             self.broker, self.addresses = exchange.broker, addresses
-            self.changed = self.slow_changed = True
+            self.changed = True
         self.settled = True
 
     def new_incarnation(self, at_us: int) -> None:
@@ -299,7 +296,7 @@ class EpochGroupData:
             member.rejoin_asked_us = None  # the timer of its JoinGroup is not restored
             if member.told_us:
                 member.told_us = max(member.told_us, at_us)
-        self.changed = self.slow_changed = True
+        self.changed = True
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
@@ -324,4 +321,4 @@ class EpochGroupData:
         for waiting in self.open.values():
             waiting.gap_free = False
         self.note_state(at_us)
-        self.changed = self.slow_changed = True
+        self.changed = True

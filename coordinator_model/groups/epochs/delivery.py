@@ -33,12 +33,11 @@ def deliver(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoc
     """
     if overlapped:
         member.epoch = member.previous = None
-        group.slow_changed = True
     elif epoch != member.epoch:
         member.previous = None if exchange.generation == JOIN_EPOCH else member.epoch
         member.epoch = epoch
         member.epoch_frame = answer_evidence(exchange, epoch)
-        group.changed = group.slow_changed = True
+        group.changed = True
     member.epoch_us = exchange.res_us
     member.reloaded = False
     if group.epoch is not None and epoch <= group.epoch:
@@ -77,7 +76,7 @@ def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
 
 def _rose(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch: int) -> tuple[Event, ...]:
     before, group.epoch, group.epoch_us = group.epoch, epoch, exchange.res_us
-    group.changed = group.slow_changed = True
+    group.changed = True
     causes, group.recent = group.recent, []
     if before is None:
         return NOTHING

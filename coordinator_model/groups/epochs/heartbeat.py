@@ -63,8 +63,26 @@ _TOPOLOGY_REFUSED: Final = frozenset(
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
+def asks_steadily(exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if a request says nothing new: only the times of its member change then."""
+    return (
+        exchange.facts == UNCHANGED
+        and exchange.generation > JOIN_EPOCH
+        and exchange.actor == member.actor
+        and exchange.instance_id in {None, member.instance_id}
+    )
+
+
+def ask_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
+    """Process a request that says nothing new. It and :func:`answer_steadily` alone leave the slow part of a group as it is."""
+    events = _paused(group, exchange, member)
+    member.heartbeat_us = member.last_frame_us = exchange.inv_us
+    member.last_frame = API_NAMES[exchange.api_key]
+    return events
+
+
 def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
-    events = NOTHING if exchange.facts is UNCHANGED else _said(group, exchange, member)
+    events = NOTHING if exchange.facts == UNCHANGED else _said(exchange, member)
     if member is None:
         return events
     if _names_another_instance(exchange, member):
@@ -82,7 +100,7 @@ def _names_another_instance(exchange: Exchange, member: EpochMember) -> bool:
     return member.present and member.ever is not None and exchange.instance_id not in {None, member.instance_id}
 
 
-def _said(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     """Return what is wrong with the content of a request."""
     facts, asked = exchange.facts, exchange.generation
     assert isinstance(facts, HeartbeatFacts)
@@ -94,7 +112,6 @@ def _said(group: EpochGroupData, exchange: Exchange, member: EpochMember | None)
     if not foreign:
         return NOTHING
     member.claimed = tuple(sorted(foreign))
-    group.slow_changed = True
     return (ClaimedMore(exchange, member, foreign),)
 
 
@@ -117,16 +134,22 @@ def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
     )
 
 
-def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
+def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any, correlation_id: int) -> bool:
     """Return True if the exchange says nothing new and shows nothing new, and nothing was open that it could settle.
 
-    Only the times of its member change then: see :func:`go_on`.
+    Only the times of its member change then: see :func:`answer_steadily`.
     """
     return (
-        not body.error_code
+        exchange.api_key == group.traits.api_key
+        and correlation_id == exchange.correlation_id
+        and not body.error_code
         and body.member_epoch == member.epoch
         and goes_on(exchange, member)
-        and not (member.pending or member.statuses or group.doubles or group.status_spells)
+        and not (member.pending or member.statuses or member.refusals or member.reloaded)
+        and not (group.doubles or group.status_spells or group.assignor_failures)
+        and exchange.actor == member.actor
+        and (body.heartbeat_interval_ms == member.interval_ms or not body.heartbeat_interval_ms)
+        and _waits(group, member) == bool(member.empty_since_us)
         and exchange.gap_free
         and member.paused_us < exchange.inv_us
         and is_coordinator(group, exchange.broker)
@@ -136,28 +159,44 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and body.member_id in {None, exchange.member_id}
         and group.traits.says_nothing(body)
         and group.rebalance_events.awaits_nothing(member)
-        and not (group.open and _others_open(group, exchange))
+        and not (group.open and _may_matter(group, exchange))
+        and not (group.refused_joins and refused_joins.of(group.refused_joins, exchange))
+        and not sessions.outlasts(group, exchange, member)
     )
 
 
+def _may_matter(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if an open request is another heartbeat of the same member, or one whose response was not captured."""
+    connection, number = exchange.key
+    return _others_open(group, exchange) or any(key[0] == connection and key[1] < number for key in group.open)
+
+
+def _waits(group: EpochGroupData, member: EpochMember) -> bool:
+    """Return True if a member has the newest epoch, and no partition."""
+    return member.epoch == group.epoch and member.granted is not None and not member.granted
+
+
+def answer_steadily(exchange: Exchange, member: EpochMember) -> None:
+    """Process a success that shows nothing new."""
+    member.epoch_us = member.accepted_us = member.proven_us = member.paused_us = exchange.res_us
+    member.accepted_asked_us = exchange.inv_us
+    member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
+    member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
+
+
 def go_on(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> None:
-    """Process a success, once what it changes beside the times of its member is processed."""
-    at_us = exchange.res_us
+    """Process a success, once all else that it changes is processed."""
     group.assignor_failures = 0
     member.actor = exchange.actor
     member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
     member.reloaded = False
-    member.epoch_us = member.accepted_us = member.proven_us = member.paused_us = at_us
-    member.accepted_asked_us = exchange.inv_us
-    member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
-    member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
     member.refusals = None
     if group.refused_joins and refused_joins.let_in(group.refused_joins, exchange):
-        group.changed = group.slow_changed = True
-    waits = member.epoch == group.epoch and member.granted is not None and not member.granted
+        group.changed = True
+    waits = _waits(group, member)
     if waits != bool(member.empty_since_us):
-        member.empty_since_us = at_us if waits else 0
-        group.slow_changed = True
+        member.empty_since_us = exchange.res_us if waits else 0
+    answer_steadily(exchange, member)
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -199,7 +238,6 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     member = group.member_of(exchange, exchange.member_id or body.member_id or "")
     if facts.rebalance_timeout_ms > 0 and facts.rebalance_timeout_ms != member.rebalance_timeout_ms:
         member.rebalance_timeout_ms = facts.rebalance_timeout_ms
-        group.slow_changed = True
     assignment = group.traits.read_assignment(body)
     if asked == JOIN_EPOCH:
         events += _joined(group, exchange, member, epoch, assignment, overlapped=overlapped, new=known is None)
@@ -255,7 +293,7 @@ def _joined(
         facts = exchange.facts
         if isinstance(facts, HeartbeatFacts) and not facts.pattern and facts.topics is not None and len(facts.topics) == 1:
             group.name_topic(topics.pop(), facts.topics[0])  # the only topic that it can have been assigned
-    group.changed = group.slow_changed = True
+    group.changed = True
     return events
 
 
@@ -297,7 +335,6 @@ def _went_on(
             member.granted = None
         else:
             reconciliation.goes_on(group, exchange, member, epoch, assignment, overlapped=blurred)
-        group.slow_changed = True
         group.changed = group.changed or held != (member.granted, member.pending)
     return events
 
@@ -339,7 +376,7 @@ def _note_subscription(group: EpochGroupData, exchange: Exchange, member: EpochM
     now = (member.topics, member.pattern)
     if now == before:
         return NOTHING
-    group.slow_changed = group.changed = True
+    group.changed = True
     if before == (None, None) or (exchange.generation == JOIN_EPOCH and member.joined_epoch is not None):
         return NOTHING
     group.may_have_raised("changed its subscription", member.id)
@@ -377,7 +414,6 @@ def _refused(
     group: EpochGroupData, exchange: Exchange, body: Any, member: EpochMember | None, *, overlapped: bool
 ) -> tuple[Event, ...]:
     error, asked = exchange.error, exchange.generation
-    group.slow_changed = True
     if asked == JOIN_EPOCH:
         _not_let_in(group, exchange, body)
     if error == UNKNOWN_SERVER_ERROR:

@@ -48,7 +48,6 @@ def refused(group: EpochGroupData, exchange: Exchange, member: EpochMember | Non
         return NOTHING
     lost = (*known.refused[1 - _KEPT :], (exchange.res_us, exchange.member_id))
     use = group.instance_uses[instance_id] = known._replace(refused=lost, frames=(*known.frames[-2:], answer_evidence(exchange)))
-    group.slow_changed = True
     return (LostInstanceRefused(exchange, instance_id, use),)
 
 
@@ -69,7 +68,6 @@ def left_behind(group: EpochGroupData, member: EpochMember, at_us: int) -> None:
     group.abandoned[client] = (*times[1 - _TIMES_KEPT :], at_us)
     while len(group.abandoned) > _CLIENTS_KEPT:
         del group.abandoned[next(iter(group.abandoned))]
-    group.slow_changed = True
 
 
 def new_id(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:

@@ -81,7 +81,7 @@ def goes_on(exchange: Exchange, member: EpochMember) -> bool:
     Rows U23, W13 and Z18 allow success then, whatever else is possible. Nearly all heartbeats are such.
     """
     return (
-        exchange.facts is UNCHANGED
+        exchange.facts == UNCHANGED
         and exchange.generation == member.epoch
         and member.present
         and exchange.instance_id in {None, member.instance_id}

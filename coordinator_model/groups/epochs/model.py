@@ -54,8 +54,11 @@ class EpochGroup(EpochGroupData):
         exchange = exchange_of(record, body, actor)
         line.outstanding += 1
         self.open[exchange.key] = exchange
-        events = NOTHING
         member = self.members.get(exchange.member_id)
+        if member is not None and heartbeat.asks_steadily(exchange, member):
+            return heartbeat.ask_steadily(self, exchange, member)
+        self.slow_changed = True
+        events = NOTHING
         if api_key == self.traits.api_key:
             events = heartbeat.on_request(self, exchange, member)
         elif api_key in COMMITS:
@@ -65,9 +68,7 @@ class EpochGroup(EpochGroupData):
         if member is not None:
             member.last_frame_us = record.at_us
             member.last_frame = API_NAMES[api_key]
-            if member.actor is not actor:
-                member.actor = actor
-                self.slow_changed = True
+            member.actor = actor
         return events
 
     def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
@@ -77,11 +78,17 @@ class EpochGroup(EpochGroupData):
             return NOTHING
         line = self.connections[record.connection]
         line.outstanding -= 1
+        exchange.res_us, exchange.response_offset = record.at_us, record.offset
+        member = self.members.get(exchange.member_id)
+        if member is not None and heartbeat.is_steady(self, exchange, member, body, correlation_id):
+            line.last_response_us = record.at_us
+            heartbeat.answer_steadily(exchange, member)
+            return NOTHING
+        self.slow_changed = True
         if correlation_id != exchange.correlation_id:
             self.on_gap(record.at_us, "an answer does not belong to its request")
             return NOTHING
         line.last_response_us = record.at_us
-        exchange.res_us, exchange.response_offset = record.at_us, record.offset
         if self.open:
             self._lose_older(exchange)
         error = getattr(body, "error_code", 0)
@@ -90,11 +97,6 @@ class EpochGroup(EpochGroupData):
             counts[error] = counts.get(error, 0) + 1
             self.counters.errors[self.cluster, record.api_key, error] += 1
             self.counted = True
-        member = self.members.get(exchange.member_id)
-        if record.api_key == self.traits.api_key and member is not None and heartbeat.is_steady(self, exchange, member, body):
-            sessions.note_pause(self, exchange, member)
-            heartbeat.go_on(self, exchange, member, body)
-            return NOTHING
         events = self._answered(exchange, body)
         self.note_state(record.at_us)
         return events
@@ -111,7 +113,6 @@ class EpochGroup(EpochGroupData):
             self._note_release(exchange)
             return commits.on_response(self, exchange, body) + commits.stands(self, exchange, body)
         if api_key in {OFFSET_DELETE, OFFSET_FETCH}:
-            self.slow_changed = True
             return self.committed_offsets.on_response(self, exchange, body)
         if api_key in _CLASSIC:
             was = self.rebalance_events.known_of(self, exchange)
@@ -133,7 +134,6 @@ class EpochGroup(EpochGroupData):
         since = _SINCE.get((exchange.api_key, exchange.api_version))
         if since is not None and since > self.release:
             self.release = since
-            self.slow_changed = True
 
     def _lose_older(self, exchange: Exchange) -> None:
         """Drop older requests of the same connection: responses come in order, so theirs were not captured."""
@@ -149,7 +149,7 @@ class EpochGroup(EpochGroupData):
         if member is not None and exchange.api_key not in COMMITS:
             member.forget()
             self.doubles = [known for known in self.doubles if known.holder != member.id]
-            self.changed = self.slow_changed = True
+            self.changed = True
         self.born_us = 0
 
     def abandon(self, record: MirrorRecord) -> Exchange | None:

@@ -126,8 +126,8 @@ class EpochEvents:
 
     def _accepted(self, group: Watched, exchange: Exchange, member: EpochMember, was: Known) -> None:
         identity = identity_of(member)
-        told = len(group.group_events)
-        came_back = self.gone.pop(member.id, None) or self.lost.pop(identity.holder, None)
+        if self.gone.pop(member.id, None) is None:
+            self.lost.pop(identity.holder, None)
         joined = exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
         if joined:
             is_new = was.member is None or was.removed not in {None, "aside"}
@@ -136,7 +136,6 @@ class EpochEvents:
         if group.epoch != was.group_epoch and group.epoch is not None:
             self._rose(group, exchange, member, was)
         progress = self._progress(member)
-        served_us = progress.served_us if progress is not None else 0
         if joined and progress is not None:
             progress.joined_us = progress.joined_us or exchange.inv_us
             progress.is_new = was.member is None or was.removed not in {None, "aside"}
@@ -165,8 +164,6 @@ class EpochEvents:
                 self._add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": reason}, frame=_response(exchange))
             self.in_sight = True
         self._finish_if_served(group, exchange.res_us, exchange)
-        if came_back or len(group.group_events) > told or (progress is not None and progress.served_us != served_us):
-            group.slow_changed = True
 
     def _compare(
         self, group: Watched, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None

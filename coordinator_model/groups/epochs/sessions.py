@@ -11,22 +11,25 @@ from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
 
 
+def outlasts(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if a heartbeat came later than after the shortest session that is possible."""
+    return exchange.inv_us - member.accepted_us > group.shortest_session_ms(member) * 1_000
+
+
 def note_pause(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:
     """Note that a session outlasted the time before this heartbeat. Call this before its success is noted.
 
     A coordinator that loads the group again restarts all sessions, and a restart that no frame shows ends all connections.
     """
-    pause_us = exchange.inv_us - member.accepted_us
     if (
-        pause_us > group.shortest_session_ms(member) * 1_000
+        outlasts(group, exchange, member)
         and member.accepted_us
         and member.disconnected_us < member.accepted_us
         and exchange.generation > JOIN_EPOCH
         and exchange.gap_free
         and not (member.reloaded or member.classic or member.removed)
     ):
-        group.session_bounds = group.session_bounds.outlasted(pause_us)
-        group.slow_changed = True
+        group.session_bounds = group.session_bounds.outlasted(exchange.inv_us - member.accepted_us)
 
 
 def note_end(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:
@@ -62,7 +65,6 @@ def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ..
 
 def _learn(group: EpochGroupData, silence_us: int) -> None:
     group.session_bounds = group.session_bounds.ended(silence_us)
-    group.slow_changed = True
 
 
 def end(group: EpochGroupData, member: EpochMember, at_us: int, *, taken: bool) -> tuple[Event, ...]:

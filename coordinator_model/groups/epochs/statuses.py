@@ -43,12 +43,12 @@ def note(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: A
     was_stale = any(code == STALE_TOPOLOGY for code, _ in member.statuses)
     if told != member.statuses:
         member.statuses = told
-        group.changed = group.slow_changed = True
+        group.changed = True
     codes = {code for code, _ in told}
     for code in group.status_spells.keys() - codes:
         if code != STALE_TOPOLOGY or was_stale:  # the others have the newest topology
             del group.status_spells[code]
-            group.changed = group.slow_changed = True
+            group.changed = True
     return tuple(StatusTold(exchange, member, code, detail, _spell(group, exchange, code)) for code, detail in told)
 
 
@@ -60,7 +60,6 @@ def _spell(group: EpochGroupData, exchange: Exchange, code: int) -> StatusSpell:
     else:
         spell = StatusSpell(known.first_us, at_us, known.times + 1, (*known.frames[:1], frame))
     group.status_spells[code] = spell
-    group.slow_changed = True
     return spell
 
 
@@ -74,5 +73,5 @@ def note_shutdown(group: EpochGroupData, exchange: Exchange, member: EpochMember
     if any(id_ == member.id for _, id_ in kept):
         return NOTHING  # it repeats what it asked
     group.shutdowns = (*kept[1 - _SHUTDOWNS_KEPT :], (exchange.res_us, member.id))
-    group.changed = group.slow_changed = True
+    group.changed = True
     return (ShutdownAsked(exchange, member, group.shutdowns, asked_evidence(exchange)),)

@@ -33,7 +33,6 @@ class Watched(Protocol):
     open: dict[ExchangeKey, Exchange]
     bumps: list[Bump]
     group_events: list[GroupEvent]
-    slow_changed: bool
 
     @property
     def claims(self) -> Mapping[str, Claimed]:

@@ -61,7 +61,6 @@ def _adopt(group: ClassicGroup, described: Description) -> None:
     for member in list(group.present_members()):
         if member.id not in described.ids:
             group.remove(member, "dropped", described.res_us)
-    group.slow_changed = True
     group.observe(Observation.HEARTBEAT_OK, described.res_us)
 
 

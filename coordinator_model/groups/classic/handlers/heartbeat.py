@@ -8,14 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.state import SHOWN, Observation
-from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
+from coordinator_model.groups.classic.trackers.sessions import SLOW_US, THIN_SHARE
 from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.events import ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
+    HEARTBEAT,
     HEARTBEAT_VALIDATES_SINCE,
     NONE,
     NOT_ADMITTED,
@@ -28,12 +30,64 @@ if TYPE_CHECKING:
 _SERVED: Final = SHOWN[Observation.HEARTBEAT_OK]
 
 
+def asks_steadily(exchange: Exchange, member: Member) -> bool:
+    """Return True if a request says nothing new and came in its member's usual pace: only the member's times change then."""
+    return (
+        exchange.generation == member.joined
+        and exchange.instance_id == member.instance_id
+        and exchange.key[0] == member.actor.connection
+        and member.removed is None
+        and member.fenced_us is None
+        and (not member.heartbeat_us or _keeps_pace(member, exchange.inv_us - member.heartbeat_us))
+    )
+
+
+def _keeps_pace(member: Member, pause_us: int) -> bool:
+    least_us, timeout_ms = member.least_interval_us, member.session_timeout_ms
+    return 0 < least_us - least_us // 8 <= pause_us and (timeout_ms is None or pause_us <= timeout_ms * 1_000 * THIN_SHARE)
+
+
+def ask_steadily(exchange: Exchange, member: Member) -> tuple[Event, ...]:
+    """Process a request that says nothing new. It and :func:`answer_steadily` alone leave the slow part of a group as it is."""
+    _note_pace(member, exchange.inv_us)
+    member.last_frame_us = exchange.inv_us
+    member.last_frame = API_NAMES[HEARTBEAT]
+    return NOTHING
+
+
+def is_steady(group: ClassicGroup, exchange: Exchange, body: Any, at_us: int) -> bool:
+    """Return True if a response shows nothing new, and nothing was open that it could settle: see :func:`answer_steadily`."""
+    if exchange.api_key != HEARTBEAT or body.error_code or not group.generations:
+        return False
+    member, newest = group.members.get(exchange.member_id), group.generations[-1]
+    return (
+        member is not None
+        and newest.generation == exchange.generation
+        and newest.roster is not None
+        and member.id in newest.roster
+        and is_coordinator(group, exchange.broker)
+        and member.removed is None
+        and member.rejoin_asked_us is None
+        and not (member.leaving or newest.told or group.member_identity.alert)
+        and group.state in _SERVED
+        and not group.coordinator_changes.is_away
+        and not (exchange.silence_us or body.throttle_time_ms)
+        and at_us - exchange.inv_us <= SLOW_US
+    )
+
+
+def answer_steadily(group: ClassicGroup, exchange: Exchange, at_us: int) -> tuple[Event, ...]:
+    """Process a response that shows nothing new."""
+    group.members[exchange.member_id].proven_us = at_us
+    return NOTHING
+
+
 def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     member = group.members.get(exchange.member_id)
     if member is None:
         return NOTHING
     late: tuple[Event, ...] = NOTHING
-    pause_us = _note_pace(group, member, exchange.inv_us)
+    pause_us = _note_pace(member, exchange.inv_us)
     if member.session_timeout_ms is not None and pause_us > member.session_timeout_ms * 1_000 * THIN_SHARE:
         late = group.sessions.thin_margin(group, exchange, member)
     if exchange.key[0] != member.actor.connection:
@@ -41,7 +95,7 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     return late
 
 
-def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
+def _note_pace(member: Member, at_us: int) -> int:
     """Update the member's heartbeat interval; return the microseconds since its previous Heartbeat, 0 if there was none."""
     before_us, member.heartbeat_us = member.heartbeat_us, at_us
     if not before_us:
@@ -51,7 +105,6 @@ def _note_pace(group: ClassicGroup, member: Member, at_us: int) -> int:
     member.heartbeat_interval_us = pause_us if known == 0 else (3 * known + pause_us) // 4
     if (pause_us < least - least // 8 or not least) and before_us > member.joined_us:
         member.least_interval_us = pause_us
-        group.slow_changed = True
     return pause_us
 
 
@@ -69,14 +122,13 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
             and member.removed is None
             and is_coordinator(group, exchange.broker)
         ):
-            # Steady traffic takes only this branch.
             member.proven_us = exchange.res_us
             if member.leaving:
                 group.stays(member, exchange)
             group.coordinator_changes.returned(group, exchange.res_us)
             if member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
-                group.changed = group.slow_changed = True
+                group.changed = True
             if group.state not in _SERVED:
                 group.served(exchange)
             return group.unlawful(exchange) if newest.told else NOTHING
@@ -91,7 +143,6 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
 
 
 def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
-    group.slow_changed = True
     if group.loading_near(exchange.broker, exchange.res_us) or not exchange.member_id:
         return NOTHING
     group.accepted(exchange)

@@ -227,11 +227,16 @@ class CoordinatorChanges:
             self.lost = LostCoordinator(at_us, group.broker, ids, session_ms, node_id=self.named[0] if self.named else "")
             _note_disconnection(group, at_us)
 
+    @property
+    def is_away(self) -> bool:
+        """True from the end of all connections until a broker accepts a client."""
+        return self.lost is not None and not self.lost.returned_us
+
     def returned(self, group: GroupData, at_us: int) -> None:
         """Note that a broker accepted a client."""
         if self.lost is not None and not self.lost.returned_us:
             self.lost = self.lost._replace(returned_us=at_us)
-            group.changed = group.slow_changed = True
+            group.changed = True
 
     def lost_with_others(self, group: GroupData) -> bool:
         """Return True if several clients lost their connections to the coordinator at once, so that none need have crashed.

@@ -183,7 +183,7 @@ class MemberIdentity:
 
     # ------------------------------------------------------------------------------------------------ checks of single frames
 
-    def check_identity(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
+    def check_identity(self, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """Check a request whose generation or instance id is not its member's; return events."""
         events: list[Event] = []
         generation, frame = exchange.generation, member.joined_frame
@@ -202,7 +202,6 @@ class MemberIdentity:
             if calls_itself is not None:
                 self.odd = (*self.odd[1 - ODD_KEPT :], exchange.key)
                 self._mind()
-                group.slow_changed = True
             if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == JOIN_GROUP):
                 events.append(Inconsistent(exchange, member))
         return tuple(events)
@@ -210,7 +209,6 @@ class MemberIdentity:
     def check_connection(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """Process a Heartbeat on another connection than the member's last; return an event if its host alternates."""
         before, member.actor = member.actor, exchange.actor
-        group.slow_changed = True
         if before.connection not in group.connections or host_of(before.address) == host_of(exchange.actor.address):
             if before.connection not in group.connections:
                 member.alternations = 0
@@ -220,7 +218,6 @@ class MemberIdentity:
 
     def recheck(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Check a response while :attr:`alert` is set; return events."""
-        group.slow_changed = True
         was_odd = exchange.key in self.odd
         if was_odd:
             self.odd = tuple(key for key in self.odd if key != exchange.key)

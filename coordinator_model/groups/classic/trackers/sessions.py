@@ -188,7 +188,6 @@ class Sessions:
         gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.coverage.since_us)
         if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
             return NOTHING
-        group.slow_changed = True
         return (self._paused(exchange, member, gap_us),)
 
     def _paused(self, exchange: Exchange, member: Member, gap_us: int) -> ThinMargin:
