@@ -432,7 +432,7 @@ T_08 = FrameRule(
 
 T_09 = TimerRule(
     id="T-09",
-    name="died without leaving",
+    name="closed without leaving",
     severity=Severity.INFO,
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
