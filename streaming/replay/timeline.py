@@ -52,6 +52,7 @@ class Timeline:
     def __init__(self, tell: Callable[[HistoryLine], None], groups: Iterable[str] = ()) -> None:
         self._tell = tell
         self._groups = frozenset(groups)
+        self._begun: set[str] = set()  # ids of the open findings whose beginning was told
 
     def wants(self, group: str) -> bool:
         """Return True if the report includes this group; what concerns the capture is always included."""
@@ -67,11 +68,20 @@ class Timeline:
 
     def finding(self, finding: Finding) -> None:
         """A finding opened, changed or was resolved."""
-        if self.wants(finding.group):
-            verb = {Status.OPEN: "", Status.UPDATE: f" ({finding.count} times by now)", Status.RESOLVED: " is over"}[finding.status]
-            at_us = finding.opened_at_us if finding.status is Status.OPEN else finding.resolved_at_us or finding.updated_at_us
-            text = Text.assemble(severity_text(finding), f" {finding.rule} {finding.name}{verb}")
-            self._tell(HistoryLine(iso_utc(at_us), finding.group, text))
+        if not self.wants(finding.group):
+            return
+        if finding.id not in self._begun:  # one that was over before it was published comes with its end alone
+            self._begun.add(finding.id)
+            self._tell_of(finding, "", finding.opened_at_us)
+        if finding.status is Status.UPDATE:
+            self._tell_of(finding, f" ({finding.count} times by now)", finding.updated_at_us)
+        elif finding.status is Status.RESOLVED:
+            self._begun.discard(finding.id)
+            self._tell_of(finding, " is over", finding.resolved_at_us or finding.updated_at_us)
+
+    def _tell_of(self, finding: Finding, verb: str, at_us: int) -> None:
+        text = Text.assemble(severity_text(finding), f" {finding.rule} {finding.name}{verb}")
+        self._tell(HistoryLine(iso_utc(at_us), finding.group, text))
 
 
 def severity_text(finding: Finding) -> Text:

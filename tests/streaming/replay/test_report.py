@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from coordinator_model.finding import iso_utc
+from coordinator_model.finding import Status, iso_utc
+from coordinator_model.rules.observation import V_01
 from coordinator_model.wire.record import Kind
 from streaming.replay.timeline import HistoryLine, Timeline
 from tests.coordinator_model.conversation import Conversation
@@ -18,14 +21,15 @@ class Told:
     def __init__(self, talk: Conversation) -> None:
         self.talk = talk
         self._lines: list[HistoryLine] = []
-        self._timeline = Timeline(self._lines.append)
+        self.timeline = Timeline(self._lines.append)
 
     def lines(self) -> list[HistoryLine]:
         """What is new since the last look."""
-        self._lines.clear()
         for event in self.talk.model.drain_events():
-            self._timeline.event(event)
-        return list(self._lines)
+            self.timeline.event(event)
+        lines = list(self._lines)
+        self._lines.clear()
+        return lines
 
     def look(self) -> list[str]:
         return [line.text.plain for line in self.lines()]
@@ -45,6 +49,25 @@ def test_each_line_has_the_time_of_its_event_however_close_events_are(told: Told
     assert [line.at for line in lines if "asks to join" in line.text.plain] == [iso_utc(at_us) for at_us in asked[-2:]]
     assert lines[-1].text.plain.startswith("Generation 3, 2 members")
     assert lines[-1].at == iso_utc(served[-1])
+
+
+def test_a_finding_that_was_over_before_it_was_published_has_its_beginning(told: Told) -> None:
+    finding = V_01.finding(subject="", cluster="c1", group="g", opened_at_us=1, at_us=1_000_000, summary="", observed="")
+    over = replace(finding, status=Status.RESOLVED, updated_at_us=2_000_000, resolved_at_us=2_000_000)
+    told.timeline.finding(over)
+    lines = [(line.at, line.text.plain) for line in told.lines()]
+    words = f"{V_01.severity.value} V-01 {V_01.name}"
+    assert lines == [(iso_utc(1_000_000), words), (iso_utc(2_000_000), f"{words} is over")]
+
+
+def test_a_finding_is_told_once_when_it_opens_and_once_when_it_is_over(told: Told) -> None:
+    finding = V_01.finding(subject="", cluster="c1", group="g", opened_at_us=1, at_us=1_000_000, summary="", observed="")
+    again = replace(finding, status=Status.UPDATE, updated_at_us=2_000_000, count=2)
+    over = replace(again, status=Status.RESOLVED, updated_at_us=3_000_000, resolved_at_us=3_000_000)
+    for state in (finding, again, over):
+        told.timeline.finding(state)
+    words = f"{V_01.severity.value} V-01 {V_01.name}"
+    assert told.look() == [words, f"{words} (2 times by now)", f"{words} is over"]
 
 
 def test_a_member_that_left_is_said_to_have_left(told: Told) -> None:
