@@ -27,6 +27,7 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, a_or_an, about, begin, seconds, sender_text, who, whom
+from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
@@ -179,17 +180,20 @@ def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
 
 
 def _crash_loop(group: ClassicGroup, back: CameBackDead) -> Breach | None:
-    times = back.returns_us
-    if len(times) < group.settings.crash_loop_returns:
-        return None
-    exchange = back.exchange
+    times, exchange = back.returns_us, back.exchange
     dead = group.members.get(back.dead.id)
+    closes = closes_without_leaving(dead)
+    if len(times) < group.settings.crash_loop_returns * (PATIENCE if closes else 1):
+        return None
     waits = f", {seconds(dead.session_timeout_ms * 1_000)}" if dead is not None and dead.session_timeout_ms else ""
     client = f"instance {exchange.instance_id} {whom(exchange.actor)}" if exchange.instance_id is not None else _whoever(exchange)
+    went = f"went away from group {group.name} without leaving"
+    if closes:
+        went = f"closed without leaving group {group.name}, as Kafka Streams does,"
     return Breach(
         exchange.instance_id or client_text(exchange.actor),
-        f"{client[0].upper()}{client[1:]} went away from group {group.name} without leaving and came back {len(times)} times since "
-        f"{iso_utc(times[0])}: each time takes the group a rebalance, and up to the session timeout{waits}, to notice.",
+        f"{begin(client)} {went} and came back {len(times)} times since {iso_utc(times[0])}: each time takes the "
+        f"group a rebalance, and up to the session timeout{waits}, to notice.",
         f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "
         f"{len(times)} times in {seconds(times[-1] - times[0])}",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
@@ -197,6 +201,7 @@ def _crash_loop(group: ClassicGroup, back: CameBackDead) -> Breach | None:
         member_id=back.member_id,
         instance_id=exchange.instance_id,
         generation=group.generation,
+        action=WHEN_CLOSED_AGAIN if closes else None,
     )
 
 
@@ -466,7 +471,8 @@ M_13 = FrameRule(
     condition="Three times within ten minutes (crash_loop_returns, crash_loop_ms) a client's connection closed without a LeaveGroup and "
     "the client came back with an empty member id: the same group.instance.id; the same client id on the same host; or the same client "
     "id, or host, that nobody else in the group has. Each time it was the one that had come back before that died. In groups with epochs "
-    "a new member id counts, and the end of a session as well as that of a connection.",
+    "a new member id counts, and the end of a session as well as that of a connection. Kafka Streams never leaves, so it takes twice as "
+    "many.",
     expected="A process that stops leaves the group, and one that starts stays.",
     action="Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a liveness "
     "probe that kills it. Take it out of the group until it is mended.",

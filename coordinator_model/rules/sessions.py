@@ -40,12 +40,14 @@ from coordinator_model.rules.base import (
     a_or_an,
     about,
     admission,
+    begin,
     kept_waiting,
     seconds,
     sender_text,
     who,
     whom,
 )
+from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went
 from coordinator_model.rules.epoch_checks import came_back, session_ended
 from coordinator_model.wire import API_NAMES
 
@@ -147,12 +149,13 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
             waits_us = max(0, last_frame_us_of(member) + session_us - ended_us)
             return Breach(
                 member.id,
-                f"{who(member)} died without leaving group {group.name}: its connection ended and it has not come back. Its partitions "
-                f"are idle until its session ends, up to {seconds(waits_us)} after that.",
+                f"{begin(who(member))} in group {group.name} {how_it_went(member)}: its connection ended and it has not come back. Its "
+                f"partitions are idle until its session ends, up to {seconds(waits_us)} after that.",
                 f"the connection {member.actor.connection} closed after {a_or_an(member.last_frame)} and without a LeaveGroup, and no "
                 "frame of the member since",
                 admission(member),
                 generation=member.joined,
+                action=WHEN_CLOSED if closes_without_leaving(member) else None,
                 **about(member),
             )
 
@@ -168,18 +171,34 @@ def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
 
 def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
-    if member.leaving or _all_disconnected(group) or _goes_on_as_another(group, member):
+    if member.leaving or _all_disconnected(group) or _goes_on_as_another(group, member) or _is_closed(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
     return Breach(
         member.id,
-        f"{who(member)} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}, its session "
-        f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its partitions were idle meanwhile.",
+        f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}, its session "
+        f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its partitions were idle {_idle_for(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted",
         admission(member),
         generation=member.joined,
         **about(member),
     )
+
+
+def _idle_for(group: ClassicGroup, silent: FellSilent) -> str:
+    """Return how long nobody consumed what the member held: until the generation that dropped it had its assignment."""
+    member, newest, until_us = silent.member, group.newest_generation, silent.dropped_us
+    if not until_us:
+        return "meanwhile"
+    if newest is not None and newest.proven_us <= until_us:
+        until_us = max(until_us, newest.sync_done_us or 0)
+    since_us = max(member.last_frame_us, member.disconnected_us if member.disconnected_us < until_us else 0)
+    return f"for {seconds(until_us - since_us)}, until the group went on without it"
+
+
+def _is_closed(group: ClassicGroup, member: Member) -> bool:
+    """Return True if it is a dynamic member whose client closes without leaving, and closed: T-09 says so."""
+    return closes_without_leaving(member) and member.instance_id is None and hung_up_since(group, member) is not None
 
 
 def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
@@ -363,7 +382,7 @@ T_04 = FrameRule(
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
     false_alarms="A client that moved to a path that is not captured. "
     "It rests while the members have no coordinator (C-14), and where the client goes on under another id. "
-    "A static member lawfully goes silent when it restarts.",
+    "A static member lawfully goes silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.",
     suppressed_by=("R-05",),
     checks={FellSilent: _silent_death, WentSilent: session_ended},
     over=_heard_or_replaced,
@@ -436,7 +455,8 @@ T_09 = TimerRule(
     severity=Severity.INFO,
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
-    meaning="A client went away without LeaveGroup: its partitions are idle, and a rebalance waits for it, until its session ends.",
+    meaning="A client went away without LeaveGroup: its partitions are idle, and a rebalance waits for it, until its session ends. Kafka "
+    "Streams does so whenever it is closed.",
     condition="The connection of a live dynamic member ended, and for a heartbeat interval and 2 s no frame of it came on another one, "
     "while other members stayed connected.",
     expected="A LeaveGroup, or a new connection at once.",

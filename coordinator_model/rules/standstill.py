@@ -15,6 +15,7 @@ from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, seconds, who, whom
+from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.waiting import awaited_members, processed_since
 
 _NAMED = 3
@@ -88,7 +89,7 @@ def _outcome(group: ClassicGroup, member: Member) -> str:
     closed_us = hung_up_since(group, member)
     if closed_us is not None:
         ends = f", and its session of {seconds(member.session_timeout_ms * 1_000)} runs on" if member.session_timeout_ms else ""
-        return f"which died without leaving: its connection closed at {iso_utc(closed_us)}{ends}"
+        return f"which {how_it_went(member)}: its connection closed at {iso_utc(closed_us)}{ends}"
     if member.rejoin_asked_us is not None:
         return f"which heartbeats and does not rejoin, though it was told to since {iso_utc(member.rejoin_asked_us)}"
     if member.last_frame:
@@ -128,7 +129,7 @@ def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
     if leader is None:
         return WaitedFor(f"the assignment of the leader {newest.leader}", Blame.CLIENT, member_id=newest.leader)
     closed_us = hung_up_since(group, leader)
-    fate = f", which died without leaving: its connection closed at {iso_utc(closed_us)}" if closed_us is not None else ""
+    fate = f", which {how_it_went(leader)}: its connection closed at {iso_utc(closed_us)}" if closed_us is not None else ""
     words = f"the assignment of the leader, {who(leader)}{fate}"
     return WaitedFor(words, Blame.CLIENT, leader.actor, leader.id, leader.instance_id)
 

@@ -618,6 +618,21 @@ def test_M_13_fires_on_a_client_that_dies_and_comes_back(talk: Conversation, ide
     assert "M-09" not in talk.rules()
 
 
+def test_M_13_allows_kafka_streams_that_is_restarted_on_purpose(talk: Conversation) -> None:
+    """Three restarts of one instance were called a crash loop: Kafka Streams sends no LeaveGroup when it is closed."""
+    talk.protocol = "stream"
+    dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 5)
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_tells_of_a_loop_of_kafka_streams_without_calling_each_end_a_crash(talk: Conversation) -> None:
+    talk.protocol = "stream"
+    dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 6)
+    finding = talk.the("M-13")
+    assert "test 1.0 closed without leaving group g, as Kafka Streams does, and came back 6 times since" in finding.summary
+    assert finding.action.startswith("Find out what stops and starts that process")
+
+
 def test_M_13_allows_two_returns(talk: Conversation) -> None:
     dies_and_comes_back(talk, a_group_of(talk, "10.0.9.1"), 2)
     assert talk.rules() == ["T-09", "T-04"]

@@ -503,6 +503,30 @@ def test_T_04_folds_under_a_ghost(talk: Conversation) -> None:
     assert talk.rules() == ["R-05"]
 
 
+def test_T_04_says_how_long_partitions_of_a_dropped_member_were_idle(talk: Conversation) -> None:
+    """It said that they were idle for all of its silence, although the group had gone on without it."""
+    a, b = settled(talk)
+    talk.heartbeat(b)
+    silence(talk, [a], 6_000)
+    talk.heartbeat(a, 27)
+    rejoined = talk.ask_join(a)
+    talk.wait(3_000)
+    talk.joined(rejoined, generation=4, leader=a, roster=[a])
+    talk.sync_all([a])
+    silence(talk, [a], 6_000)
+    finding = talk.the("T-04")
+    assert (
+        "nothing for 13.0 s, its session timeout is 10.0 s; its partitions were idle for 9.0 s, until the group went on"
+        in finding.summary
+    )
+
+
+def test_T_04_says_that_partitions_were_idle_meanwhile_while_the_group_waits(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    silence(talk, [a], 16_000)
+    assert talk.the("T-04").summary.endswith("its session timeout is 10.0 s; its partitions were idle meanwhile.")
+
+
 def test_T_04_allows_a_leave_that_was_never_answered(talk: Conversation) -> None:
     a, b = settled(talk)
     identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
@@ -846,10 +870,30 @@ def test_T_09_notes_at_once_that_a_client_died_without_leaving(talk: Conversatio
         b.member_id,
         "b",
     )
-    assert "died without leaving group g: its connection ended and it has not come back" in finding.summary
+    assert "in group g died without leaving: its connection ended and it has not come back" in finding.summary
+    assert finding.action.startswith("Find out why that process ended")
     live(talk, [a], 12)
     assert talk.rules() == ["T-09", "T-04"]
     assert talk.the("T-09").status is Status.RESOLVED
+
+
+def test_T_09_does_not_say_that_kafka_streams_died_which_closes_without_leaving(talk: Conversation) -> None:
+    talk.protocol = "stream"
+    a, b = settled(talk)
+    talk.close(b)
+    live(talk, [a], 18)
+    assert talk.rules() == ["T-09"]
+    finding = talk.the("T-09")
+    assert (finding.name, finding.severity) == ("closed without leaving", Severity.INFO)
+    assert "in group g closed without leaving, as Kafka Streams does: its connection ended" in finding.summary
+    assert finding.action.startswith("If it was stopped on purpose, nothing")
+
+
+def test_T_04_tells_of_kafka_streams_that_goes_silent_on_an_open_connection(talk: Conversation) -> None:
+    talk.protocol = "stream"
+    a, _ = settled(talk)
+    live(talk, [a], 18)
+    assert talk.rules() == ["T-04"]
 
 
 def test_T_09_allows_a_client_that_connects_again(talk: Conversation) -> None:
