@@ -1,6 +1,6 @@
 """``python -m tests.golden.make``: run the laboratory, cut the golden transcripts from it, and write down what the model says of them.
 
-``--lives`` makes only those of the newer protocols anew, from ``tests/real/lab/lives.py``. ``--expectations`` leaves the transcripts and writes only ``expected.json`` and ``events/`` anew: after a rule has changed, read the difference.
+``--lives`` makes only those of the newer protocols anew, from ``tests/real/lab/lives.py``. ``--new`` adds those of violations without one. ``--expectations`` leaves the transcripts and writes only ``expected.json`` and ``events/`` anew: after a rule has changed, read the difference.
 """
 
 from __future__ import annotations
@@ -30,13 +30,18 @@ def main(
         bool, typer.Option("--expectations", help="Keep the transcripts; write what is expected of them.")
     ] = False,
     only_lives: Annotated[bool, typer.Option("--lives", help="Keep the transcripts of the laboratory; make the others.")] = False,
+    only_new: Annotated[
+        bool, typer.Option("--new", help="Keep the transcripts; add those of violations that have none yet.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of the chaos.")] = 1,
     folder: Annotated[
         Path | None, typer.Option(help="Cut them from the recordings of an earlier run in this folder, which had all violations.")
     ] = None,
 ) -> None:
     """Make the golden transcripts anew: a few minutes, with brokers of every release."""
-    if not expectations:
+    if only_new:
+        _add_new(seed)
+    elif not expectations:
         recordings = {} if only_lives else _recordings(folder) if folder is not None else _run(seed)
         lived = _recordings(folder / LIVES) if folder is not None else _live()
         for old in transcript.names():
@@ -74,6 +79,29 @@ def _run(seed: int) -> dict[str, Path]:
         )
         recordings[result.version] = result.recording
     return recordings
+
+
+def _add_new(seed: int) -> None:
+    """Commit the violations that have no transcript against the newest release, without a fleet, and cut theirs."""
+    have = {name.rpartition("-")[0] for name in transcript.names()}
+    folder = Path(tempfile.mkdtemp(prefix="rebalance-monitor-golden-"))
+    result = run(
+        line=max(line for line in releases.RELEASES if line < "4.4"),
+        brokers=1,
+        seed=seed,
+        seconds=0.0,
+        kinds=KINDS,
+        folder=folder,
+        makes=(),
+        violations=[violation for violation in ALL_VIOLATIONS if group_of(violation) not in have],
+        say=lambda text: print(text, file=sys.stderr),
+    )
+    groups = transcript.groups(result.recording)
+    for case in result.cases:
+        if not case.verdict.found:
+            raise SystemExit(f"{case.violation.name} was not found: {case.verdict.problem}")
+        group = next(group for group in groups_of(case.violation) if group in groups)
+        transcript.write(f"{group_of(case.violation)}-{result.version}", transcript.cut(result.recording, group))
 
 
 def _live() -> dict[str, Path]:

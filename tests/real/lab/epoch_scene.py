@@ -84,7 +84,7 @@ class EpochMember:
             "topic_partitions": listed(self.assigned),
         }
 
-    def commit(self, epoch: int | None = None) -> int:
+    def commit(self, epoch: int | None = None, number: int = 0) -> int:
         """Send one OffsetCommit for one partition; return its error code."""
         request = OffsetCommitRequest(
             group_id=self.group,
@@ -93,7 +93,7 @@ class EpochMember:
             group_instance_id=self.instance_id,
             topics=(
                 OffsetCommitRequestTopic(
-                    name=self.topics[0], partitions=(OffsetCommitRequestPartition(partition_index=0, committed_offset=1),)
+                    name=self.topics[0], partitions=(OffsetCommitRequestPartition(partition_index=number, committed_offset=1),)
                 ),
             ),
         )

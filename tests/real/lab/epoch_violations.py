@@ -15,6 +15,9 @@ from coordinator_model.finding import Blame
 from coordinator_model.wire import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseTopicPartitions,
+    LeaveGroupRequest,
+    LeaveGroupRequestMemberIdentity,
+    LeaveGroupResponse,
     OffsetCommitResponse,
     ShareGroupHeartbeatResponse,
     StreamsGroupHeartbeatResponse,
@@ -198,6 +201,65 @@ def _stranger_accepted(scene: Scene) -> None:
         stranger.say()
 
 
+def _refused_in_vain(error: int, *, join: bool = False) -> Callable[[Scene], None]:
+    """One keep-alive, or join, of the culprit is answered with an error that it gives no reason for."""
+
+    def commit(scene: Scene) -> None:
+        other, company = pair(scene)
+        care_for(scene, company)
+        other.beat()
+        scene.lie(_success(_error(error)))
+        _refused(other.say(0, **replace(other, assigned=frozenset()).everything()) if join else other.say(), error)
+        scene.tell_truth()
+        for _ in scene.until_found():
+            other.say()
+
+    return commit
+
+
+def _removed_accepted(scene: Scene) -> None:
+    """An administrator removes the culprit, which is served all the same."""
+    culprit, company = pair(scene)
+    care_for(scene, company)
+    culprit.beat()
+    admin = scene.connect(f"{scene.group}-admin")
+    leaver = LeaveGroupRequestMemberIdentity(member_id=culprit.member_id)
+    answer = admin.ask(LeaveGroupRequest(group_id=scene.group, members=(leaver,)), LeaveGroupResponse)
+    _refused(answer.members[0], NONE)
+    scene.lie(_accepted(UNKNOWN_MEMBER_ID, culprit.epoch))
+    for _ in scene.until_found():
+        culprit.say()
+
+
+def _second_process_accepted(scene: Scene) -> None:
+    """The holder of an instance id lives, and another process is let in under it."""
+    holder, company = member(scene, "company", instance_id="slot"), member(scene, "other")
+    enter_all(scene, holder, company)
+    care_for(scene, holder)
+    care_for(scene, company)
+    scene.over.wait(HELD_S)
+    culprit = member(scene, "culprit", instance_id="slot")
+    scene.truth.member_ids.add(culprit.member_id)
+    scene.lie(_accepted(UNRELEASED_INSTANCE_ID, holder.epoch))
+    culprit.say(0, **culprit.everything())
+    scene.tell_truth()
+    for _ in scene.until_found():
+        pass
+
+
+def _released_refused(scene: Scene) -> None:
+    """A member leaves for a while, and its successor is told that the instance id is held."""
+    holder, company = member(scene, "other", instance_id="slot"), member(scene, "company")
+    enter_all(scene, holder, company)
+    care_for(scene, company)
+    holder.say(ASIDE)
+    scene.over.wait(HELD_S)
+    culprit = member(scene, "culprit", instance_id="slot")
+    scene.lie(_success(_error(UNRELEASED_INSTANCE_ID)))
+    for _ in scene.until_found(every_s=HELD_S):
+        _refused(culprit.say(0, **culprit.everything()), UNRELEASED_INSTANCE_ID)
+
+
 def _greedy_join_accepted(scene: Scene) -> None:
     """A join that claims partitions succeeds."""
     other, company = pair(scene)
@@ -254,6 +316,31 @@ def _commit_of_one_who_left_accepted(scene: Scene) -> None:
     scene.lie(_commit_told(NONE))
     for _ in scene.until_found():
         culprit.commit()
+
+
+def _commit_of_a_stranger_accepted(scene: Scene) -> None:
+    other, company = pair(scene)
+    scene.truth.member_ids.clear()
+    care_for(scene, other)
+    care_for(scene, company)
+    scene.over.wait(SEEN_FOR_S)
+    stranger = member(scene, "culprit")
+    scene.lie(_commit_told(NONE))
+    for _ in scene.until_found():
+        stranger.commit(other.epoch)
+
+
+def _commit_of_nobody_accepted(scene: Scene) -> None:
+    """A tool sets offsets while the group has members, and is let to."""
+    other, company = pair(scene)
+    scene.truth.member_ids.clear()
+    care_for(scene, other)
+    care_for(scene, company)
+    scene.over.wait(HELD_S)
+    tool = member(scene, "culprit", member_id="")
+    scene.lie(_commit_told(NONE))
+    for _ in scene.until_found():
+        tool.commit(-1)
 
 
 # --- members that break the protocol ------------------------------------------------------------------------------------
@@ -318,6 +405,32 @@ def _claims_more(scene: Scene) -> None:
     scene.fact()
     for _ in scene.until_found():
         culprit.say(topic_partitions=listed(claimed))
+
+
+def _two_names(scene: Scene) -> None:
+    """A static member names another instance id than the one that it joined with."""
+    culprit, company = pair(scene, instance_id="slot")
+    care_for(scene, company)
+    culprit.beat()
+    scene.fact()
+    for _ in scene.until_found():
+        culprit.say(instance_id="another slot")
+
+
+def _commits_what_it_gave_up(scene: Scene) -> None:
+    """Goes on committing a partition that it has given up, and that its company owns."""
+    company, culprit = member(scene, "company"), member(scene, "culprit")
+    enter_all(scene, culprit, company)
+    scene.truth.member_ids.add(culprit.member_id)
+    given_up = min(number for _, number in company.assigned)
+    care_for(scene, company)
+    culprit.beat()
+    scene.over.wait(HELD_S)
+    scene.fact()
+    for _ in scene.until_found():
+        if error := culprit.commit(number=given_up):
+            raise ViolationError(f"a commit was answered with error {error}")
+        culprit.beat()
 
 
 def _slow(scene: Scene) -> None:
@@ -567,6 +680,16 @@ EPOCH_VIOLATIONS: tuple[Violation, ...] = (
     _broker("partition-given-twice", "A-12", _given_twice, culprits=("company", "culprit")),
     _broker("stale-accepted", "E-04", _stale_accepted),
     _broker("gone-accepted", "E-14", _gone_accepted),
+    _broker("member-told-it-is-none", "E-18", _refused_in_vain(UNKNOWN_MEMBER_ID)),
+    _broker("keep-alive-invalid", "P-07", _refused_in_vain(INVALID_REQUEST)),
+    _broker("join-told-unknown", "P-07", _refused_in_vain(UNKNOWN_MEMBER_ID, join=True)),
+    _broker("removed-accepted", "E-14", _removed_accepted),
+    _broker("second-process-accepted", "E-23", _second_process_accepted),
+    _broker("released-refused", "E-18", _released_refused),
+    _broker("stranger-commit-accepted", "O-02", _commit_of_a_stranger_accepted),
+    _broker("commit-of-nobody-accepted", "E-20", _commit_of_nobody_accepted),
+    _client("two-names", "S-07", _two_names),
+    _client("commits-what-it-gave-up", "O-05", _commits_what_it_gave_up),
     _broker("greedy-join-accepted", "E-17", _greedy_join_accepted),
     _broker("owner-fenced", "E-18", _owner_fenced),
     _broker("future-commit-accepted", "E-20", _future_commit_accepted),
