@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.coordinator_changes import (
     GroupFull,
@@ -50,9 +51,10 @@ def _flaps(group: ClassicGroup, moved: Moved) -> Breach | None:
         if moved.flaps
         else f"{len(moves)} moves within {seconds(exchange.res_us - moves[0])}"
     )
+    interrupts = "starts its rebalances again" if group.kind == CLASSIC else "interrupts its heartbeats and commits"
     return Breach(
         "",
-        f"The coordinator of group {group.name} keeps moving: {observed}; each move starts its rebalances again.",
+        f"The coordinator of group {group.name} keeps moving: {observed}; each move {interrupts}.",
         observed,
         (response_evidence(exchange, exchange.error),),
         generation=group.generation,

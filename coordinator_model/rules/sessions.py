@@ -29,6 +29,7 @@ from coordinator_model.groups.classic.trackers.sessions import (
 from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import FellSilent
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
@@ -261,13 +262,19 @@ def _came_back(group: ClassicGroup, back: CameBack) -> Breach:
     )
 
 
-def _slow_coordinator(group: ClassicGroup, slow: Slow) -> Breach | None:
+def _session_us(group: ClassicGroup | EpochGroupData, member: Member | EpochMember | None) -> int:
+    if isinstance(group, EpochGroupData):
+        return group.shortest_session_ms(member if isinstance(member, EpochMember) else None) * 1_000
+    return (member.session_timeout_ms or 0) * 1_000 if member is not None else 0
+
+
+def _slow_coordinator(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breach | None:
     exchange = slow.exchange
     member = group.members.get(exchange.member_id)
-    session_us = (member.session_timeout_ms or 0) * 1_000 if member is not None else 0
+    session_us = _session_us(group, member)
     endangers = session_us and slow.took_us * 3 > session_us
     times_needed = max(SLOW_TIMES, sum(1 for _ in group.present_members()) // 5)  # about one heartbeat in a hundred
-    if not endangers and slow.times < times_needed:
+    if not endangers and (isinstance(group, EpochGroupData) or slow.times < times_needed):
         return None
     api = API_NAMES[exchange.api_key]
     why = f"more than a third of that member's session of {seconds(session_us)}" if endangers else f"{slow.times} such in a minute"
@@ -413,7 +420,8 @@ T_06 = FrameRule(
     blame=Blame.BROKER,
     meaning="The coordinator answers so slowly that sessions are about to run out.",
     condition="A Heartbeat or LeaveGroup was answered after more than a third of the member's session timeout; or, three times within a "
-    "minute and for about one heartbeat in a hundred, after more than 2 s. Throttled answers do not count.",
+    "minute and for about one heartbeat in a hundred, after more than 2 s: not in groups with epochs, whose sessions are 45 s and longer. "
+    "Throttled answers do not count.",
     expected="Milliseconds: neither has to wait for anybody.",
     action="Look at the load of that broker and at the in-sync replicas of the group's __consumer_offsets partition.",
     false_alarms="A slow path between capture and broker.",

@@ -13,6 +13,7 @@ from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED, Counte
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
+from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
@@ -58,6 +59,7 @@ class EpochGroupData:
         "committed_offsets",
         "connections",
         "conversions",
+        "coordinator_changes",
         "counted",
         "counters",
         "coverage",
@@ -145,6 +147,7 @@ class EpochGroupData:
         self.storm_since_us = 0
         self.storm_times = 0
         self.storm_causes: dict[str, int] = {}
+        self.coordinator_changes = CoordinatorChanges()
         self.returns: dict[str, tuple[int, ...]] = {}  #: member id → times at which its client had come back after it died
         self.succeeded: tuple[str, ...] = ()  #: ids of dead members whose client has come back
         self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
@@ -236,6 +239,11 @@ class EpochGroupData:
         own_ms = 0 if member is None else member.session_timeout_ms or 0
         return max(own_ms, self.session_bounds.longest_ms(self.settings, self.cluster, self.kind))
 
+    @property
+    def generation(self) -> int | None:
+        """The group's epoch, by the name that other types of groups have for it."""
+        return self.epoch
+
     def may_have_raised(self, cause: str, member_id: str) -> None:
         """Note what can raise the group's epoch."""
         if len(self.recent) < REMOVED_MEMBERS_KEPT:
@@ -283,6 +291,7 @@ class EpochGroupData:
         self.incarnation += 1
         self.settled = False
         self.addresses = CoordinatorAddresses()
+        self.coordinator_changes.on_gap(self)
         self.doubles = []
         self.refused_joins = {}
         self.claims = {}  # all sessions begin anew, that of an instance id's dead holder too
@@ -303,6 +312,7 @@ class EpochGroupData:
         self.rebalance_events.on_gap(self, at_us, because)
         self.committed_offsets.on_gap(self)
         self.learning_because = because
+        self.coordinator_changes.on_gap(self)
         self.addresses = CoordinatorAddresses()
         self.born_us = 0
         self.doubles = []

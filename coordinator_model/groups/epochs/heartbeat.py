@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_addresses import is_coordinator, steps_down
-from coordinator_model.groups.epochs import comebacks, delivery, identity, reconciliation, sessions, statuses
+from coordinator_model.groups.epochs import comebacks, coordinator, delivery, identity, reconciliation, sessions, statuses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
@@ -162,6 +162,7 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and not (group.open and _may_matter(group, exchange))
         and not (group.refused_joins and refused_joins.of(group.refused_joins, exchange))
         and not sessions.outlasts(group, exchange, member)
+        and not coordinator.stands_out(exchange, body)
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.epochs import classic_members, commits, heartbeat, sessions, stored
+from coordinator_model.groups.epochs import classic_members, commits, coordinator, heartbeat, sessions, stored
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
@@ -97,7 +97,7 @@ class EpochGroup(EpochGroupData):
             counts[error] = counts.get(error, 0) + 1
             self.counters.errors[self.cluster, record.api_key, error] += 1
             self.counted = True
-        events = self._answered(exchange, body)
+        events = self._answered(exchange, body) + coordinator.on_response(self, exchange, body)
         self.note_state(record.at_us)
         return events
 

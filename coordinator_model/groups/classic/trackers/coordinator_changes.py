@@ -18,6 +18,7 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
     CoordinatorTerm,
     ErrorStreak,
     FindCoordinatorAnswer,
+    Followed,
     LostCoordinator,
     Persisted,
     Signs,
@@ -49,12 +50,6 @@ if TYPE_CHECKING:
 
 API_KEYS: Final = ASKED_OF_COORDINATOR
 TURNS: Final = 3  #: minimum number of alternations between two brokers
-_ASKS_COORDINATOR: Final = COMMITS | {
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    SYNC_GROUP,
-}  # a response without COORDINATOR_MOVES is the coordinator's
 _ACTS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}  # a success of these changes the group
 
 SAME_MOVE_US: Final = 10_000_000
@@ -179,10 +174,25 @@ class CoordinatorChanges:
         return NOTHING
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        errors = exchange.error_codes
-        if exchange.api_key in _ASKS_COORDINATOR and not errors & COORDINATOR_MOVES:
-            self.returned(group, exchange.res_us)
+        errors, moved = exchange.error_codes, self.moved
         _count(group, exchange.api_key, errors)
+        events = self.follow(group, exchange, body, errors)
+        if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
+            self.told_us = exchange.res_us
+        if UNKNOWN_SERVER_ERROR in errors:
+            events.extend(_internal_error(group, exchange))
+        if GROUP_MAX_SIZE_REACHED in errors:
+            events.append(self._full(exchange))
+        if exchange.api_key in _ACTS and 0 in errors:
+            generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
+            events.extend(self.acted(group, exchange, generation))
+            events.extend(self._survived(group, exchange, body, moved=moved))
+        return tuple(events)
+
+    def follow(self, group: Followed, exchange: Exchange, body: Any, errors: frozenset[int]) -> list[Event]:
+        """Process what any response shows of the coordinator, in a group of any type: that it is there, has moved, or refuses."""
+        if exchange.api_key != FIND_COORDINATOR and not errors & COORDINATOR_MOVES:
+            self.returned(group, exchange.res_us)
         if body.throttle_time_ms:
             self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
         events: list[Event] = []
@@ -192,17 +202,9 @@ class CoordinatorChanges:
             self._found_again(group, exchange)
         if moved:
             events.append(self._moved(exchange))
-        if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
-            self.told_us = exchange.res_us
-        if UNKNOWN_SERVER_ERROR in errors:
-            events.extend(_internal_error(group, exchange))
-        events.extend(self._refusals(group, exchange, errors))
-        if exchange.api_key in _ACTS and 0 in errors:
-            events.extend(self._acted(group, exchange, body))
-            events.extend(self._survived(group, exchange, body, moved=moved))
-        return tuple(events)
+        return events + self._refusals(group, exchange, errors)
 
-    def on_gap(self, group: GroupData) -> None:
+    def on_gap(self, group: Followed) -> None:
         if group.incarnation != self.incarnation:
             self.incarnation = group.incarnation
             self.moved = True
@@ -232,7 +234,7 @@ class CoordinatorChanges:
         """True from the end of all connections until a broker accepts a client."""
         return self.lost is not None and not self.lost.returned_us
 
-    def returned(self, group: GroupData, at_us: int) -> None:
+    def returned(self, group: Followed, at_us: int) -> None:
         """Note that a broker accepted a client."""
         if self.lost is not None and not self.lost.returned_us:
             self.lost = self.lost._replace(returned_us=at_us)
@@ -271,7 +273,7 @@ class CoordinatorChanges:
             self.lost = lost._replace(searching=searching, frames=(*lost.frames[:1], frame))
             group.changed = True
 
-    def _found_again(self, group: GroupData, exchange: Exchange) -> None:
+    def _found_again(self, group: Followed, exchange: Exchange) -> None:
         """Process a FindCoordinator response of the broker that seems lost: if it names itself, it is there.
 
         Some clients connect anew for each generation (kafka-go), and their JoinGroups may wait for a member that was killed.
@@ -286,7 +288,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ moves
 
-    def _named(self, group: GroupData, exchange: Exchange, body: Any) -> bool:
+    def _named(self, group: Followed, exchange: Exchange, body: Any) -> bool:
         """Return True if FindCoordinator names another broker than before."""
         answers = [answer for answer in body.coordinators if answer.key == group.name] or [body]
         answer = answers[0]
@@ -312,7 +314,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ refusals
 
-    def _refusals(self, group: GroupData, exchange: Exchange, errors: frozenset[int]) -> list[Event]:
+    def _refusals(self, group: Followed, exchange: Exchange, errors: frozenset[int]) -> list[Event]:
         events: list[Event] = []
         finding = exchange.api_key == FIND_COORDINATOR
         if COORDINATOR_LOAD_IN_PROGRESS in errors:
@@ -332,13 +334,14 @@ class CoordinatorChanges:
                 self.spells.pop("not available", None)
         if NOT_COORDINATOR in errors and exchange.broker in self.named:
             events.append(self._point(exchange))
-        if GROUP_MAX_SIZE_REACHED in errors:
-            since_us = exchange.res_us - MINUTE_US
-            self.full_us = (*(at_us for at_us in self.full_us[-2:] if at_us >= since_us), exchange.res_us)
-            events.append(GroupFull(exchange, len(self.full_us)))
         if errors & COORDINATOR_MOVES:
             self._stepped_down(group, exchange.broker)
         return events
+
+    def _full(self, exchange: Exchange) -> GroupFull:
+        since_us = exchange.res_us - MINUTE_US
+        self.full_us = (*(at_us for at_us in self.full_us[-2:] if at_us >= since_us), exchange.res_us)
+        return GroupFull(exchange, len(self.full_us))
 
     def _spell(self, name: str, exchange: Exchange, error: int) -> ErrorStreak:
         known = self.spells.get(name)
@@ -360,16 +363,20 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ terms
 
-    def _stepped_down(self, group: GroupData, broker: str) -> None:
+    def _stepped_down(self, group: Followed, broker: str) -> None:
         """End the term of a broker that denies being the coordinator, now or yet: what it does later is another term."""
         if self.tenures.pop(self._acting_as(group, broker), None) is not None:
             self.turns = 0
 
-    def _acting_as(self, group: GroupData, broker: str) -> str:
+    def _acting_as(self, group: Followed, broker: str) -> str:
         """Return the address under which a broker's term is kept: one of those that it is known to have."""
         return next((known for known in self.tenures if group.facts.nodes.are_one(group.cluster, known, broker)), broker)
 
-    def _acted(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
+    def acted(self, group: Followed, exchange: Exchange, generation: int) -> list[Event]:
+        """Process a success by which a broker changed the group.
+
+        :param generation: that it accepted; -1 if that shows nothing.
+        """
         broker, connection = self._acting_as(group, exchange.broker), crc32(exchange.key[0].encode())
         if self.pointed is not None and self.pointed.broker == exchange.broker:
             self.pointed = None
@@ -386,7 +393,6 @@ class CoordinatorChanges:
             self.turns += 1
         self.acting = broker
         frame = response_evidence(exchange, 0)
-        generation = body.generation_id if exchange.api_key == JOIN_GROUP else exchange.generation
         if known is None:
             tenure = CoordinatorTerm(exchange.effective_us, exchange.res_us, (connection,), frame, generation)
         else:
@@ -398,7 +404,7 @@ class CoordinatorChanges:
             del self.tenures[next(iter(self.tenures))]
         return self._overlap(group, exchange, broker, tenure)
 
-    def _overlap(self, group: GroupData, exchange: Exchange, broker: str, tenure: CoordinatorTerm) -> list[Event]:
+    def _overlap(self, group: Followed, exchange: Exchange, broker: str, tenure: CoordinatorTerm) -> list[Event]:
         if self.turns < TURNS:
             return []
         for rival, other in self.tenures.items():

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.coordinator_addresses import Coordinated
+from coordinator_model.settings import Settings
+
+
+class Followed(Coordinated, Protocol):
+    """A group of any type."""
+
+    name: str
+    settings: Settings
+    changed: bool
+    slow_changed: bool
+    incarnation: int
 
 
 class ErrorStreak(NamedTuple):
