@@ -1,0 +1,126 @@
+"""Members with epochs that are not let in, or die over and over, before real brokers and behind the tap: M-14 and M-13."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from coordinator_model.finding import Blame, Finding, Severity
+from coordinator_model.settings import Settings
+from streaming.demo.broker import HOST, Broker, free_port
+from streaming.demo.processes import Processes
+from streaming.demo.raw_client import Connection, find_coordinator
+from streaming.spark.jvm import JvmError
+from tests.real.harness import running_tap, wait_for
+from tests.real.lab import java
+from tests.real.lab.epoch_scene import EpochMember
+from tests.real.lab.lives import Stage
+from tests.real.lab.monitor import Monitor
+from tests.real.lab.releases import broker_jars
+
+pytestmark = [pytest.mark.real, pytest.mark.long]
+
+FENCED = 110
+GROUP, TOPIC = "kept-out", "orders"
+
+
+@contextmanager
+def watched(folder: Path, line: str) -> Iterator[tuple[Broker, Monitor, str]]:
+    """A broker of a line of releases, its monitor, and the tap's address."""
+    try:
+        jars = broker_jars(line)
+    except JvmError as error:
+        pytest.skip(str(error))
+    front = f"{HOST}:{free_port()}"
+    with (
+        Broker(advertised={"PLAINTEXT": front}, jars=jars) as broker,
+        Monitor(folder / "records", Settings()) as monitor,
+        running_tap([f"{front}={broker.address()}"], monitor, cluster="seen"),
+    ):
+        broker.create_topic(TOPIC, 4)
+        yield broker, monitor, front
+
+
+def found(monitor: Monitor, rule: str) -> Finding | None:
+    """The newest state of the finding of a rule."""
+    states = [said for all_said in monitor.findings().values() for said in all_said if said.finding.rule == rule]
+    return states[-1].finding if states else None
+
+
+def member(front: str, name: str, instance_id: str | None = None) -> EpochMember:
+    find_coordinator(front, GROUP, client_id=name)  # which makes the topic of offsets
+    return EpochMember(Connection(front, client_id=name), GROUP, (TOPIC,), 60_000, instance_id)
+
+
+def joined(one: EpochMember) -> EpochMember:
+    wait_for(lambda: one.join() == 0, "a member joins", 60)
+    return one
+
+
+@pytest.mark.timeout(240)
+def test_a_broker_before_4_2_does_not_let_a_member_in_that_comes_back_under_its_id(tmp_path):
+    with watched(tmp_path, "4.1") as (_, monitor, front):
+        stays, kept_out = joined(member(front, "stays")), joined(member(front, "kept-out"))
+        for _ in range(6):
+            stays.beat()
+            kept_out.beat()
+            time.sleep(0.5)
+        answers = []
+        for _ in range(6):
+            answers.append(kept_out.say(0, **{**kept_out.everything(), "topic_partitions": ()}).error_code)
+            stays.beat()
+            time.sleep(1.5)
+        finding = wait_for(lambda: found(monitor, "M-14"), "M-14 is found", 20)
+    assert answers == [FENCED] * 6
+    assert (finding.severity, finding.blame, finding.client_id) == (Severity.ERROR, Blame.BROKER, "kept-out")
+    assert "KAFKA-19233" in finding.summary
+
+
+@pytest.mark.timeout(240)
+def test_a_newer_broker_lets_a_member_in_that_comes_back_under_its_id(tmp_path):
+    with watched(tmp_path, "4.3") as (_, monitor, front):
+        comes_back = joined(member(front, "comes-back"))
+        answers = []
+        for _ in range(4):
+            answers.append(comes_back.say(0, **{**comes_back.everything(), "topic_partitions": ()}).error_code)
+            time.sleep(1.0)
+        time.sleep(12)
+        finding = found(monitor, "M-14")
+    assert (answers, finding) == ([0] * 4, None)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+def test_the_successor_of_a_java_member_that_was_killed_is_named_within_seconds(tmp_path):
+    with watched(tmp_path, "4.3") as (broker, monitor, front), Processes(tmp_path, lambda _: None) as processes:
+        stage = Stage(GROUP, broker, front, processes)
+        dies = stage.enter("java", "consumer", instance_id="pod-1")
+        dies.wait_until_working()
+        time.sleep(6)
+        dies.kill()
+        dies.start()
+        finding = wait_for(lambda: found(monitor, "M-14"), "M-14 is found", 40)
+    assert (finding.blame, finding.instance_id) == (Blame.CLIENT, "pod-1")
+    assert "UNRELEASED_INSTANCE_ID" in finding.summary
+    assert "without a leave" in finding.summary
+
+
+@pytest.mark.timeout(240)
+def test_a_crash_loop_of_a_librdkafka_member_is_told_at_its_third_return(tmp_path):
+    with watched(tmp_path, "4.3") as (broker, monitor, front), Processes(tmp_path, lambda _: None) as processes:
+        stays = joined(member(front, "stays"))
+        stage = Stage(GROUP, broker, front, processes)
+        loops = stage.enter("confluent-kafka", "consumer")
+        for _ in range(4):
+            for _ in range(5):
+                time.sleep(1)
+                stays.beat()
+            loops.kill()
+            loops.start()
+        finding = wait_for(lambda: found(monitor, "M-13"), "M-13 is found", 40)
+        loops.kill()
+    assert (finding.severity, finding.client_id, finding.group_type) == (Severity.WARNING, "kept-out-1", "consumer")
