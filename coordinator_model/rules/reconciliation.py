@@ -22,7 +22,7 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
 from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.epochs.waits import NOT_GIVEN_UP, Wait, sentence, waits
+from coordinator_model.groups.epochs.waits import GONE, NOT_GIVEN_UP, Wait, sentence, waits
 from coordinator_model.rules.base import (
     Breach,
     Due,
@@ -42,6 +42,7 @@ from coordinator_model.wire import API_NAMES
 
 _STORM_US = 300_000_000
 _FAILURES = 3
+_DEAD = 2  #: dead members that keep partitions; one alone is a crash, whose wait its session bounds
 
 
 def _double_owned(group: EpochGroupData, double: DoubleOwned) -> Breach:
@@ -146,6 +147,40 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
 
         wait_us = longest_ms * 1_000 + group.settings.slack_us(longest_ms)
         yield Due(member.empty_since_us + wait_us, member.id, Severity.WARNING, describe)
+
+
+def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
+    """Yield what becomes due for members that have nothing while several dead ones keep partitions until their sessions end."""
+    kept = [wait for wait in waits(group) if wait.kind == GONE and wait.holder.removed is None]
+    if len(kept) < _DEAD:
+        return
+    since_us = sorted(wait.since_us for wait in kept)[_DEAD - 1]
+    for member in group.present_members():
+        if not member.empty_since_us or member.classic or member.disconnected_us > member.last_frame_us:
+            continue
+
+        def describe(member: EpochMember = member) -> Breach:
+            held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in kept[:3])
+            return Breach(
+                member.id,
+                f"{begin(who(member))} has had no partition of group {group.name} since {iso_utc(member.empty_since_us)}, and may wait for "
+                f"{len(kept)} dead members: {held}.",
+                f"nothing assigned at epoch {member.epoch}, and {len(kept)} members whose connections ended keep partitions",
+                () if member.granted_frame is None else (member.granted_frame,),
+                generation=member.epoch,
+                action="Find out why the members named die without leaving (M-13); a shorter consumer.session.timeout.ms of the group "
+                "frees what they keep sooner.",
+                **about(member),
+            )
+
+        yield Due(
+            max(member.empty_since_us, since_us) + group.settings.standstill_ms * 1_000, member.id, Severity.WARNING, describe
+        )
+
+
+def _starves(group: EpochGroupData) -> Iterator[Due]:
+    yield from _starving(group)
+    yield from _starved_by_the_dead(group)
 
 
 # ---------------------------------------------------------------------------------------------------- epochs and answers
@@ -291,12 +326,12 @@ R_15 = TimerRule(
     blame=Blame.CLIENT,
     meaning="A member has nothing to do, while another holds partitions that it was told to give up.",
     condition="A member is at the newest epoch with no partition for longer than the rebalance timeout of those that have not "
-    "acknowledged.",
+    "acknowledged; or for 20 s (standstill_ms) while at least two dead members, whose connections ended, keep partitions.",
     expected="Partitions within a rebalance timeout.",
     action="Look at the member that holds them, which is named.",
     false_alarms="More members than partitions: no frame shows what a member is to get.",
     suppressed_by=("R-14",),
-    due=_starving,
+    due=_starves,
 )
 R_16 = FrameRule(
     id="R-16",

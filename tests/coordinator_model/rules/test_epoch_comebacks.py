@@ -179,3 +179,55 @@ def test_M_13_fires_for_a_streams_group_and_speaks_of_tasks() -> None:
     finding = talk.the("M-13")
     assert (finding.group_type, finding.client_id) == ("streams", "worker")
     assert "its tasks are idle until its session ends" in finding.summary
+
+
+# ---------------------------------------------------------------------------------------------------- R-15
+
+
+def dead_and_starving(talk: Epochs, dead: int) -> Client:
+    """Members that hold two partitions each die; the one that is left has nothing."""
+    holders = [talk.member(f"dies-{number}") for number in range(dead)]
+    for number, client in enumerate(holders):
+        talk.joins(client, 2, foo(2 * number, 2 * number + 1))
+    starves = talk.member("starves")
+    talk.joins(starves, 3, {})
+    for client in holders:
+        talk.close(client)
+    return starves
+
+
+def test_R_15_warns_of_a_member_that_has_nothing_while_dead_ones_keep_partitions() -> None:
+    talk = Epochs()
+    starves = dead_and_starving(talk, 2)
+    talk.live([starves], 15)
+    assert talk.rules() == []
+    talk.live([starves], 10)
+    finding = talk.the("R-15")
+    assert (finding.severity, finding.member_id) == (Severity.WARNING, "starves-id")
+    assert "may wait for 2 dead members: member dies-0-id" in finding.summary
+    assert "lost its connection" in finding.summary
+    assert "die without leaving" in finding.action
+    talk.live([starves], 20)
+    talk.beats(starves, 4, foo(0, 1, 2, 3))
+    talk.wait(1_500)
+    assert talk.the("R-15").status is Status.RESOLVED
+
+
+def test_R_15_allows_one_dead_member_whose_session_ends_soon() -> None:
+    talk = Epochs()
+    starves = dead_and_starving(talk, 1)
+    talk.live([starves], 40)
+    assert talk.rules() == []
+
+
+def test_R_15_warns_in_a_streams_group_too() -> None:
+    talk = Streams()
+    holders = [talk.member("a"), talk.member("b")]
+    for number, client in enumerate(holders):
+        talk.enters(client, 2, (number,))
+    starves = talk.member("starves")
+    talk.enters(starves, 3)
+    for client in holders:
+        talk.close(client)
+    talk.told_for([starves], 25)
+    assert talk.the("R-15").group_type == "streams"
