@@ -22,6 +22,7 @@ from tests.real.harness import running_tap
 from tests.real.lab.mirror import Mirror
 from tests.real.lab.network import Link, Network
 
+SECOND = "SECOND"  #: name of the second listener for clients
 OFFSETS_TOPIC = "__consumer_offsets"
 INITIAL_DELAY_MS = 500
 
@@ -35,6 +36,8 @@ class Site:
     :param tampers: what the proxies before the brokers lie about.
     :param properties: broker properties beside those of the demo's broker.
     :param kind: how the brokers find each other.
+
+    Each broker has a second listener for clients, as while they move to another protocol: members of one group use both.
     """
 
     def __init__(
@@ -51,9 +54,13 @@ class Site:
         self.mirror = mirror
         self._tampers = tampers
         self.fronts = [f"{HOST}:{free_port()}" for _ in range(size)]  #: the brokers as the clients know them
+        self.second_fronts = [f"{HOST}:{free_port()}" for _ in range(size)]
         self._cluster = kind(
             size,
-            advertised=[{"PLAINTEXT": front} for front in self.fronts],
+            advertised=[
+                {"PLAINTEXT": front, SECOND: second} for front, second in zip(self.fronts, self.second_fronts, strict=True)
+            ],
+            listeners={SECOND: "PLAINTEXT"},
             properties=properties,
             initial_rebalance_delay_ms=INITIAL_DELAY_MS,
             heap_mib=384,
@@ -65,14 +72,16 @@ class Site:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._cluster)
             before, behind, listeners = [], [], []
-            for front, broker in zip(self.fronts, self.brokers, strict=True):
-                tap, back, lying = (f"{HOST}:{free_port()}" for _ in range(3))
+            for front, second, broker in zip(self.fronts, self.second_fronts, self.brokers, strict=True):
+                lying = f"{HOST}:{free_port()}"
                 self._proxies.append(
                     stack.enter_context(HostileProxy(listen=lying, broker=broker.address(), tampers=self._tampers))
                 )
-                behind.append(Link(back, lying))
-                listeners.append(f"{tap}={back}")
-                before.append(Link(front, tap))
+                for known_as, upstream in ((front, lying), (second, broker.address(SECOND))):
+                    tap, back = (f"{HOST}:{free_port()}" for _ in range(2))
+                    behind.append(Link(back, upstream))
+                    listeners.append(f"{tap}={back}")
+                    before.append(Link(known_as, tap))
             self.network_behind = stack.enter_context(Network(behind))
             stack.enter_context(running_tap(listeners, self.mirror, cluster="lab"))
             self.network = stack.enter_context(Network(before))
@@ -97,6 +106,11 @@ class Site:
     def bootstrap(self) -> str:
         """Bootstrap servers as the clients know them."""
         return ",".join(self.fronts)
+
+    @property
+    def bootstraps(self) -> tuple[str, str]:
+        """Bootstrap servers as the clients know them, by either listener."""
+        return self.bootstrap, ",".join(self.second_fronts)
 
     @property
     def lies(self) -> list[Lie]:

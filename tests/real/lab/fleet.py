@@ -106,11 +106,12 @@ class Membership:
 class Fleet:
     """All groups and their processes.
 
+    :param bootstraps: of the listeners, which the members use in turn.
     :param kinds: which clients there may be.
     """
 
     processes: Processes
-    bootstrap: str
+    bootstraps: Sequence[str]
     kinds: Sequence[Kind]
     makes: Sequence[Make] = MAKES
     members: list[Membership] = field(default_factory=list)
@@ -140,7 +141,7 @@ class Fleet:
         return self._start(
             Client(
                 kind=kind,
-                bootstrap=self.bootstrap,
+                bootstrap=self.bootstraps[number % len(self.bootstraps)],
                 group=make.name,
                 client_id=f"{make.name}-{number}",
                 topics=make.topics,

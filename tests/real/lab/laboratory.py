@@ -114,7 +114,7 @@ def run(
         for topic, partitions in {**TOPICS, **FIXED_TOPICS}.items():
             site.create_topic(topic, partitions)
         processes = stack.enter_context(Processes(folder / "clients", lambda _: None))
-        fleet = Fleet(processes, site.bootstrap, kinds, makes_for(line, kinds) if makes is None else makes)
+        fleet = Fleet(processes, site.bootstraps, kinds, makes_for(line, kinds) if makes is None else makes)
         fleet.start_all()
         exporter = stack.enter_context(Exporter(site))
         timed(f"Kafka {version}, {brokers} brokers: up, and {len(fleet.members)} clients started")

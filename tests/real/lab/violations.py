@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 from coordinator_model.finding import Blame
 from coordinator_model.wire import (
+    ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -21,6 +23,7 @@ from coordinator_model.wire import (
     JoinGroupResponseMember,
     OffsetCommitResponse,
     SyncGroupResponse,
+    encode_assignment,
     encode_subscription,
 )
 from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow
@@ -43,6 +46,10 @@ from tests.real.lab.scene import (
     Scene,
     ViolationError,
 )
+
+UNKNOWN_SERVER_ERROR = -1
+LARGE_SUBSCRIPTION = 470_000  #: bytes; two of them fit into the answer to the leader, which the tap keeps whole up to 1 MB
+LARGE_ASSIGNMENT = 90_000  #: with two of these the group's record exceeds 1 MiB, max.message.bytes of the offsets topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -585,7 +592,28 @@ def _goes_back(scene: Scene) -> None:
         culprit.heartbeat()
 
 
+def _metadata_too_large(scene: Scene) -> None:
+    """The subscriptions and assignments of a generation exceed what the offsets topic takes as one record."""
+    subscription = encode_subscription(ConsumerProtocolSubscription(topics=(TOPIC,), user_data=bytes(LARGE_SUBSCRIPTION)))
+    offered = (JoinGroupRequestProtocol(name="range", metadata=subscription),)
+    leader, follower = scene.member("culprit", protocols=offered), scene.member("company", protocols=offered)
+    scene.enter(leader)
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(follower.enter, timeout_s=STEP_S)
+        scene.until_told(leader)
+        joined = leader.enter(timeout_s=STEP_S)
+        joining.result(STEP_S)
+    assignment = encode_assignment(ConsumerProtocolAssignment(user_data=bytes(LARGE_ASSIGNMENT)), 1)
+    scene.fact()
+    answer = leader.sync(dict.fromkeys(joined.members, assignment), timeout_s=STEP_S)
+    if answer.error_code != UNKNOWN_SERVER_ERROR:
+        raise ViolationError(f"a SyncGroup was answered with error {answer.error_code}: the record is not too large")
+    for _ in scene.until_found():
+        pass
+
+
 VIOLATIONS: tuple[Violation, ...] = (
+    Violation(name="metadata-too-large", rule="C-08", blame=Blame.CONFIG, culprits=(), commit=_metadata_too_large),
     Violation(name="stale-generation-accepted", rule="G-02", blame=Blame.BROKER, commit=_stale_accepted),
     Violation(name="stale-commit-accepted", rule="O-02", blame=Blame.BROKER, commit=_stale_commit_accepted),
     Violation(name="valid-generation-refused", rule="G-03", blame=Blame.BROKER, commit=_valid_refused(22)),
