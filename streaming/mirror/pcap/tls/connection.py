@@ -267,13 +267,18 @@ class TlsConnection:
 
     def _lose(self, side: int, count: int, at_us: int) -> None:
         direction = self._sides[side]
-        if not direction.is_protected and count <= direction.lacking:
-            direction.fill(count)
+        if not direction.is_protected and direction.lacking:
+            filled = min(count, direction.lacking)
+            direction.fill(filled)
             self._take(side, b"", at_us)
-            return
-        if direction.protection is None:
+            if count > filled and self._stream.listener is self:
+                self.missed(side, count - filled, at_us)
+        elif direction.protection is None:
             self._refuse(self._not_captured(cut=bool(direction.data)), at_us)
-            return
+        else:
+            self._search_behind(side, direction, count, at_us)
+
+    def _search_behind(self, side: int, direction: _Direction, count: int, at_us: int) -> None:
         direction.missing += count + len(direction.data)
         direction.data, direction.cut_at = b"", None
         direction.is_protected = True

@@ -462,6 +462,13 @@ def test_what_the_broker_says_before_the_client_asks_can_be_cut_without_a_gap(tm
     assert (found.stats.losses, found.stats.decrypted) == (0, 2)
 
 
+def test_a_server_hello_that_was_cut_behind_its_cipher_is_read(scene):
+    """With a post-quantum key share it is as long as the client's. What else is in the broker's first segment is cut with it."""
+    beats(scene.line(mss=65_000), 0, 1).close()
+    found = Read(pcap(scene.segments, snap=54 + 90), KeyLog(scene.log))
+    assert (found.told(), found.stats.losses) == (plainly(0, 1), 0)
+
+
 @pytest.mark.parametrize("payload", [3, 20, 42])
 def test_a_client_hello_that_was_cut_before_its_random_ends_is_said(scene, payload):
     beats(scene.line(), 0).close()
