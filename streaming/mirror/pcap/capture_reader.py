@@ -22,6 +22,7 @@ from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.files import Seam
+from streaming.mirror.pcap.first_look import FirstLook
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
 from streaming.mirror.pcap.sockets import Sockets
@@ -81,6 +82,7 @@ class CaptureReader:
         self._legs = Legs(self._mirrored)
         self._topics = TopicNames()
         self._software = ClientSoftware()
+        self._first_look = FirstLook(ports)
         self._tcp = Reassembler(self._accept)
         self._sockets = Sockets(self._accept_socket)
         self._next_tick_us = 0
@@ -92,7 +94,7 @@ class CaptureReader:
 
     def why_nothing(self) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
-        return self.stats.why_nothing(self._ports)
+        return self.stats.why_nothing(self._ports, self._first_look.causes(self.stats.snap_length))
 
     def read(self, captured: Iterable[Sequence[Captured]]) -> None:
         """Take what was captured, in lists of any size."""
@@ -126,6 +128,8 @@ class CaptureReader:
             segment = self._wrapped(link, data, original)
         if segment is not None:
             stats.segments += 1
+            if not stats.brokers:
+                self._first_look.segment(segment)
             self._tcp.segment(segment, at_us)
 
     def _wrapped(self, link: int, data: bytes, original: int) -> Segment | None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
+
+_HEADERS: Final = 14 + 8 + 40 + 20
+"""Bytes of Ethernet with two VLAN tags, IPv6 and TCP."""
 
 
 @dataclass
@@ -42,10 +46,11 @@ class CaptureStats:
         """Connections that speak Kafka."""
         return self.brokers.total()
 
-    def why_nothing(self, ports: Collection[int] = ()) -> str | None:
+    def why_nothing(self, ports: Collection[int] = (), causes: Mapping[str, int] = MappingProxyType({})) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something.
 
         :param ports: those asked for.
+        :param causes: what keeps Kafka from being recognised, each with the number of connections that it concerns.
         """
         if self.kafka_connections:
             return None
@@ -54,6 +59,9 @@ class CaptureStats:
         if self.packets and self.links.total() == self.packets:
             kinds = ", ".join(str(link) for link in sorted(self.links))
             return f"holds packets of link type {kinds} only, which cannot be read (see https://www.tcpdump.org/linktypes.html)"
+        if not self.segments and 0 < self.snap_length < _HEADERS:
+            cut = f"cut at {self.snap_length} bytes, which leaves no TCP header"
+            return f"holds {self.packets:,} packets, {cut}: capture with a longer snap length (tcpdump -s 0)"
         if not self.segments and not self.socket_events:
             return f"holds {self.packets:,} packets, and none of them is TCP"
         if not self.connections:
@@ -65,6 +73,9 @@ class CaptureStats:
                     f"holds {self.segments + self.socket_events:,} TCP packets, and none that begins a connection or carries data"
                 )
             )
+        if max(causes.values(), default=0) >= self.connections:
+            told = "; ".join(causes)
+            return f"holds {self.connections:,} TCP connections, and it cannot be told whether they speak Kafka: {told}"
         encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
-        refused = "".join(f"; of {count:,}: {reason}" for reason, count in self.refused_tls.most_common())
+        refused = "".join(f"; of {count:,}: {reason}" for reason, count in (*self.refused_tls.most_common(), *causes.items()))
         return f"holds {self.connections:,} TCP connections, and none of them speaks Kafka{encrypted}{refused}"

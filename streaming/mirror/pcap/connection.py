@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX, FrameReader, UnreadableError
-from streaming.mirror.pcap.resync import AwaitedResponse, RequestSearch, ResponseSearch, may_begin
+from streaming.mirror.pcap.resync import HEADER, AwaitedResponse, RequestSearch, ResponseSearch, may_begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -223,7 +223,7 @@ class CapturedConnection(Conversation):
             if side != self._client_side or not may_begin(self._first):
                 self._turn_away(self._first or data)
                 return
-            if len(self._first) < _ENOUGH:
+            if len(self._first) < HEADER:
                 return
             data, self._first = self._first, b""
         self._is_opening = False
@@ -373,10 +373,6 @@ class CapturedConnection(Conversation):
 
 def _awaited(waiting: Iterable[_Exchange]) -> list[AwaitedResponse]:
     return [AwaitedResponse(asked.correlation_id, asked.api_key, asked.api_version, asked.number >= 0) for asked in waiting]
-
-
-_ENOUGH: Final = 14
-"""Bytes of a connection's beginning by which it is judged."""
 
 
 class UnidentifiedConnection:

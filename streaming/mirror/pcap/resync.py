@@ -28,6 +28,8 @@ _LOOKS_LIKE_REQUEST: Final = re.compile(
     rb"(?=[\x00-\x0f][\s\S]{3}\x00[\x00-\x7f]\x00[\x00-\x1f][\s\S]{4}(?:\xff\xff|[\x00-\x03][\s\S]))"
 )
 _HEADER: Final = struct.Struct(">ihhih")
+HEADER: Final = _HEADER.size
+"""Bytes by which the beginning of a connection is judged: a request's first fields."""
 _LONGEST_HEADER: Final = _HEADER.size + 1023
 
 _NO, _PERHAPS, _YES = range(3)

@@ -632,6 +632,52 @@ class TestOtherTraffic:
         ):
             assert why in Read(capture, ports=ports).stats.why_nothing(ports)
 
+    NEXT_TO_NOTHING = "it cannot be told whether they speak Kafka: "
+
+    @pytest.mark.parametrize("side", [0, 1])
+    @pytest.mark.parametrize("begun", [0, 3])
+    def test_that_one_direction_is_missing_is_said(self, wires, line, side, begun):
+        line.ask(wire.ListGroupsRequest(), 4, 0)
+        line.answer(wire.ListGroupsResponse(), 4, 0)
+        one = [segment for segment in wires[begun:] if segment.source == line.ends[side]]
+        for ports in ((), (9092,)):
+            why = read(one, ports=ports).reader.why_nothing()
+            assert why.startswith(
+                f"holds 1 TCP connections, and {self.NEXT_TO_NOTHING}only one direction was captured: capture where both pass"
+            )
+
+    @pytest.mark.parametrize(("payload", "where"), [(-12, "before"), (0, "before"), (8, "where")])
+    @pytest.mark.parametrize("ports", [(), (9092,)])
+    def test_that_packets_are_cut_to_nothing_is_said(self, wires, line, payload, where, ports):
+        beats(line, 0)
+        snap = 54 + payload
+        why = read(wires, ports=ports, snap=snap).reader.why_nothing()
+        expected = f"packets are cut at {snap} bytes, {where} their data begins: capture with a longer snap length (tcpdump -s 0)"
+        if payload < 0:
+            assert (
+                why
+                == f"holds 5 packets, cut at {snap} bytes, which leaves no TCP header: capture with a longer snap length (tcpdump -s 0)"
+            )
+        else:
+            assert why == f"holds 1 TCP connections, and {self.NEXT_TO_NOTHING}{expected}"
+
+    @pytest.mark.parametrize("begun", [0, 3])
+    def test_that_the_port_is_a_clients_is_said(self, wires, line, begun):
+        beats(line, 0)
+        why = read(wires[begun:], ports=(CLIENT[1],)).reader.why_nothing()
+        assert why.endswith(
+            f"{self.NEXT_TO_NOTHING}port 40000 is a client's, the other end is port 9092: --port names the brokers' port (--port 9092)"
+        )
+
+    def test_what_keeps_some_connections_from_being_recognised_is_said_of_these(self, wires, line):
+        line.client(b"GET / HTTP/1.1\r\n\r\n")
+        line.broker(b"HTTP/1.1 404 Not Found\r\n\r\n")
+        half = Connection(wires, client=("10.0.0.8", 40_001))
+        half.lose(half.open)
+        half.broker(b"220 ready\r\n" * 3)
+        why = read(wires).reader.why_nothing()
+        assert why.startswith("holds 2 TCP connections, and none of them speaks Kafka; of 1: only one direction was captured")
+
     def test_ports_used_again_make_another_connection(self, wires, line):
         beats(line, 0)
         line.wait(1_000)
