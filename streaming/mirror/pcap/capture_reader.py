@@ -26,6 +26,7 @@ from streaming.mirror.pcap.first_look import FirstLook
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
 from streaming.mirror.pcap.sockets import Sockets
+from streaming.mirror.pcap.tls.first_bytes import FirstBytes
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
 from streaming.mirror.socket_event import SocketEvent
 from streaming.mirror.topic_names import TopicNames
@@ -200,15 +201,21 @@ class CaptureReader:
     def _begun(self, stream: Stream, place: _Place, opened_by: int | None, at_us: int) -> StreamListener:
         if not self._key_log:
             return self._plain(stream, place, opened_by, at_us)
-        from streaming.mirror.pcap.tls.connection import FirstBytes  # noqa: PLC0415 - needs cryptography, which not everybody has
-
         return FirstBytes(
             stream,
             plain=lambda: self._plain(stream, place, opened_by, at_us),
             talk=lambda client, found_us: self._talk(stream, place, client, found_us, midway=False),
-            key_log=self._key_log,
+            tls=lambda client, found_us: self._tls(stream, place, client, found_us),
             stats=self.stats,
         )
+
+    def _tls(self, stream: Stream, place: _Place, client: int, at_us: int) -> StreamListener | None:
+        assert self._key_log is not None
+        try:
+            from streaming.mirror.pcap.tls.connection import TlsConnection  # noqa: PLC0415 - needs cryptography, see FirstBytes
+        except ModuleNotFoundError:
+            return None
+        return TlsConnection(stream, client, self._talk(stream, place, client, at_us, midway=False), self._key_log, self.stats)
 
     def _plain(self, stream: Stream, place: _Place, opened_by: int | None, at_us: int) -> StreamListener:
         client = self._client_by_port(place.sides)

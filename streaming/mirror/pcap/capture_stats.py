@@ -74,7 +74,7 @@ class CaptureStats:
                 )
             )
         if max(causes.values(), default=0) >= self.connections:
-            told = "; ".join(causes)
+            told = "; ".join([*causes, *self.refused_tls])
             return f"holds {self.connections:,} TCP connections, and it cannot be told whether they speak Kafka: {told}"
         encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
         refused = "".join(f"; of {count:,}: {reason}" for reason, count in (*self.refused_tls.most_common(), *causes.items()))

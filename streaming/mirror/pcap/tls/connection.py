@@ -12,23 +12,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streaming.mirror.pcap.tls.first_bytes import BEGAN_BEFORE  # noqa: F401 - the other reason, beside those below
 from streaming.mirror.pcap.tls.protection import (
     SUITES_1_2,
     SUITES_1_3,
     TAG,
-    TLS_1_2,
     Opened,
     Protection,
     Protection13,
     protections_1_2,
 )
+from streaming.mirror.pcap.tls.records import APPLICATION_DATA, CLIENT_HELLO, CONTENT_BEGINS, HANDSHAKE, HEADER, TLS_1_2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streaming.mirror.pcap.capture_stats import CaptureStats
     from streaming.mirror.pcap.connection import CapturedConnection
-    from streaming.mirror.pcap.reassembly import Stream, StreamListener
+    from streaming.mirror.pcap.reassembly import Stream
     from streaming.mirror.pcap.tls.key_log import KeyLog
 
 HELD_AT_MOST: Final = 2**20
@@ -36,16 +35,14 @@ HELD_AT_MOST: Final = 2**20
 
 NO_SECRETS: Final = "it uses TLS, and the key log has no secrets of it"
 OTHER_SECRETS: Final = "it uses TLS, and the secrets in the key log do not open it"
-BEGAN_BEFORE: Final = "it uses TLS and began before the capture, so its secrets cannot be told"
 NOT_CAPTURED: Final = "it uses TLS, and its handshake was not captured whole"
 CUT: Final = "it uses TLS, and the beginning of the TLS handshake was cut at {:,} bytes: capture with a longer snap length"
 OLD_CIPHER: Final = "it uses TLS without authenticated encryption, or a version before 1.2"
 
-_CHANGE_CIPHER_SPEC, _HANDSHAKE, _APPLICATION_DATA = 20, 22, 23
-_CLIENT_HELLO, _SERVER_HELLO, _KEY_UPDATE = b"\1", b"\2", 24
-_HEADER: Final = 5
+_CHANGE_CIPHER_SPEC: Final = 20
+_SERVER_HELLO, _KEY_UPDATE = b"\2", 24
 _LARGEST: Final = 2**14 + 256
-_SMALLEST: Final = _HEADER + TAG + 1
+_SMALLEST: Final = HEADER + TAG + 1
 _HANDSHAKE_RECORDS: Final = 64  # at most, of one direction
 _RANDOM: Final = slice(6, 38)  # of either hello
 _SESSION_ID: Final = 38  # where its length stands; a ServerHello's cipher suite comes behind it
@@ -77,7 +74,7 @@ class _Direction:
     @property
     def lacking(self) -> int:
         """How many bytes the record that has begun needs yet; 0 if its length is not known."""
-        return _size(self.data) - len(self.data) if len(self.data) >= _HEADER else 0
+        return _size(self.data) - len(self.data) if len(self.data) >= HEADER else 0
 
     def fill(self, count: int) -> None:
         """Stand in for bytes of the record that has begun."""
@@ -90,13 +87,13 @@ class _Direction:
         size = _size(self.data)
         if len(self.data) < size:
             return None
-        header, body = self.data[:_HEADER], self.data[_HEADER : size if self.cut_at is None else self.cut_at]
+        header, body = self.data[:HEADER], self.data[HEADER : size if self.cut_at is None else self.cut_at]
         self.data, self.cut_at = self.data[size:], None
         return header, body
 
 
 def _size(record: bytes) -> int:
-    return _HEADER + int.from_bytes(record[3:_HEADER], "big")
+    return HEADER + int.from_bytes(record[3:HEADER], "big")
 
 
 class TlsConnection:
@@ -207,9 +204,9 @@ class TlsConnection:
             self._open(side, direction, header, body, at_us)
         elif kind == _CHANGE_CIPHER_SPEC:
             direction.is_protected = True
-        elif kind == _HANDSHAKE:
+        elif kind == HANDSHAKE:
             self._read_hello(side, body, at_us)
-        elif kind == _APPLICATION_DATA:
+        elif kind == APPLICATION_DATA:
             self._refuse(NOT_CAPTURED, at_us)
 
     def _open(self, side: int, direction: _Direction, header: bytes, body: bytes, at_us: int) -> None:
@@ -225,10 +222,10 @@ class TlsConnection:
             self._refuse(OTHER_SECRETS, at_us)
 
     def _pass_on(self, side: int, direction: _Direction, opened: Opened, at_us: int) -> None:
-        if opened.kind == _APPLICATION_DATA:
+        if opened.kind == APPLICATION_DATA:
             self._has_asked = True
             self._talk.received(side, opened.content, at_us)
-        elif opened.kind == _HANDSHAKE and opened.content[0] == _KEY_UPDATE and isinstance(direction.protection, Protection13):
+        elif opened.kind == HANDSHAKE and opened.content[0] == _KEY_UPDATE and isinstance(direction.protection, Protection13):
             direction.protection = direction.protection.updated()
 
     def _refuse(self, reason: str, at_us: int) -> None:
@@ -243,7 +240,7 @@ class TlsConnection:
     def _read_hello(self, side: int, body: bytes, at_us: int) -> None:
         """Take what is needed of the first ClientHello and of the ServerHello; other messages of the handshake are passed over."""
         if side == self._client_side:
-            if not self._client_random and body[:1] in (b"", _CLIENT_HELLO):
+            if not self._client_random and body[:1] in (b"", CLIENT_HELLO):
                 self._client_random = body[_RANDOM]
                 if len(body) < _RANDOM.stop:
                     self._refuse(self._not_captured(cut=True), at_us)
@@ -298,69 +295,16 @@ class TlsConnection:
         """Search for the next record that the key opens; drop what stands before it."""
         protection, data, at = direction.protection, direction.data, -1
         assert protection is not None
-        while (at := data.find(_BEGIN, at + 1)) >= 0 and len(data) >= at + _HEADER:
-            end = at + _HEADER + int.from_bytes(data[at + 3 : at + _HEADER], "big")
-            if end > at + _HEADER + _LARGEST:
+        while (at := data.find(CONTENT_BEGINS, at + 1)) >= 0 and len(data) >= at + HEADER:
+            end = at + HEADER + int.from_bytes(data[at + 3 : at + HEADER], "big")
+            if end > at + HEADER + _LARGEST:
                 continue
             if end > len(data):
                 break
             first = protection.number
             for number in range(first, first + (direction.missing + at) // _SMALLEST + 2):
-                if protection.open(data[at : at + _HEADER], data[at + _HEADER : end], number) is not None:
+                if protection.open(data[at : at + HEADER], data[at + HEADER : end], number) is not None:
                     protection.number = number
                     direction.data, direction.missing, direction.has_opened = data[at:], 0, True
                     return True
         return False
-
-
-_BEGIN: Final = bytes([_APPLICATION_DATA]) + TLS_1_2
-
-
-class FirstBytes:
-    """A connection of which no byte is known yet: TLS, or what it would be taken for otherwise.
-
-    :param plain: makes the listener to a connection without TLS.
-    :param talk: makes the conversation inside TLS, given the client's side and the time.
-    """
-
-    def __init__(
-        self,
-        stream: Stream,
-        plain: Callable[[], StreamListener],
-        talk: Callable[[int, int], CapturedConnection],
-        key_log: KeyLog,
-        stats: CaptureStats,
-    ) -> None:
-        self._stream = stream
-        self._plain = plain
-        self._talk = talk
-        self._key_log = key_log
-        self._stats = stats
-
-    def received(self, side: int, data: bytes, at_us: int) -> None:
-        """The first bytes from a side of the stream."""
-        if data.startswith(_BEGIN) or (
-            data.startswith(_HANDSHAKE_BEGINS) and data[_HEADER : _HEADER + 1] not in (b"", _CLIENT_HELLO)
-        ):
-            client = side if data.startswith(_BEGIN) else 1 - side
-            self._stats.refused_tls[BEGAN_BEFORE] += 1
-            self._stream.listener = talk = self._talk(client, at_us)
-            talk.unreadable(BEGAN_BEFORE, at_us)
-            return
-        if data.startswith(_HANDSHAKE_BEGINS):
-            listener: StreamListener = TlsConnection(self._stream, side, self._talk(side, at_us), self._key_log, self._stats)
-        else:
-            listener = self._plain()
-        self._stream.listener = listener
-        listener.received(side, data, at_us)
-
-    def missed(self, side: int, count: int, at_us: int) -> None:
-        """The first bytes from a side were not captured."""
-        self._stream.listener = listener = self._plain()
-        listener.missed(side, count, at_us)
-
-    def closed(self, at_us: int) -> None:
-        """It has ended."""
-
-
-_HANDSHAKE_BEGINS: Final = bytes([_HANDSHAKE, TLS_1_2[0]])

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
-TLS_1_2: Final = b"\x03\x03"  #: on the wire of TLS 1.3 too
 TAG: Final = 16  #: bytes behind each record that authenticate it
 
 _GCM_SALT, _GCM_EXPLICIT, _NONCE = 4, 8, 12

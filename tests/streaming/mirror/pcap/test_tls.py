@@ -18,6 +18,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.commands.replay import told_of_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.tls.connection import (
@@ -29,6 +30,7 @@ from streaming.mirror.pcap.tls.connection import (
     OLD_CIPHER,
     OTHER_SECRETS,
 )
+from streaming.mirror.pcap.tls.first_bytes import NO_CRYPTOGRAPHY
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from tests.certificates import Authority
 from tests.golden import transcript
@@ -286,6 +288,34 @@ def test_secrets_inside_the_capture_are_used(scene):
     link = interface(101)
     capture = section() + link + others + secrets + b"".join(enhanced(0, one.at_us, one.ip()) for one in scene.segments)
     assert Read(capture, KeyLog()).told() == plainly(0)
+
+
+@pytest.fixture
+def without_cryptography(monkeypatch):
+    for module in ("connection", "protection"):
+        monkeypatch.delitem(sys.modules, f"streaming.mirror.pcap.tls.{module}")
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+
+
+@pytest.mark.usefixtures("without_cryptography")
+def test_without_the_library_that_opens_tls_what_is_plain_is_read_and_the_rest_named(scene):
+    """A capture with secrets inside was refused whole, although what speaks for groups is not encrypted."""
+    encrypted = beats(scene.line(client=("10.0.0.8", 41_000)), 0)
+    encrypted.close()
+    beats(Connection(scene.segments, at_us=encrypted.now_us).open(), 0, 1).close()
+    lines = scene.log.read_bytes()
+    secrets = block(10, struct.pack("<II", 0x544C534B, len(lines)) + lines)
+    capture = section() + interface(101) + secrets + b"".join(enhanced(0, one.at_us, one.ip()) for one in scene.segments)
+    found = Read(capture, KeyLog())
+    assert found.told() == plainly(0, 1)
+    assert found.stats.refused_tls == {NO_CRYPTOGRAPHY: 1}
+    assert f"1 connections could not be decrypted: {NO_CRYPTOGRAPHY}" in told_of_capture(found.stats, 0)
+
+
+@pytest.mark.usefixtures("without_cryptography")
+def test_without_the_library_that_opens_tls_a_capture_of_nothing_else_names_it(scene):
+    beats(scene.line(), 0).close()
+    assert NO_CRYPTOGRAPHY in (Read(pcap(scene.segments), KeyLog(scene.log)).reader.why_nothing() or "")
 
 
 def test_secrets_that_are_logged_late_are_waited_for(scene, tmp_path):
