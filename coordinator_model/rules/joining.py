@@ -69,6 +69,9 @@ _CAUSES: Final = {
         Blame.CONFIG, "Name an assignor in group.remote.assignor of that client that the brokers have in group.consumer.assignors."
     ),
 }
+_ENDS_BY_ITSELF: Final = frozenset({FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED})
+"""A session ends, or a member leaves; the others stay refused until somebody acts."""
+
 _OTHER: Final = Cause(Blame.CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
@@ -100,7 +103,7 @@ def _due(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: Epo
     if refused.error == UNRELEASED_INSTANCE_ID and isinstance(group, EpochGroupData) and holder is not None:
         return _due_by_holder(group, refused, holder)
     if refused.times >= _REPEATED and refused.last_us - refused.first_us >= _LASTS_US:
-        return refused.last_us, Severity.ERROR
+        return refused.last_us, Severity.WARNING if refused.error in _ENDS_BY_ITSELF else Severity.ERROR
     return refused.first_us + _PATIENCE_US, Severity.WARNING
 
 
@@ -109,8 +112,7 @@ def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMem
     if holder.removed == "aside":
         return None
     if holder.removed is not None:
-        severity = Severity.ERROR if refused.times >= _REPEATED else Severity.WARNING
-        return max(refused.last_us, holder.removed_us + _PATIENCE_US), severity
+        return max(refused.last_us, holder.removed_us + _PATIENCE_US), Severity.WARNING
     if _hung_up(group, holder):
         return max(refused.last_us, refused.first_us + _LASTS_US), Severity.WARNING
     heard_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
@@ -214,10 +216,11 @@ M_14 = TimerRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CLIENT,
     meaning="A client cannot become a member. Its process may look healthy, and reads nothing.",
-    condition="A client's requests to join were refused at least three times over 3 s, with one error and none accepted between (error); "
-    "or once, and it was not let in for 10 s (warning). UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has "
-    "ended or nothing was heard of it for two heartbeat intervals (warning), and is an error if it is repeated 10 s after the holder "
-    "ceased to be a member. A client is known again by its instance id, or by client id and host.",
+    condition="A client's requests to join were refused at least three times over 3 s, with one error and none accepted between (error; a "
+    "warning for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID and FENCED_MEMBER_EPOCH, which end by themselves); or once, and it was not "
+    "let in for 10 s (warning). UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has ended or nothing was heard "
+    "of it for two heartbeat intervals, and 10 s after the holder ceased to be a member. A client is known again by its instance id, or by "
+    "client id and host.",
     expected="A member id and an epoch or generation.",
     action="What to do depends on the error, and is said with each finding.",
     false_alarms="Several processes with one client id on one host count as one client.",
