@@ -17,6 +17,7 @@ from coordinator_model.admissions import CONVERTING, Admissions
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us
 from coordinator_model.counters import Counters
+from coordinator_model.event_log import EventLog
 from coordinator_model.finding import Finding
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.group_store import GroupStore
@@ -50,7 +51,7 @@ class Coordinator:
         # Of the record on which receive() raised:
         self._current_offset: int | None = None
         self._current_findings: list[Finding] = []
-        self._group_events: list[GroupEvent] = []
+        self._group_events = EventLog()
         self._disconnections: dict[tuple[str, str], Disconnections] = {}  # by (cluster, broker)
         self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS
         self._continuity = Continuity(topic, partition, self.settings, self.counters, self.record_counts)
@@ -173,7 +174,8 @@ class Coordinator:
         return found
 
     def conclude(self) -> list[Finding]:
-        """Return what is still to be said when no record follows: how often each open finding occurred."""
+        """Return what is still to be said when no record follows: how often each open finding occurred. Events may follow, too."""
+        self._group_events.conclude()
         found = list(self._own.open_findings.count_out(CATALOGUE, ""))
         for key in self.groups:
             group, open_findings = self.groups.opened(key)
@@ -194,9 +196,7 @@ class Coordinator:
 
     def drain_events(self) -> list[GroupEvent]:
         """Return what has happened in the groups since the last call, in order. Call this before :meth:`snapshot`."""
-        drained = self._group_events.copy()
-        self._group_events.clear()  # the groups share the list
-        return drained
+        return self._group_events.drain()
 
     def changed_groups(self) -> list[GroupView]:
         """Return the groups that changed since the last call; a dropped one has no content."""
@@ -235,6 +235,7 @@ class Coordinator:
             "changed": [list(key) for key in self.groups.unshown],
             "admissions": self._admissions.pack(),
             "facts": self._facts.pack(),
+            "events": self._group_events.pack(),
         }
         return pack_partition(content, *self.groups.pack())
 
@@ -270,6 +271,8 @@ class Coordinator:
         self._admissions.fill(content.get("admissions", []))
         if "facts" in content:
             self._facts.fill(content["facts"])
+        if "events" in content:
+            self._group_events.fill(content["events"])
 
     # ------------------------------------------------------------------------------------------------ continuity
 
@@ -363,6 +366,7 @@ class Coordinator:
                 raise
             except Exception as error:  # unrelated to the current record
                 self._on_model_error(key, error, found)
+        self._group_events.settle(now_us)
         if self._own.open_findings.open:
             found.extend(self._own.settle(now_us))
 

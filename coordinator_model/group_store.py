@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.event_log import EventLog
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.kinds import empty_group
@@ -60,7 +60,7 @@ class GroupStore:
         counters: Counters,
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
-        group_events: list[GroupEvent],
+        group_events: EventLog,
         facts: ClusterFacts | None = None,
     ) -> None:
         self._scheduler = scheduler

@@ -16,7 +16,7 @@ from coordinator_model.groups.classic.rebalance_events import SERVED
 from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN
 from coordinator_model.wording import begin, counted
 from streaming.sinks.published import Json
-from streaming.web.sentences import held_up, milliseconds, told
+from streaming.web.sentences import held_up, milliseconds, repeated, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -112,8 +112,8 @@ def _words(event: Json) -> str:
 def _joined(event: Json) -> str:
     """Return that a member joined; of a classic one a JoinGroup shows only that it asks to, and that it rejoins is no news."""
     if event["group_type"] == CLASSIC:
-        return f"{_name(event)} asks to join" if event["new"] else ""
-    return f"{_name(event)} joined{'' if event['new'] else ' again'}"
+        return f"{_name(event)} asks to join{repeated(event)}" if event["new"] or repeated(event) else ""
+    return f"{_name(event)} joined{'' if event['new'] else ' again'}{repeated(event)}"
 
 
 def _began(event: Json) -> str:

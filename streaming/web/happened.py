@@ -71,6 +71,7 @@ def _alike(first: Json, event: Json) -> bool:
     return (
         first["kind"] == event["kind"]
         and event["kind"] != "rebalance_finished"
+        and not (sentences.repeated(first) or sentences.repeated(event))
         and abs(event["at_s"] - first["at_s"]) <= _TOGETHER_S
         and all(first.get(name) == event.get(name) for name in ("api", "error", "reason", "phase"))
     )

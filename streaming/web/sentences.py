@@ -139,6 +139,18 @@ def short(name: str, most: int = 48) -> str:
 
 def told(event: Json, *, several: bool) -> str:
     """Return an event in words, behind the name of its member, or of several."""
+    return _told(event, several=several) + repeated(event)
+
+
+def repeated(event: Json) -> str:
+    """Return how often a member did what an event tells, if it stands for several times."""
+    times, since = event.get("count"), event.get("since")
+    if not isinstance(times, int) or not isinstance(since, str):
+        return ""
+    return f", {times:,} times since {since[11:19]}"
+
+
+def _told(event: Json, *, several: bool) -> str:
     match event["kind"]:
         case "rebalance_began":
             return f"began a rebalance: {event.get('cause') or 'cause not known'}"

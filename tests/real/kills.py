@@ -29,6 +29,7 @@ from rich.table import Table
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import Counters
+from coordinator_model.event_log import EventLog
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.kinds import empty_group
 from coordinator_model.groups.records import Coverage
@@ -259,7 +260,7 @@ def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
             counters=Counters(),
             coverage=Coverage(),
             disconnections={},
-            group_events=[],
+            group_events=EventLog(),
         )
 
     group, open_findings = unpack_group(stored.name, stored.slow_part, stored.fast_part, make)

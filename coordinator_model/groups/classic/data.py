@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.event_log import EventLog
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, are_one
 from coordinator_model.groups.records import (
@@ -99,7 +99,7 @@ class GroupData:
         counters: Counters,
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
-        group_events: list[GroupEvent],
+        group_events: EventLog,
     ) -> None:
         self.name = name
         self.cluster = cluster

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, Counters
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.event_log import EventLog
 from coordinator_model.groups import committed_offsets
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.judge import Verdict, judge
@@ -108,7 +108,7 @@ class ClassicGroup(GroupData):
         counters: Counters,
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
-        group_events: list[GroupEvent],
+        group_events: EventLog,
     ) -> None:
         super().__init__(
             name,

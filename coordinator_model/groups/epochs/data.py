@@ -10,8 +10,8 @@ from typing import Final
 
 from coordinator_model.cluster_facts import OLDEST, ClusterFacts
 from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED, Counters
+from coordinator_model.event_log import EventLog
 from coordinator_model.finding import Evidence
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import ConnectionState
 from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.committed_offsets import CommittedOffsets
@@ -113,7 +113,7 @@ class EpochGroupData:
         counters: Counters,
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
-        group_events: list[GroupEvent],
+        group_events: EventLog,
         kind: str,
     ) -> None:
         self.name = name

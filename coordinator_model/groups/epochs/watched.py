@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from coordinator_model.counters import Counters
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.event_log import EventLog
 from coordinator_model.groups.epochs.kinds import Kind
 from coordinator_model.groups.epochs.records import Bump, EpochMember
 from coordinator_model.groups.records import Exchange, ExchangeKey
@@ -32,7 +32,7 @@ class Watched(Protocol):
     members: dict[str, EpochMember]
     open: dict[ExchangeKey, Exchange]
     bumps: list[Bump]
-    group_events: list[GroupEvent]
+    group_events: EventLog
 
     @property
     def claims(self) -> Mapping[str, Claimed]:

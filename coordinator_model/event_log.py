@@ -1,0 +1,152 @@
+"""The events of a partition's groups until they are drained, with those folded that come faster than a person reads.
+
+A client in a loop joins a thousand times a second, and each time is an event. The first :data:`READ` of a kind and a member within a
+minute are events of their own; from then on, until the member pauses for ten seconds, those of ten seconds are one, with their number.
+The record of a rebalance, and what concerns the group as a whole, is never folded.
+
+Events of a group stay in order: what was folded is written before the next event that is not. Everything here depends on the records
+alone, so nothing of it on where batches end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any, Final
+from zlib import crc32
+
+from coordinator_model.finding import iso_utc
+from coordinator_model.group_event import FramePlace, GroupEvent
+
+READ: Final = 20
+"""Events of one kind and member that are written within :data:`WINDOW_US`, each by itself."""
+
+WINDOW_US: Final = 60_000_000
+FOLDED_US: Final = 10_000_000
+"""The longest time that one event stands for, and the pause after which a member's events are written by themselves again."""
+
+_OF_THE_GROUP: Final = frozenset({"rebalance_began", "rebalance_finished"})
+
+_Key = tuple[str, str, str, str]
+"""Cluster, group, kind, and the member."""
+
+
+@dataclass(slots=True)
+class _Rate:
+    """How often an event came lately."""
+
+    since_us: int
+    count: int
+    last_us: int
+
+
+@dataclass(slots=True)
+class _Fold:
+    """Events that will be written as one."""
+
+    since_us: int
+    count: int
+    last: GroupEvent
+
+
+class EventLog:
+    """Collects the events of all groups of one partition."""
+
+    def __init__(self) -> None:
+        self._events: list[GroupEvent] = []
+        self._rates: dict[int, _Rate] = {}  # by checksum of the key
+        self._folds: dict[_Key, _Fold] = {}
+        self._added = 0
+        self._swept_us = 0
+
+    def __len__(self) -> int:
+        """Return how many events were ever added here."""
+        return self._added
+
+    def append(self, event: GroupEvent) -> None:
+        """Add what happened in a group."""
+        self._added += 1
+        key = _key(event)
+        if key is not None and self._is_too_fast(key, event.at_us):
+            known = self._folds.get(key)
+            if known is None:
+                self._folds[key] = _Fold(event.at_us, 1, event)
+            else:
+                known.count, known.last = known.count + 1, event
+            return
+        if self._folds:
+            self._write([known for known in self._folds if known[:2] == (event.cluster, event.group)])
+        self._events.append(event)
+
+    def settle(self, now_us: int) -> None:
+        """Let time pass: write what was folded for long enough, and forget what came long ago."""
+        if self._folds:
+            self._write([key for key, fold in self._folds.items() if now_us >= fold.since_us + FOLDED_US])
+        if now_us >= self._swept_us + FOLDED_US:
+            self._swept_us = now_us
+            self._rates = {key: rate for key, rate in self._rates.items() if now_us < rate.last_us + FOLDED_US}
+
+    def conclude(self) -> None:
+        """Write what was folded, since no record follows."""
+        self._write(list(self._folds))
+
+    def drain(self) -> list[GroupEvent]:
+        """Return the events since the last call, in order."""
+        drained, self._events = self._events, []
+        return drained
+
+    def pack(self) -> list[Any]:
+        """Return plain values for :meth:`fill`. Call :meth:`drain` before."""
+        rates = [[key, *astuple(rate)] for key, rate in self._rates.items()]
+        return [self._swept_us, rates, [[fold.since_us, fold.count, _values_of(fold.last)] for fold in self._folds.values()]]
+
+    def fill(self, packed: list[Any]) -> None:
+        """Take over what :meth:`pack` returned."""
+        self._swept_us, rates, folds = packed
+        self._rates = {key: _Rate(*values) for key, *values in rates}
+        for since_us, count, values in folds:
+            event = _event_of(values)
+            key = _key(event)
+            if key is not None:
+                self._folds[key] = _Fold(since_us, count, event)
+
+    def _is_too_fast(self, key: _Key, at_us: int) -> bool:
+        number = crc32("\x00".join(key).encode(errors="surrogatepass"))
+        rate = self._rates.get(number)
+        if rate is None:
+            rate = self._rates[number] = _Rate(at_us, 0, at_us)
+        over = rate.count <= READ and at_us >= rate.since_us + WINDOW_US
+        if over or at_us >= rate.last_us + FOLDED_US:
+            rate.since_us, rate.count = at_us, 0
+        rate.count += 1
+        rate.last_us = at_us
+        return rate.count > READ
+
+    def _write(self, keys: list[_Key]) -> None:
+        folds = [self._folds.pop(key) for key in keys]
+        self._events += (_folded(fold) for fold in sorted(folds, key=lambda fold: fold.last.at_us))
+
+
+def _key(event: GroupEvent) -> _Key | None:
+    """Return what events are counted by; None for one that is never folded."""
+    if event.kind in _OF_THE_GROUP or "member_id" not in event.details:
+        return None
+    details = event.details
+    member = details["instance_id"] or details["member_id"] or f"{details['client_id']} {details['client_address']}"
+    return event.cluster, event.group, event.kind, member
+
+
+def _folded(fold: _Fold) -> GroupEvent:
+    if fold.count == 1:
+        return fold.last
+    return replace(fold.last, details=fold.last.details | {"count": fold.count, "since": iso_utc(fold.since_us)})
+
+
+def _values_of(event: GroupEvent) -> list[Any]:
+    values = [getattr(event, each.name) for each in fields(event)]
+    return [*values[:-1], None if event.frame is None else list(event.frame)]
+
+
+def _event_of(values: Any) -> GroupEvent:
+    kind, at_us, cluster, group, type_, incarnation, generation, subject, details, frame = values
+    place = None if frame is None else FramePlace(*frame)
+    return GroupEvent(kind, at_us, cluster, group, type_, incarnation, generation, tuple(subject), dict(details), place)
