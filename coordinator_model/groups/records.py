@@ -41,6 +41,7 @@ class JoinFacts(NamedTuple):
     digest: bytes  #: of the ordered (name, metadata) pairs; the coordinator treats equal ones as unchanged
     reason: str
     owns: bool = True  #: False only if it is known that the member holds no partitions while it waits (KIP-429)
+    topics: bytes = b""  #: digest of those that it subscribes to; empty if its metadata is not a consumer's
 
 
 class SyncFacts(NamedTuple):
@@ -259,6 +260,9 @@ class Generation:
     subscription_bytes: int = 0  #: of all members, as the leader got them; 0 if that was not captured
     assignment_bytes: int = 0  #: of all members, as the leader sent them
     failed_us: int = 0  #: first SyncGroup answered UNKNOWN_SERVER_ERROR: the coordinator could not store the generation
+    grown: tuple[
+        str, ...
+    ] = ()  #: topics of which its leader assigned partitions that no plan had before, if the plan before was captured
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from hashlib import blake2s
 from typing import Any, Final
 
 from coordinator_model.groups.records import Exchange, JoinFacts, LeaveFacts, SyncFacts
-from coordinator_model.wire import read_consumer_subscription
+from coordinator_model.wire import CONSUMER, read_consumer_subscription
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
@@ -49,16 +49,25 @@ def _read_join(exchange: Exchange, body: Any) -> None:
         tuple(protocol.name for protocol in body.protocols),
         digest.digest(),
         body.reason or "",
-        _owns(body),
+        *_read_subscriptions(body),
     )
 
 
-def _owns(body: Any) -> bool:
-    """Return True if the member may own partitions while it waits. An eager consumer revokes all of them before its JoinGroup."""
-    if body.protocol_type != "consumer":
-        return True
-    offers = [read_consumer_subscription(protocol.metadata) for protocol in body.protocols]
-    return any(offer is None or offer.owned_partitions for offer in offers)
+def _read_subscriptions(body: Any) -> tuple[bool, bytes]:
+    """Return whether the member may own partitions while it waits, and a digest of its topics, empty if these cannot be read.
+
+    An eager consumer revokes all of its partitions before its JoinGroup.
+    """
+    offers = (
+        [read_consumer_subscription(protocol.metadata) for protocol in body.protocols] if body.protocol_type == CONSUMER else []
+    )
+    topics: set[str] = set()
+    for offer in offers:
+        topics.update(() if offer is None else offer.topics)
+    if not offers or None in offers:
+        return True, b""
+    owns = any(offer.owned_partitions for offer in offers if offer is not None)
+    return owns, blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
 
 
 def _read_sync(exchange: Exchange, body: Any) -> None:

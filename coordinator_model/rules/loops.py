@@ -228,7 +228,8 @@ R_07 = FrameRule(
     "revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt the row.",
     expected="A member joins once and stays.",
     action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
-    false_alarms="A leader that rejoins because partitions were added: a warning at most. Starters that were not seen interrupt the row. "
+    false_alarms="A leader that rejoins because partitions were added: not counted where its assignments show it, else a warning at most. "
+    "Starters that were not seen interrupt the row. "
     "A Connect worker that rejoins for ever without leaving is not told from a cluster whose connectors change: R-06 counts that.",
     suppressed_by=("R-10", "R-17", *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _one_member_loops},

@@ -13,7 +13,7 @@ from rich.text import Text
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.rebalance_events import SERVED
-from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN
+from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN, PARTITIONS_ADDED
 from coordinator_model.wording import begin, counted
 from streaming.sinks.published import Json
 from streaming.web.sentences import held_up, milliseconds, repeated, told
@@ -130,6 +130,7 @@ def _finished(event: Json) -> str:
         "" if event["ended"] == SERVED else event["ended"],
         _joined_in(event),
         held_up(event),
+        PARTITIONS_ADDED if event["cause"] == PARTITIONS_ADDED else "",  # which was not known when it began
         f"{_names(event['never_came_back'])} never came back" if event["never_came_back"] else "",
         f"cost {event['cost_member_seconds']:,.1f} member-seconds" if event["cost_member_seconds"] else "",
     ]

@@ -30,7 +30,13 @@ from coordinator_model.groups.classic.rebalance_record import (
     size_of,
 )
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.classic.trackers.rebalance_causes import NOBODY_SEEN, NOT_SEEN, SESSION_EXPIRED, Starter
+from coordinator_model.groups.classic.trackers.rebalance_causes import (
+    NOBODY_SEEN,
+    NOT_SEEN,
+    PARTITIONS_ADDED,
+    SESSION_EXPIRED,
+    Starter,
+)
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
 from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, Member
 from coordinator_model.wire import API_NAMES, error_name
@@ -96,7 +102,7 @@ class RebalanceEvents:
         elif exchange.error == REBALANCE_IN_PROGRESS:
             self._told_to_rejoin(group, exchange)
         elif exchange.api_key == SYNC_GROUP and exchange.error == NONE and exchange.member_id:
-            self._served(group, exchange, body)
+            self._served(group, exchange, body, finished)
 
     def _begin_if_preparing(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
@@ -155,7 +161,7 @@ class RebalanceEvents:
             progress.synced_us = exchange.inv_us
         self._add(group, "member_synced", exchange.inv_us, exchange.key, identity.as_json(), frame=_request(exchange))
 
-    def _served(self, group: GroupData, exchange: Exchange, body: Any) -> None:
+    def _served(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, current = group.newest_generation, self.current
         if newest is None or exchange.generation != newest.generation:
             return
@@ -166,6 +172,8 @@ class RebalanceEvents:
             if progress.served_us:
                 return
             progress.served_us, progress.partitions = exchange.res_us, partitions
+            if finished.cause == PARTITIONS_ADDED:
+                current.cause = finished.cause
             if not current.synced_us:
                 current.synced_us = exchange.res_us
                 took_ms = milliseconds(current.completed_us, exchange.res_us)

@@ -254,7 +254,7 @@ def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ge
     member.actor = exchange.actor
     member.session_timeout_ms = ask.session_timeout_ms
     member.rebalance_timeout_ms = ask.rebalance_timeout_ms
-    member.digest, member.protocols, member.reason = ask.digest, ask.protocols, ask.reason
+    member.digest, member.protocols, member.reason, member.topics = ask.digest, ask.protocols, ask.reason, ask.topics
     if member.joined != body.generation_id:
         member.joined_before = member.joined
     member.joined = body.generation_id

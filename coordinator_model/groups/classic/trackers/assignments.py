@@ -319,12 +319,21 @@ class Assignments:
                 jumps=assignment_checks.jumps(submitted, offers, plan.generation - 1) if protocol == COOPERATIVE_STICKY else (),
                 nothing_of=known[0] if known and not body.assignments else "",
             )
+            self._note_grown(group, submitted)
             for given in submitted.values():
                 self._learn_topics(given or {})
             self._note_unowned(exchange.inv_us, submitted, offers, protocol)
         elif self.flaws is not None and plan is not None and self.flaws.generation == plan.generation:
             flaws = self.flaws._replace(shared=self.flaws.shared or flaws.shared)  # submitted again: either plan may apply
         self.flaws = flaws if flaws.any else None
+
+    def _note_grown(self, group: GroupData, submitted: dict[str, Partitions | None]) -> None:
+        """Note the topics that have more partitions than before. Only after a plan that was captured is it known which there were."""
+        before, newest = group.generations[-2:] if len(group.generations) > 1 else (None, None)
+        if before is None or newest is None or before.leader_synced_us is None or before.generation + 1 != newest.generation:
+            return
+        largest = {(topic, max(owned)) for given in submitted.values() for topic, owned in (given or {}).items() if owned}
+        newest.grown = tuple(sorted({topic for topic, one in largest if topic in self.topics and one >= self.topics[topic]}))
 
     def _plan_at(self, generation: int) -> Plan | None:
         return next((plan for plan in (self.plan, self.older) if plan is not None and plan.generation == generation), None)

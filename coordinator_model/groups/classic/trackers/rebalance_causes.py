@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hashlib import blake2s
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import host_of, request_evidence
@@ -15,7 +14,6 @@ from coordinator_model.groups.records import (
     JoinFacts,
     Member,
 )
-from coordinator_model.wire import read_consumer_subscription
 from coordinator_model.wire.constants import (
     TWO_STEP_JOIN_SINCE,
 )
@@ -41,6 +39,9 @@ SUBSCRIPTION_CHANGED: Final = "subscription changed"
 SAME_TOPICS: Final = "rejoined with the same topics"  #: as in the second half of a cooperative rebalance
 
 
+PARTITIONS_ADDED: Final = "partitions were added"  #: its leader rejoined for them, as its next assignment shows
+
+
 WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: it revoked something, or the configuration changed
 
 
@@ -64,6 +65,7 @@ CAUSES: Final = (
     LEADER_REJOINED,
     SUBSCRIPTION_CHANGED,
     SAME_TOPICS,
+    PARTITIONS_ADDED,
     WORKER_REJOINED,
     MEMBER_LEFT,
     REMOVED,
@@ -112,29 +114,16 @@ class Rebalance(NamedTuple):
     starter: Starter
 
 
-def digest_of_topics(body: Any) -> bytes:
-    """Return a digest of all topics that a JoinGroup subscribes to; empty if its metadata is not a consumer's."""
-    if body.protocol_type != "consumer":
-        return b""
-    topics: set[str] = set()
-    for protocol in body.protocols:
-        offer = read_consumer_subscription(protocol.metadata)
-        if offer is None:
-            return b""
-        topics.update(offer.topics)
-    return blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
-
-
-def find_starter(group: GroupData, exchange: Exchange, member: Member | None, topics: bytes) -> Starter:
+def find_starter(group: GroupData, exchange: Exchange, member: Member | None) -> Starter:
     ask = exchange.facts
     assert isinstance(ask, JoinFacts)
     if member is None or exchange.member_id in group.issued:
         cause = NEW_MEMBER
     elif ask.protocol_type == CONNECT:
         cause = WORKER_REJOINED
-    elif member.digest == ask.digest:
+    elif not member.digest or member.digest == ask.digest:
         cause = LEADER_REJOINED
-    elif topics and topics == member.topics:
+    elif ask.topics and ask.topics == member.topics:
         cause = SAME_TOPICS
     else:
         cause = SUBSCRIPTION_CHANGED

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
+    LEADER_REJOINED,
     MEMBER_LEFT,
     NOBODY_SEEN,
     NOT_SEEN,
+    PARTITIONS_ADDED,
     REASON_KEPT,
     REMOVED,
     SAME_TOPICS,
@@ -23,7 +25,6 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     Rebalance,
     Starter,
     cause_seen_late,
-    digest_of_topics,
     expired_member,
     find_starter,
     had_members,
@@ -128,7 +129,7 @@ class RebalanceHistory:
 
     # ------------------------------------------------------------------------------------------------ frames
 
-    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         api_key = exchange.api_key
         if api_key == FIND_COORDINATOR:
             return self._tries_on(group, exchange)
@@ -136,9 +137,10 @@ class RebalanceHistory:
         if member is not None:
             member.abandoned_request = None
         if api_key == JOIN_GROUP:
-            return self._join_asked(group, exchange, body, member)
+            return self._join_asked(group, exchange, member)
         if api_key == SYNC_GROUP:
             self.unsynced.pop(exchange.member_id, None)
+            self._assigned(group, exchange)
         else:  # LeaveGroup: trackers get no Heartbeat requests
             self._leave_asked(group, exchange)
         return NOTHING
@@ -205,7 +207,7 @@ class RebalanceHistory:
             if earlier.generation != expected or newest.at_us - earlier.at_us > LONG_US:
                 break
             expected -= 1
-            if earlier.generation in following:
+            if earlier.generation in following or earlier.starter.cause == PARTITIONS_ADDED:
                 continue
             if earlier.starter.is_same(newest.starter):
                 row.append(earlier)
@@ -229,8 +231,9 @@ class RebalanceHistory:
 
     # ------------------------------------------------------------------------------------------------ JoinGroup, LeaveGroup
 
-    def _join_asked(self, group: GroupData, exchange: Exchange, body: Any, member: Member | None) -> tuple[Event, ...]:
-        topics = digest_of_topics(body)
+    def _join_asked(self, group: GroupData, exchange: Exchange, member: Member | None) -> tuple[Event, ...]:
+        assert isinstance(exchange.facts, JoinFacts)
+        topics = exchange.facts.topics
         events: tuple[Event, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
             self.nameless = {
@@ -239,7 +242,7 @@ class RebalanceHistory:
         if group.state in {State.EMPTY, State.DEAD} or not any(group.present_members()):
             self.trigger = None
         if exchange.starts_phase and self.trigger is None:
-            self.trigger = find_starter(group, exchange, member, topics)
+            self.trigger = find_starter(group, exchange, member)
         if member is None:
             return events
         if member.joined is not None and member.synced != member.joined and is_still_connected(group, member):
@@ -329,6 +332,20 @@ class RebalanceHistory:
         kept = [earlier for earlier in self.rebalances if newest.proven_us - earlier.at_us <= LONG_US]
         self.rebalances = (*kept, Rebalance(newest.generation, newest.proven_us, starter))[-REBALANCES_KEPT:]
         return (Rebalanced(exchange, newest),)
+
+    def _assigned(self, group: GroupData, exchange: Exchange) -> None:
+        """Process a SyncGroup request: an assignment with partitions that no plan had before tells why its leader rejoined."""
+        newest, starter = group.newest_generation, self.finished
+        if newest is None or not newest.grown or newest.generation != self.counted or newest.leader != exchange.member_id:
+            return
+        if starter.member_id != newest.leader or starter.cause not in {LEADER_REJOINED, SAME_TOPICS}:
+            return
+        group.causes[starter.cause] -= 1
+        group.causes = {cause: count for cause, count in group.causes.items() if count}
+        group.causes[PARTITIONS_ADDED] = group.causes.get(PARTITIONS_ADDED, 0) + 1
+        self.finished = starter._replace(cause=PARTITIONS_ADDED)
+        if self.rebalances and self.rebalances[-1].generation == newest.generation:
+            self.rebalances = (*self.rebalances[:-1], self.rebalances[-1]._replace(starter=self.finished))
 
     def _name_orphans(self, group: GroupData, newest: Generation) -> None:
         """Assign abandoned requests without a member id: the roster now shows which ids their static members got."""

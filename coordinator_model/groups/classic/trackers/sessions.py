@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.trackers.rebalance_causes import digest_of_topics
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import ClientInfo, Exchange, Generation, LeaveFacts, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     HEARTBEAT,
@@ -133,14 +132,14 @@ class Sessions:
     )  #: member id → times at which its client came back after a crash
     succeeded: tuple[str, ...] = ()  #: ids whose process ended without a LeaveGroup, and whose client has come back since
 
-    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == LEAVE_GROUP:
             return self._leave_asked(group, exchange)
         if exchange.api_key == JOIN_GROUP:
             left = self.left.get(exchange.actor.connection)
             if left is not None:
                 self.on_disconnect(exchange.actor.connection)
-                if not exchange.member_id and not _resubscribes(left, body):
+                if not exchange.member_id and not _resubscribes(left, exchange):
                     return (CameBack(exchange, left),)
         return NOTHING
 
@@ -225,9 +224,10 @@ class Sessions:
         return Slow(exchange, exchange.res_us - exchange.inv_us, self.slow_times)
 
 
-def _resubscribes(left: Left, body: Any) -> bool:
+def _resubscribes(left: Left, exchange: Exchange) -> bool:
     """Return True if the client comes back for other topics: some leave to change their subscription."""
-    topics = digest_of_topics(body)
+    assert isinstance(exchange.facts, JoinFacts)
+    topics = exchange.facts.topics
     return bool(topics and left.topics) and topics != left.topics
 
 

@@ -206,3 +206,96 @@ def test_a_rebalance_costs_what_its_eager_members_waited_whatever_version_they_n
     record = stands_still(raw).finished()
     assert record["cost_member_seconds"] > 80
     assert all(one["stopped_at"] for one in record["members"])
+
+
+# ------------------------------------------------------------------------------------------------ why a leader rejoins
+
+
+def sticky(client: Client, data: bytes = b"", topics: tuple[str, ...] = ("t",)) -> dict[str, Any]:
+    """What an old consumer offers whose assignor writes other user data in each join, as the sticky one does."""
+    offer = wire.ConsumerProtocolSubscription(topics=topics, user_data=data)
+    return {"protocols": (wire.JoinGroupRequestProtocol(name="range", metadata=wire.encode_subscription(offer, 0)),)}
+
+
+class Growing(Timed):
+    """Two old sticky consumers, whose leader is ``a``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.members = [self.client("a"), self.client("b")]
+        self.runs(1, 1_000, b"", {"a": (0, 1), "b": (2,)})
+
+    def runs(self, generation: int, ms: float, data: bytes, given: dict[str, tuple[int, ...]], **offer: Any) -> None:
+        """All join, the leader first, and are served."""
+        asked = []
+        for number, client in enumerate(self.members):
+            self.at(ms + 100 * number)
+            asked.append(self.ask(client, self.join_request(client, **sticky(client, data, **offer)), version=3))
+        for client in self.members:
+            client.member_id = client.member_id or f"{client.name}-id"
+        self.completes(asked, generation, ms + 500)
+        self.syncs(ms + 600, {client: (ms + 700, given[client.name]) for client in self.members})
+
+    def causes(self) -> list[str]:
+        return [event.as_json()["cause"] for event in self.events if event.kind == "rebalance_finished"]
+
+
+def test_a_leader_of_before_v4_that_rejoins_did_not_change_its_subscription() -> None:
+    talk = Growing()
+    talk.runs(2, 10_000, b"2", {"a": (0, 1), "b": (2,)})
+    assert talk.causes() == ["new member", "rejoined with the same topics"]
+
+
+def test_a_leader_of_before_v4_with_other_topics_changed_its_subscription() -> None:
+    talk = Growing()
+    talk.runs(2, 10_000, b"2", {"a": (0, 1), "b": (2,)}, topics=("t", "u"))
+    assert talk.causes() == ["new member", "subscription changed"]
+
+
+def test_a_leader_that_was_not_seen_to_join_is_not_said_to_have_changed_its_subscription() -> None:
+    talk = Growing()
+    talk.lose()
+    a, b = talk.members
+    talk.at(5_000)
+    talk.runs(2, 10_000, b"2", {"a": (0, 1), "b": (2,)})
+    talk.members = [b, a]
+    talk.runs(3, 20_000, b"3", {"a": (0, 1), "b": (2,)})
+    assert "subscription changed" not in talk.causes()
+
+
+def test_partitions_were_added_if_the_next_assignment_is_the_first_to_have_them() -> None:
+    talk = Growing()
+    talk.runs(2, 10_000, b"2", {"a": (0, 1, 4), "b": (2, 3)})
+    talk.runs(3, 20_000, b"3", {"a": (0, 1, 2), "b": (3, 4)})
+    assert talk.causes() == ["new member", "partitions were added", "rejoined with the same topics"]
+    assert talk.finished()["client_id"] == "a"
+    causes = talk.group_json()["rebalances"]
+    assert causes == {"new member": 1, "partitions were added": 1, "rejoined with the same topics": 1}
+
+
+def test_partitions_that_were_away_for_a_generation_were_not_added() -> None:
+    talk = Growing()
+    talk.runs(2, 10_000, b"2", {"a": (0, 1), "b": ()})
+    talk.runs(3, 20_000, b"3", {"a": (0, 1), "b": (2,)})
+    assert "partitions were added" not in talk.causes()
+
+
+def test_partitions_that_a_new_member_s_assignment_has_first_did_not_cause_its_rebalance() -> None:
+    talk = Growing()
+    a, b = talk.members
+    c = talk.client("c")
+    talk.at(10_000)
+    new = talk.ask(c, talk.join_request(c, **sticky(c)), version=3)
+    asked = [talk.ask(one, talk.join_request(one, **sticky(one, b"2")), version=3) for one in (a, b)]
+    c.member_id = "c-id"
+    talk.completes([*asked, new], 2, 10_500)
+    talk.syncs(10_600, {a: (10_700, (0, 1)), b: (10_700, (2,)), c: (10_700, (3,))})
+    assert talk.causes() == ["new member", "new member"]
+
+
+def test_R_07_does_not_count_the_times_at_which_partitions_were_added() -> None:
+    talk = Growing()
+    for number in range(6):
+        talk.runs(2 + number, 10_000 * (1 + number), b"%d" % number, {"a": (0, 1), "b": tuple(range(2, 4 + number))})
+    assert talk.causes()[1:] == ["partitions were added"] * 6
+    assert talk.rules() == []
