@@ -176,6 +176,11 @@ class EpochGroupData:
         return (member for member in self.members.values() if member.present)
 
     @property
+    def is_empty(self) -> bool:
+        """True if none of the known ids is a member, or one that is away."""
+        return all(member.removed not in {None, "aside"} for member in self.members.values())
+
+    @property
     def learning(self) -> bool:
         """True until the epoch of each member is known."""
         present = list(self.present_members())
@@ -306,6 +311,20 @@ class EpochGroupData:
             if member.told_us:
                 member.told_us = max(member.told_us, at_us)
         self.changed = True
+
+    def begin_anew(self) -> None:
+        """Note that the coordinator has deleted the group, whose members are gone: its epochs begin again, from the lowest."""
+        self.epoch = None
+        self.recent = []
+        self.bumps = []
+        self.doubles = []
+        self.storm_since_us = self.storm_times = 0
+        self.storm_causes = {}
+        self.claims = {}
+        self.status_spells = {}
+        self.mixed_since_us = 0
+        for member in self.members.values():
+            member.gone = False
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""

@@ -233,8 +233,10 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     events: list[Event] = []
     if exchange.member_id and body.member_id is not None and body.member_id != exchange.member_id:
         events.append(AnsweredAs(exchange, body.member_id))
+    if asked == JOIN_EPOCH and not overlapped and sessions.begins_anew(group, exchange, epoch):
+        events += sessions.begin_anew(group, exchange.res_us)
     known = group.members.get(exchange.member_id or body.member_id)
-    if known is None and asked == JOIN_EPOCH and epoch <= 2 and not group.members and group.epoch is None and exchange.gap_free:
+    if asked == JOIN_EPOCH and epoch <= 2 and group.epoch is None and group.is_empty and exchange.gap_free:
         group.born_us = exchange.res_us
     member = group.member_of(exchange, exchange.member_id or body.member_id or "")
     if facts.rebalance_timeout_ms > 0 and facts.rebalance_timeout_ms != member.rebalance_timeout_ms:

@@ -126,7 +126,7 @@ class EpochGroup(EpochGroupData):
             self.on_gap(exchange.res_us, "the group was deleted")
             for member in self.members.values():
                 member.removed = member.removed or "removed"
-            self.epoch = None
+            self.begin_anew()
         return NOTHING
 
     def _note_release(self, exchange: Exchange) -> None:

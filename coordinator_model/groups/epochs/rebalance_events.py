@@ -320,11 +320,11 @@ class EpochEvents:
     def _rose(self, group: Watched, exchange: Exchange, member: EpochMember, was: Known) -> None:
         assert group.epoch is not None
         cause, starter = "", None
-        if was.group_epoch is not None and group.bumps and group.bumps[-1].epoch == group.epoch:
+        if group.born_us == exchange.res_us:
+            cause, starter = "joined", member
+        elif was.group_epoch is not None and group.bumps and group.bumps[-1].epoch == group.epoch:
             cause = group.bumps[-1].cause
             starter = group.members.get(group.bumps[-1].member_id or "")
-        elif was.group_epoch is None and group.born_us == exchange.res_us:
-            cause, starter = "joined", member
         if not cause:
             return
         waiting: list[MemberProgress] = []

@@ -63,6 +63,34 @@ def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ..
     return tuple(events)
 
 
+def begins_anew(group: EpochGroupData, exchange: Exchange, epoch: int) -> bool:
+    """Return True if a join got a lower epoch than was seen before, in a group that can have been empty and deleted since.
+
+    The coordinator deletes an empty group without offsets when it next cleans up, and no frame shows it. An epoch never falls otherwise.
+    """
+    since_us = group.epoch_us + group.settings.clock_skew_ms * 1_000
+    if group.epoch is None or epoch >= group.epoch or exchange.inv_us <= since_us or not exchange.gap_free:
+        return False
+    return all(_can_be_gone(group, member, exchange.inv_us) for member in group.members.values())
+
+
+def _can_be_gone(group: EpochGroupData, member: EpochMember, at_us: int) -> bool:
+    due_us = delivery.removal_due_us(group, member)
+    return member.removed not in {None, "aside"} or member.epoch is None or due_us is None or due_us <= at_us
+
+
+def begin_anew(group: EpochGroupData, at_us: int) -> tuple[Event, ...]:
+    """Note that the coordinator had deleted the group: the sessions of all that were its members are over; return their events."""
+    events = NOTHING
+    for member in list(group.members.values()):
+        if member.present:
+            events += end(group, member, at_us, taken=False)
+        elif member.removed == "aside":
+            group.remove(member, "did not come back", at_us)
+    group.begin_anew()
+    return events
+
+
 def _learn(group: EpochGroupData, silence_us: int) -> None:
     group.session_bounds = group.session_bounds.ended(silence_us)
 

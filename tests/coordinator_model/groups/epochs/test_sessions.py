@@ -195,3 +195,64 @@ def test_bounds_that_contradict_each_other_are_dropped() -> None:
     assert SessionBounds(0, 46_000).outlasted(50_000_000) == SessionBounds(50_000, 0)
     assert SessionBounds(50_000, 0).ended(46_000_000) == SessionBounds(50_000, 0)
     assert SessionBounds(0, 47_000).ended(46_000_000) == SessionBounds(0, 46_000)
+
+
+@pytest.mark.parametrize("how", ["left", "crashed", "crashed, and frames were lost"])
+def test_a_group_that_expired_unseen_begins_again_at_a_lower_epoch(how: str) -> None:
+    talk = Epochs()
+    a, b = two(talk)
+    for number in range(3):
+        talk.beats(a, 4 + number)
+        talk.beats(b, 4 + number)
+    if how == "left":
+        talk.leaves(a)
+        talk.leaves(b)
+    elif how != "crashed":
+        talk.gap()
+    for _ in range(60):
+        talk.tick()
+        talk.wait(1_000)
+    c, d = talk.member("c"), talk.member("d")
+    talk.joins(c, 1, foo(0, 1, 2, 3))
+    assert group_of(talk).learning is False
+    talk.joins(d, 2, {})
+    talk.beats(c, 1, foo(0, 1))
+    talk.beats(c, 2, owned=foo(0, 1))
+    talk.beats(d, 2, foo(2, 3))
+    group = group_of(talk)
+    assert (group.epoch, group.state, group.learning) == (2, "Stable", False)
+    assert {member.id: member.removed for member in group.members.values()} == {
+        "a-id": "left" if how == "left" else "silent",
+        "b-id": "left" if how == "left" else "silent",
+        "c-id": None,
+        "d-id": None,
+    }
+    assert [rule for rule in talk.rules() if rule not in {"T-04", "V-01", "V-04"}] == []
+
+
+def test_E_15_a_stranger_is_known_in_a_group_that_began_again() -> None:
+    talk = Epochs()
+    a, b = two(talk)
+    talk.leaves(a)
+    talk.leaves(b)
+    talk.wait(600_000)
+    c = talk.member("c")
+    talk.joins(c, 1, foo(0, 1, 2, 3))
+    talk.live([c], 90)
+    stranger = talk.member("stranger")
+    talk.beats(stranger, 1, epoch=1)
+    talk.wait(2_000)
+    talk.tick()
+    assert talk.rules() == ["E-15"]
+
+
+def test_a_join_that_was_asked_before_the_epoch_rose_begins_no_new_life() -> None:
+    talk = Epochs()
+    a, b = two(talk)
+    late = talk.ask_beat(talk.member("c"), 0, **talk.join_fields())
+    talk.beats(a, 5)
+    talk.beats(b, 5)
+    talk.leaves(a)
+    talk.leaves(b)
+    talk.answer(late, talk.given(talk.member("c"), 4, {}))
+    assert group_of(talk).epoch == 5
