@@ -332,12 +332,8 @@ def _went_on(
         member.instance_id = exchange.instance_id
         group.instances.setdefault(exchange.instance_id, member.id)
     if assignment is not None or member.pending:
-        blurred = overlapped or not exchange.gap_free
         held = (member.granted, member.pending)
-        if blurred and assignment is not None and not exchange.gap_free:
-            member.granted = None
-        else:
-            reconciliation.goes_on(group, exchange, member, epoch, assignment, overlapped=blurred)
+        reconciliation.goes_on(group, exchange, member, epoch, assignment, overlapped=overlapped or not exchange.gap_free)
         group.changed = group.changed or held != (member.granted, member.pending)
     return events
 

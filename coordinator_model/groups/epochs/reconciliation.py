@@ -40,30 +40,34 @@ def goes_on(
     """Process the success of an ordinary heartbeat, before the member's epoch changes.
 
     :param epoch: that the response returned.
+    :param overlapped: the order of this heartbeat and another of the member is not known.
     """
     facts = exchange.facts
     assert isinstance(facts, HeartbeatFacts)
     rose = member.epoch is None or epoch > member.epoch
     if rose or overlapped:
         member.pending = NO_PARTITIONS
-    elif facts.owned is not None and assignment is not None:
-        member.pending &= facts.owned
-    if assignment is None:
+    elif facts.owned is not None:
+        member.pending &= facts.owned  # also without an assignment: it may have the target's epoch already
+    if assignment is not None and overlapped:
+        member.granted = None  # this may be older than the one captured before
+        member.was_assigned(assignment, 0)
+    if assignment is None or overlapped:
         _note_told(group, exchange, member, NO_PARTITIONS)
         return
     before = member.granted
     taken = NO_PARTITIONS
-    if before is not None and not overlapped and member.epoch is not None:
+    if before is not None and member.epoch is not None:
         taken = before - assignment
         if facts.owned is not None:
             taken &= facts.owned  # the rest may have been given up with this very request
         elif rose:
             taken = NO_PARTITIONS  # so much cannot have been taken without a frame that was missed
-    if before is None or assignment - before or overlapped:
+    if before is None or assignment - before:
         member.granted_us = exchange.res_us
         member.granted_frame = answer_evidence(exchange)
     member.granted = assignment
-    member.was_assigned(assignment, 0 if overlapped else epoch)
+    member.was_assigned(assignment, epoch)
     member.pending = (member.pending - assignment) | taken
     _note_told(group, exchange, member, taken)
 
