@@ -324,7 +324,8 @@ E_18 = FrameRule(
     "FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before.",
     expected="A success.",
     action=_REPORT,
-    false_alarms="A static member that returns to a full group lawfully gets GROUP_MAX_SIZE_REACHED before 4.4: not counted.",
+    false_alarms="Before 4.4 a static member that returns to a full group, and a Streams member that joins a full group again, lawfully "
+    "get GROUP_MAX_SIZE_REACHED: not counted.",
     checks={Unlawful: _broke(REFUSED)},
 )
 

@@ -133,7 +133,7 @@ class EpochGroupData:
         self.learning_because = "first seen in mid-life"
         self.born_us = 0  #: when its first member joined; 0 if that was not seen
         self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
-        self.release: tuple[int, int] = OLDEST  #: the oldest that the coordinator can be, by the versions that it answered
+        self.release: tuple[int, int] = OLDEST  #: the oldest that ``broker`` can be, by the versions that it answered
         self.session_bounds = SessionBounds()
         self.epoch: int | None = None  #: the newest seen in any success
         self.epoch_us = 0
@@ -232,7 +232,8 @@ class EpochGroupData:
 
     def release_of(self, broker: str) -> tuple[int, int]:
         """Return the oldest release that a broker can be which answers as coordinator."""
-        return max(self.release, self.facts.release(self.cluster, broker))
+        shown = self.facts.release(self.cluster, broker)
+        return max(self.release, shown) if is_coordinator(self, broker) else shown
 
     def shortest_session_ms(self, member: EpochMember | None = None) -> int:
         """Return for how long the coordinator surely keeps a member, or any, that sends nothing. A classic member names its own time."""
@@ -287,7 +288,7 @@ class EpochGroupData:
             addresses = CoordinatorAddresses.replaced(self, exchange)
             if self.broker and self.settled:
                 self.new_incarnation(exchange.res_us)
-            self.broker, self.addresses = exchange.broker, addresses
+            self.broker, self.addresses, self.release = exchange.broker, addresses, OLDEST
             self.changed = True
         self.settled = True
 

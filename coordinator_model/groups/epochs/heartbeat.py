@@ -239,6 +239,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     if asked == JOIN_EPOCH and epoch <= 2 and group.epoch is None and group.is_empty and exchange.gap_free:
         group.born_us = exchange.res_us
     member = group.member_of(exchange, exchange.member_id or body.member_id or "")
+    kept = _keeps_subscription_of(group, exchange, known if asked == JOIN_EPOCH else member)
     if facts.rebalance_timeout_ms > 0 and facts.rebalance_timeout_ms != member.rebalance_timeout_ms:
         member.rebalance_timeout_ms = facts.rebalance_timeout_ms
     assignment = group.traits.read_assignment(body)
@@ -248,7 +249,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
         events += _went_on(group, exchange, member, epoch, assignment, overlapped=overlapped)
     if assignment is not None and group.traits.exclusive and not overlapped and exchange.gap_free:
         reconciliation.note_double_grants(group, exchange, member, assignment)
-    events += _note_subscription(group, exchange, member, facts)
+    events += _note_subscription(group, exchange, member, kept, overlapped=overlapped)
     events += _check_assignment(group, exchange, member, epoch, assignment)
     events += statuses.note(group, exchange, member, body)
     rose = delivery.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
@@ -363,27 +364,47 @@ def _check_assignment(
     return NOTHING
 
 
-def _note_subscription(group: EpochGroupData, exchange: Exchange, member: EpochMember, facts: HeartbeatFacts) -> tuple[Event, ...]:
-    """Take over what the request changed; ``pattern`` is empty once it is known that there is none."""
-    before = (member.topics, member.pattern)
+def _note_subscription(
+    group: EpochGroupData, exchange: Exchange, member: EpochMember, kept: EpochMember | None, *, overlapped: bool
+) -> tuple[Event, ...]:
+    """Take over what the request changed of the subscription.
+
+    :param kept: see :func:`_keeps_subscription_of`.
+    """
+    facts = exchange.facts
+    assert isinstance(facts, HeartbeatFacts)
+    topics, pattern = ((), "") if kept is None else (kept.topics, kept.pattern)
     if facts.topics is not None:
-        member.topics = tuple(sorted(facts.topics))
+        topics = tuple(sorted(set(facts.topics)))
     if facts.pattern is not None:
-        member.pattern = facts.pattern
-    elif exchange.generation == JOIN_EPOCH or (facts.topics is not None and facts.is_full):
-        member.pattern = member.pattern if exchange.generation != JOIN_EPOCH and member.pattern else ""
-    now = (member.topics, member.pattern)
-    if now == before:
+        pattern = facts.pattern
+    before = member.topics, member.pattern
+    if (topics, pattern) == before:
         return NOTHING
     group.changed = True
-    if before == (None, None) or (exchange.generation == JOIN_EPOCH and member.joined_epoch is not None):
+    if overlapped:  # which of two requests came first is not known
+        topics, pattern = (topics if topics == before[0] else None), (pattern if pattern == before[1] else None)
+    member.topics, member.pattern = topics, pattern
+    if kept is not member or (before[0] in {None, topics} and before[1] in {None, pattern}):
         return NOTHING
     group.may_have_raised("changed its subscription", member.id)
+    if overlapped:
+        return NOTHING
     window_us = exchange.res_us - FLAP_WINDOW_US
-    value = ",".join(member.topics or ()) + ("/" + member.pattern if member.pattern else "")
-    kept = tuple(change for change in member.changes if change[0] > window_us)
-    member.changes = (*kept[-_CHANGES_KEPT:], (exchange.res_us, value))
+    value = ",".join(topics or ()) + ("/" + pattern if pattern else "")
+    recent = tuple(change for change in member.changes if change[0] > window_us)
+    member.changes = (*recent[-_CHANGES_KEPT:], (exchange.res_us, value))
     return (SubscriptionFlapped(exchange, member, member.changes),)
+
+
+def _keeps_subscription_of(group: EpochGroupData, exchange: Exchange, known: EpochMember | None) -> EpochMember | None:
+    """Return whose subscription counts where a request says nothing of it, None if a new member sends it.
+
+    A member that joins again keeps its own, and the successor of a static member its predecessor's.
+    """
+    if known is not None and (exchange.generation != JOIN_EPOCH or known.removed in {None, "aside"}):
+        return known
+    return group.members.get(group.instances.get(exchange.instance_id or "", ""))
 
 
 # ---------------------------------------------------------------------------------------------------- leaves and refusals

@@ -18,6 +18,7 @@ from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
     GROUP_MAX_SIZE_REACHED,
+    JOIN_GROUP,
     LEAVE_GROUP,
     NONE,
     OFFSET_COMMIT,
@@ -211,9 +212,14 @@ def _held_by_another(group: EpochGroupData, exchange: Exchange) -> bool:
 
 
 def _rejoins(group: EpochGroupData, exchange: Exchange) -> bool:
-    """Return True if another join for the same instance id may have been processed first."""
+    """Return True if another join for the same instance id may have been processed first.
+
+    A JoinGroup takes it from its holder at once, so the holder may be fenced before its answer is captured.
+    """
     return any(
-        other.instance_id == exchange.instance_id and other.generation == JOIN_EPOCH and other.key != exchange.key
+        other.instance_id == exchange.instance_id
+        and (other.generation == JOIN_EPOCH or other.api_key == JOIN_GROUP)
+        and other.key != exchange.key
         for other in group.open.values()
     )
 

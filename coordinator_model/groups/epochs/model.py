@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.epochs import classic_members, commits, coordinator, heartbeat, sessions, stored
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
@@ -130,9 +131,9 @@ class EpochGroup(EpochGroupData):
         return NOTHING
 
     def _note_release(self, exchange: Exchange) -> None:
-        """Note the oldest release that answers this version of a commit."""
+        """Note the oldest release that answers this version of a commit, which may be that of a broker before."""
         since = _SINCE.get((exchange.api_key, exchange.api_version))
-        if since is not None and since > self.release:
+        if since is not None and since > self.release and is_coordinator(self, exchange.broker):
             self.release = since
 
     def _lose_older(self, exchange: Exchange) -> None:

@@ -152,6 +152,8 @@ Z5  | INVALID_REQUEST              |                       |                    
     | STREAMS_TOPOLOGY_FENCED
 Z6  | INVALID_REQUEST              |                       |                           | malformed
 Z7  | GROUP_MAX_SIZE_REACHED       | outsider returning rival | join same previous lower higher | unseen
+  # the size counted before the member id, so that a member that joined again was refused too
+Z21 | GROUP_MAX_SIZE_REACHED       | member                | join                      | unseen    |         | -4.3
   # static members since 4.4
 Z8  | FENCED_INSTANCE_ID           | static returning rival |                           | unseen    |         | 4.4-
     | UNRELEASED_INSTANCE_ID

@@ -50,8 +50,8 @@ class EpochMember:
     told_frame: Evidence | None = None
     told_timeout_ms: int | None = None  #: its rebalance timeout at that time
     ever: dict[tuple[str, int], int] | None = None  #: see :meth:`was_assigned`; None if its join was not seen
-    topics: tuple[str, ...] | None = None
-    pattern: str | None = None
+    topics: tuple[str, ...] | None = None  #: subscribed by name; None if that is not known
+    pattern: str | None = None  #: None if that is not known, empty if there is none
     rebalance_timeout_ms: int | None = None
     session_timeout_ms: int | None = None  #: of a classic member; the coordinator's own setting counts for the others
     interval_ms: int = 0  #: told by the coordinator
@@ -111,6 +111,7 @@ class EpochMember:
     def forget(self) -> None:
         """Drop what may have changed unseen: frames are missing, or the outcome of a request is not known."""
         self.epoch = self.previous = self.joined_epoch = self.granted = self.ever = None
+        self.topics = self.pattern = None
         self.pending = NO_PARTITIONS
         self.told_us = self.empty_since_us = 0
         self.told_frame = None

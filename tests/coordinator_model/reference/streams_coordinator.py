@@ -115,7 +115,8 @@ class StreamsCoordinator(ConsumerCoordinator):
         self, group: StreamsGroup, body: wire.StreamsGroupHeartbeatRequest, owned: frozenset[Partition] | None
     ) -> StreamsMember:
         member = group.members.get(body.member_id)
-        if member is None and len(group.members) >= self.max_size:
+        counts_all = not body.member_epoch and self.release < (4, 4)  # before it asks who joins
+        if len(group.members) >= self.max_size and (member is None or counts_all):
             raise RefusedError(81)
         if member is None and body.member_epoch:
             raise RefusedError(25)
