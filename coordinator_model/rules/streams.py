@@ -168,7 +168,7 @@ R_19 = FrameRule(
     "(warning).",
     expected="No status, or one that lasts seconds while the application starts.",
     action="Do what the cause says: make the topic named, correct its partitions, stop the old version, set the tags.",
-    false_alarms="A topic that is made later on purpose.",
+    false_alarms="A topic that is made later on purpose. Before 4.2 an answer with null ends a status.",
     checks={StatusTold: _no_tasks},
     over=_status_over,
 )

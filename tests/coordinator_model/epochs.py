@@ -12,6 +12,13 @@ TOPICS = {
     "bar": "barAAAAAAAAAAAAAAAAAAA",
     "zar": "zarAAAAAAAAAAAAAAAAAAA",
 }
+RELEASE_SIGNS = (
+    ((4, 0), {68: 1}),
+    ((4, 1), {0: 13, 1: 18, 66: 2}),
+    ((4, 2), {8: 10, 9: 10}),
+    ((4, 3), {35: 5}),
+    ((4, 4), {18: 5, 28: 6, 42: 3}),
+)
 INTERVAL_MS = 5_000
 RT_MS = 60_000
 
@@ -28,6 +35,17 @@ def parts(**by_topic: tuple[int, ...]) -> Parts:
 
 def foo(*numbers: int) -> Parts:
     return {"foo": numbers} if numbers else {}
+
+
+def shows_release(talk: Conversation, client: Client, release: tuple[int, int]) -> None:
+    """The broker of a connection answers which versions it has."""
+    listed = tuple(
+        wire.ApiVersionsResponseApiVersion(api_key=key, min_version=0, max_version=newest)
+        for since, signs in RELEASE_SIGNS
+        for key, newest in signs.items()
+        if since <= release
+    )
+    talk.call(client, wire.ApiVersionsRequest(), wire.ApiVersionsResponse(api_keys=listed), version=3)
 
 
 class Epochs(Conversation):

@@ -27,13 +27,16 @@ class Streams(Epochs):
         }
         return wire.StreamsGroupHeartbeatRequest(**{**values, **fields})
 
+    null_statuses = False  #: no status is null, as in 4.1, instead of an empty list
+
     def tasks_given(self, client: Client, epoch: int, tasks: Tasks | None, *statuses: tuple[int, str]) -> Any:
+        told = tuple(wire.StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=text) for code, text in statuses)
         given = None if tasks is None else (wire.StreamsGroupHeartbeatResponseTaskIds(subtopology_id="0", partitions=tasks),)
         return wire.StreamsGroupHeartbeatResponse(
             member_id=client.member_id,
             member_epoch=epoch,
             heartbeat_interval_ms=INTERVAL_MS,
-            status=tuple(wire.StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=text) for code, text in statuses),
+            status=None if self.null_statuses and not told else told,
             active_tasks=() if tasks == () else given,
             standby_tasks=None if tasks is None else (),
             warmup_tasks=None if tasks is None else (),

@@ -53,7 +53,7 @@ def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
         return UNCHANGED  # nearly all are so
     malformed = _malformed(body, version, blank_id_allowed=True)
     if body.member_epoch == JOIN_EPOCH and not malformed:
-        malformed = _dirty_join(timeout_ms, entries, subscribed=topics is not None or bool(pattern))
+        malformed = _dirty_join(timeout_ms, entries, subscribed=topics is not None or pattern is not None)
     if says_nothing and not malformed:
         return UNCHANGED
     return HeartbeatFacts(timeout_ms, topics, pattern, partitions_of(entries), malformed, assignor=assignor)
@@ -66,7 +66,7 @@ def _dirty_join(timeout_ms: int, entries: Any, *, subscribed: bool) -> str:
         return "it joins without the list of its partitions"
     if entries:
         return "it joins with partitions of its own"
-    return "" if subscribed else "it joins without a subscription"
+    return "" if subscribed else "it joins without a subscription"  # one to nothing will do
 
 
 def _read_share(body: Any, version: int) -> HeartbeatFacts:

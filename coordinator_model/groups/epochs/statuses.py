@@ -14,6 +14,7 @@ from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evid
 from coordinator_model.groups.epochs.records import EpochMember, StatusSpell
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import STREAMS_GROUP_HEARTBEAT
 
 STALE_TOPOLOGY: Final = 0
 MISSING_SOURCE_TOPICS: Final = 1
@@ -30,15 +31,21 @@ PAUSES_US: Final = {MISSING_SOURCE_TOPICS: 60_000_000, ASSIGNMENT_DELAYED: 10_00
 Clients give up because of a missing source topic, and are started anew. Each new assignment may be delayed, for seconds.
 """
 
+_NULL_IS_UNCHANGED_SINCE: Final = (4, 2)  #: before, null is no status (KAFKA-19945)
+
 SHUTDOWN_WINDOW_US: Final = 3_600_000_000
 _SHUTDOWNS_KEPT: Final = 4
 
 
 def note(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> tuple[Event, ...]:
     """Take over the statuses in a success."""
-    given = getattr(body, "status", None)
-    if given is None:
+    if exchange.api_key != STREAMS_GROUP_HEARTBEAT:
         return NOTHING
+    given = body.status
+    if given is None:
+        if group.release_of(exchange.broker) >= _NULL_IS_UNCHANGED_SINCE:
+            return NOTHING
+        given = ()
     told = tuple((one.status_code, one.status_detail) for one in given)
     was_stale = any(code == STALE_TOPOLOGY for code, _ in member.statuses)
     if told != member.statuses:

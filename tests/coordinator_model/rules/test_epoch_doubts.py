@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import Epochs, Parts, foo
+from tests.coordinator_model.epochs import Epochs, Parts, foo, shows_release
 from tests.coordinator_model.rules.test_epochs import alone
 from tests.coordinator_model.rules.test_reconciliation import commits_by_id
 from tests.coordinator_model.streams import Streams
@@ -234,7 +234,7 @@ def test_E_18_fires_if_a_full_group_refuses_a_member_otherwise(how: str) -> None
         talk = Streams()
         a = talk.member("a")
         if how == "since 4.4":
-            shows_4_4(talk, a)
+            shows_release(talk, a, (4, 4))
         talk.enters(a, 2, (0,))
         talk.works(a)
         if how == "goes on":
@@ -242,14 +242,6 @@ def test_E_18_fires_if_a_full_group_refuses_a_member_otherwise(how: str) -> None
         else:
             talk.refused_entry(a, 81)
     assert settled_rules(talk) == ["E-18"]
-
-
-def shows_4_4(talk: Epochs, client: Client) -> None:
-    highest = {68: 1, 0: 13, 1: 18, 66: 2, 8: 10, 9: 10, 35: 5, 18: 5, 28: 6, 42: 3}
-    listed = tuple(
-        wire.ApiVersionsResponseApiVersion(api_key=key, min_version=0, max_version=newest) for key, newest in highest.items()
-    )
-    talk.call(client, wire.ApiVersionsRequest(), wire.ApiVersionsResponse(api_keys=listed), version=3)
 
 
 # ---------------------------------------------------------------------------------------------------- E-18: an instance id taken by a JoinGroup

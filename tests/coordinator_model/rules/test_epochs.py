@@ -266,13 +266,29 @@ def test_E_05_and_E_17_fires_when_a_dirty_join_is_accepted() -> None:
     assert talk.the("E-17").status is Status.RESOLVED
 
 
-def test_E_05_allows_a_clean_join_and_one_by_pattern() -> None:
+@pytest.mark.parametrize(
+    ("names", "pattern"), [(("foo",), None), (None, "foo.*"), (None, ""), ((), None), ((), ""), (("foo",), ""), ((), "foo.*")]
+)
+def test_E_05_allows_a_clean_join_by_names_by_pattern_and_to_nothing(names: tuple[str, ...] | None, pattern: str | None) -> None:
+    """A member may subscribe to nothing, as long as it says so: only names and pattern both null are refused."""
     talk = Epochs()
     alone(talk)
     b = talk.member("b")
-    talk.joins(b, 2, {}, subscribed_topic_names=None, subscribed_topic_regex="foo.*")
+    talk.joins(b, 2, {}, subscribed_topic_names=names, subscribed_topic_regex=pattern)
+    talk.beats(b)
     talk.settle()
     assert talk.rules() == []
+
+
+@pytest.mark.parametrize("pattern", ["absent", "null"])
+def test_E_05_and_E_17_fire_on_a_join_that_says_nothing_of_a_subscription(pattern: str) -> None:
+    talk = Epochs()
+    alone(talk)
+    fields = {} if pattern == "absent" else {"subscribed_topic_regex": None}
+    talk.joins(talk.member("b"), 3, {}, subscribed_topic_names=None, **fields)
+    talk.settle()
+    assert talk.rules() == ["E-05", "E-17"]
+    assert "without a subscription" in talk.the("E-05").summary
 
 
 def test_E_17_fires_on_a_static_leave_without_an_instance_id() -> None:

@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import topics
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import TOPICS, Epochs, foo
+from tests.coordinator_model.epochs import TOPICS, Epochs, foo, shows_release
 from tests.coordinator_model.streams import Shares, Streams
 
 # ---------------------------------------------------------------------------------------------------- R-19
@@ -87,6 +87,36 @@ def test_R_19_allows_a_status_for_a_minute_and_a_delay_for_each_assignment() -> 
         talk.told_for([a], 15)
     talk.settle()
     assert talk.rules() == []
+
+
+def told_now_and_then(talk: Streams, code: int) -> Client:
+    """A status that comes and goes; an answer without one has null, as brokers of 4.1 answer (KAFKA-19945)."""
+    talk.null_statuses = True
+    a = talk.member("a")
+    talk.enters(a, 1, (), (code, "payments"))
+    for _ in range(4):
+        talk.told_for([a], 25, (code, "payments"))
+        talk.told_for([a], 5)
+    talk.settle()
+    return a
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 5])
+def test_R_19_takes_no_status_for_none_where_the_broker_may_be_older_than_4_2(code: int) -> None:
+    talk = Streams()
+    a = told_now_and_then(talk, code)
+    assert talk.rules() == []
+    talk.told_for([a], 70, (code, "payments"))
+    talk.told_for([a], 5)
+    assert talk.the("R-19").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("code", [1, 2, 3])
+def test_R_19_takes_no_status_for_an_unchanged_one_since_4_2(code: int) -> None:
+    talk = Streams()
+    shows_release(talk, talk.client("admin"), (4, 2))
+    told_now_and_then(talk, code)
+    assert talk.rules() == ["R-19"]
 
 
 def test_R_19_warns_of_a_member_with_an_older_topology() -> None:
