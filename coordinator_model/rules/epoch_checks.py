@@ -19,6 +19,7 @@ from coordinator_model.groups.epochs.events import (
     LostInstanceRefused,
     NewIdJoined,
     SubscriptionFlapped,
+    Throttled,
     Unlawful,
     WentSilent,
 )
@@ -27,8 +28,9 @@ from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
 from coordinator_model.groups.epochs.judgement import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
+from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.rules.base import Breach, a_or_an, about, begin, plural, seconds, sender_fields, sender_text, who
+from coordinator_model.rules.base import Breach, a_or_an, about, begin, plural, seconds, sender_fields, sender_text, who, whom
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
@@ -61,10 +63,17 @@ def impossible_answer(group: EpochGroupData, unlawful: Unlawful) -> Breach | Non
 
 
 def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
-    """Return the breach of T-04. A client that goes on under another id, and a group that lost all its connections, are none."""
+    """Return the breach of T-04, None if the member has another reason to be silent.
+
+    Its client may go on under another id, leave, look for its coordinator or be throttled; or the group lost all its connections.
+    """
     member = silent.member
     if not group.connections or any(_goes_on_as(group, member, other) for other in group.members.values()):
         return None
+    if member.leaving or looks_for_coordinator(group, member, member.last_frame_us):
+        return None
+    if member.throttled_until_us > member.last_frame_us + group.shortest_session_ms(member) * 1_000:
+        return None  # T-07 reports that
     return Breach(
         member.id,
         f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for "
@@ -72,6 +81,22 @@ def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
         f"no frame since {a_or_an(member.last_frame or 'frame')}, and no leave",
         () if member.epoch_frame is None else (member.epoch_frame,),
         **about(member),
+    )
+
+
+def throttles(group: EpochGroupData, throttled: Throttled) -> Breach:
+    """Return the breach of T-07."""
+    exchange = throttled.exchange
+    member = group.members.get(exchange.member_id)
+    return Breach(
+        exchange.member_id or exchange.actor.client_id or "",
+        f"The broker {exchange.broker} throttles {whom(exchange.actor)} in group {group.name} for "
+        f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_ms * 1_000)}: "
+        "its session is at risk.",
+        f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(API_NAMES[exchange.api_key])}",
+        (answer_evidence(exchange),),
+        generation=None if member is None else member.epoch,
+        **sender_fields(exchange),
     )
 
 

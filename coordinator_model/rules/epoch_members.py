@@ -243,10 +243,12 @@ E_09 = FrameRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CLIENT,
     meaning="The next pause may end the member's session and move its partitions.",
-    condition="A heartbeat came more than three of the told intervals after the one before was answered.",
+    condition="A heartbeat came more than three of the told intervals after the one before was answered, and after the throttle time in "
+    "an answer.",
     expected="A heartbeat in each interval that the coordinator tells.",
     action="Look for pauses of that client: garbage collection, CPU limits, a suspended host.",
-    false_alarms="A client that moved to another path for a while. A new connection begins anew.",
+    false_alarms="A client that moved to another path for a while. It rests after a heartbeat that was not answered, an answer that shows "
+    "that the coordinator has gone, and a client's search for its coordinator. A new connection begins anew.",
     checks={PausedLong: _paused},
 )
 E_10 = FrameRule(

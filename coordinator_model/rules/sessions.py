@@ -49,7 +49,7 @@ from coordinator_model.rules.base import (
     whom,
 )
 from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went
-from coordinator_model.rules.epoch_checks import came_back, session_ended
+from coordinator_model.rules.epoch_checks import came_back, session_ended, throttles
 from coordinator_model.wire import API_NAMES
 
 RECONNECT_US = 2_000_000
@@ -388,7 +388,8 @@ T_04 = FrameRule(
     expected="A heartbeat within the session timeout, or a LeaveGroup.",
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
     false_alarms="A client that moved to a path that is not captured. "
-    "It rests while the members have no coordinator (C-14), and where the client goes on under another id. "
+    "It rests while the members have no coordinator (C-14), and where the client goes on under another id; in groups with epochs also "
+    "for a client that looks for its coordinator, was seen to leave, or was throttled for longer than a session. "
     "A static member lawfully goes silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.",
     suppressed_by=("R-05",),
     checks={FellSilent: _silent_death, WentSilent: session_ended},
@@ -436,11 +437,12 @@ T_07 = FrameRule(
     certainty=Certainty.CERTAIN,
     blame=Blame.CONFIG,
     meaning="A quota makes the client pause for longer than it may between heartbeats.",
-    condition="The throttle time in an answer exceeds the member's heartbeat interval, 3 s where that is not known.",
+    condition="The throttle time in an answer exceeds the member's heartbeat interval; where that is not known, 3 s, in groups with "
+    "epochs 5 s.",
     expected="No throttling of group traffic.",
     action="Raise the request quota of that client or user.",
     false_alarms="None known.",
-    checks={Throttled: _throttled},
+    checks={Throttled: _throttled, epoch_events.Throttled: throttles},
 )
 
 T_08 = FrameRule(

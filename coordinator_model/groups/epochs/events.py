@@ -129,6 +129,14 @@ class PausedLong(NamedTuple):
     pause_us: int
 
 
+class Throttled(NamedTuple):
+    """The broker throttles a client for longer than one heartbeat interval."""
+
+    exchange: Exchange
+    throttle_ms: int
+    interval_ms: int
+
+
 class WrongGroupType(NamedTuple):
     """A heartbeat was refused because the group is of another type, or cannot be migrated, or the protocol is off."""
 

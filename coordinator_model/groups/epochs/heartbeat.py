@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_addresses import is_coordinator, steps_down
-from coordinator_model.groups.epochs import comebacks, coordinator, delivery, identity, reconciliation, sessions, statuses
+from coordinator_model.groups.epochs import comebacks, coordinator, delivery, identity, reconciliation, sessions, silence, statuses
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
@@ -70,6 +70,7 @@ def asks_steadily(exchange: Exchange, member: EpochMember) -> bool:
         and exchange.generation > JOIN_EPOCH
         and exchange.actor == member.actor
         and exchange.instance_id in {None, member.instance_id}
+        and not member.leaving
     )
 
 
@@ -91,6 +92,7 @@ def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | 
         events += _paused(group, exchange, member)
     elif exchange.generation == JOIN_EPOCH:
         member.gone = False
+    member.leaving = exchange.generation < JOIN_EPOCH
     member.heartbeat_us = exchange.inv_us
     return events
 
@@ -117,11 +119,13 @@ def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
 
 def _paused(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
     """Return an event if the member let too much time pass since its last heartbeat."""
-    if not member.heartbeat_us:
-        return NOTHING
-    since_us = max(member.heartbeat_us, member.paused_us)
+    if not member.heartbeat_us or member.paused_us < member.heartbeat_us:
+        return NOTHING  # the coordinator never answered the last one, and may have gone
+    since_us = max(member.paused_us, member.throttled_until_us)
     pause_us = exchange.inv_us - since_us
     if not 0 < SLOW_TIMES * member.interval_ms * 1_000 < pause_us or group.coverage.since_us > since_us:
+        return NOTHING
+    if silence.looks_for_coordinator(group, member, member.paused_us):
         return NOTHING
     return (PausedLong(exchange, member, pause_us),)
 
@@ -325,7 +329,7 @@ def _went_on(
         events.append(EpochShrank(exchange, member, epoch, member.epoch))
     if not overlapped:
         events += reconciliation.prove_double_grants(group, exchange, member)
-    if member.removed is not None:
+    if member.removed is not None and not member.leaving:
         member.removed = None
         member.gone = False
         group.changed = True

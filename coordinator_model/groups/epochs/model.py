@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.coordinator_addresses import is_coordinator
-from coordinator_model.groups.epochs import classic_members, commits, coordinator, heartbeat, sessions, stored
+from coordinator_model.groups.epochs import classic_members, commits, coordinator, heartbeat, sessions, silence, stored
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
@@ -66,6 +66,8 @@ class EpochGroup(EpochGroupData):
             events = commits.on_request(self, exchange, member, body)
         elif api_key == OFFSET_FETCH:
             events = self.committed_offsets.on_request(self, exchange, body)
+        else:
+            silence.on_request(self, exchange)
         if member is not None:
             member.last_frame_us = record.at_us
             member.last_frame = API_NAMES[api_key]
@@ -99,6 +101,7 @@ class EpochGroup(EpochGroupData):
             self.counters.errors[self.cluster, record.api_key, error] += 1
             self.counted = True
         events = self._answered(exchange, body) + coordinator.on_response(self, exchange, body)
+        events += silence.on_response(self, exchange, body.throttle_time_ms)
         self.note_state(record.at_us)
         return events
 

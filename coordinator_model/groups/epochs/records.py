@@ -77,6 +77,8 @@ class EpochMember:
     reason: str = ""  #: heartbeats give none
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
     claimed: tuple[tuple[str, int], ...] = ()  #: partitions that it listed last of those that it had not been assigned
+    leaving: bool = False  #: it asked to leave, or was named by a LeaveGroup, and has not gone on since
+    throttled_until_us: int = 0  #: until when its broker told it to send nothing
 
     foreign_commits: int = 0  #: in a row, of partitions that it had given up and another owned
 

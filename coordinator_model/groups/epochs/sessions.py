@@ -104,7 +104,8 @@ def end(group: EpochGroupData, member: EpochMember, at_us: int, *, taken: bool) 
     due_us = delivery.removal_due_us(group, member)
     has_risen = taken or (due_us is not None and group.epoch_us >= due_us)
     recent = list(group.recent)
-    identity.left_behind(group, member, at_us)
+    if not member.leaving:
+        identity.left_behind(group, member, at_us)
     group.remove(member, "silent", at_us)
     if has_risen:
         group.recent = recent
