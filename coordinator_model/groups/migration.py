@@ -59,6 +59,9 @@ def carry_over(old: GroupModel, new: GroupModel, at_us: int, member_id: str | No
     known = _conversions(old)
     kept = (*[before for before in known if before > window_us][-_CONVERSIONS_KEPT:], at_us)
     watched = _was_watched(old)
+    if _is_another(old, new):
+        _succeed(old, new, at_us)
+        return NOTHING
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
         number_before = old.generation
         old.rebalance_events.on_gap(old, at_us, f"was converted to the {new.kind} type")
@@ -75,6 +78,32 @@ def carry_over(old: GroupModel, new: GroupModel, at_us: int, member_id: str | No
     if not watched:
         return NOTHING
     return (Migrated(at_us, old.kind, new.kind, number_before, member_id, len(kept), frame),)
+
+
+def _is_another(old: GroupModel, new: GroupModel) -> bool:
+    """Return True if the new group only has the name of the old one, which was deleted, or expired unseen.
+
+    No conversion leads from one type with epochs to another.
+    """
+    if isinstance(old, ClassicGroupModel):
+        newest = old.newest_generation
+        return old.deleted_us is not None and (newest is None or newest.proven_us <= old.deleted_us)
+    assert isinstance(old, EpochGroup)
+    return bool(old.deleted_us) or isinstance(new, EpochGroup)
+
+
+def _succeed(old: GroupModel, new: GroupModel, at_us: int) -> None:
+    """End what was open in a group that is no more. A request under way is the new group's."""
+    assert isinstance(old, ClassicGroupModel | EpochGroup)
+    assert isinstance(new, ClassicGroupModel | EpochGroup)
+    because = f"a {new.kind} group has taken its place"
+    if isinstance(old, ClassicGroupModel):
+        old.rebalance_events.on_gap(old, at_us, because)
+    else:
+        old.rebalance_events.on_gap(old, at_us, because)
+    new.settled = old.settled
+    new.learning_because = f"it has taken the place of a {old.kind} group"
+    _carry_requests(old, new)
 
 
 def _conversions(group: GroupModel) -> tuple[int, ...]:
@@ -145,6 +174,9 @@ def _to_classic(old: EpochGroup, new: ClassicGroupModel) -> None:
 
 def _carry_requests(old: ClassicGroupModel | EpochGroup, new: ClassicGroupModel | EpochGroup) -> None:
     new.open = {key: exchange for key, exchange in old.open.items() if exchange.api_key in _CARRIED}
+    if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
+        joins = [key for key, exchange in new.open.items() if exchange.api_key == JOIN_GROUP]
+        new.rebalance_events.asked = dict(joins)
     for connection, line in old.connections.items():
         outstanding = sum(1 for key in new.open if key[0] == connection)
         carried = new.connections[connection] = ConnectionState(outstanding, line.last_response_us)

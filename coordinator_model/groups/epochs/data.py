@@ -63,6 +63,7 @@ class EpochGroupData:
         "counted",
         "counters",
         "coverage",
+        "deleted_us",
         "disconnections",
         "doubles",
         "epoch",
@@ -166,6 +167,7 @@ class EpochGroupData:
         self.mixed_since_us = 0
         self.state = "Unknown"  #: in the coordinator's own words, as far as frames show it
         self.state_since_us = 0
+        self.deleted_us = 0  #: when an administrator deleted it, unless it has begun again since
         self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
         self.last_record_us = 0
         self.rebalance_events = EpochEvents()
@@ -293,6 +295,7 @@ class EpochGroupData:
             self.broker, self.addresses, self.release = exchange.broker, addresses, OLDEST
             self.changed = True
         self.settled = True
+        self.deleted_us = 0
 
     def new_incarnation(self, at_us: int) -> None:
         """Begin a new incarnation: the coordinator moved, or loaded the group again. What it wrote remains: epochs and assignments."""

@@ -429,9 +429,7 @@ def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None)
             del group.instances[member.instance_id]
         member.gone = exchange.gap_free and not _others_open(group, exchange)
     elif exchange.generation == ASIDE_EPOCH:
-        group.remove(member, "aside", exchange.res_us, frame)
-        member.epoch = member.previous = None
-        member.instance_id = exchange.instance_id or member.instance_id
+        identity.steps_aside(group, exchange, member, frame)
 
 
 def _refused(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CameBack, InstanceTaken, LostInstanceRefused, NewIdJoined
 from coordinator_model.groups.epochs.evidence import answer_evidence
@@ -30,12 +31,32 @@ def take(group: EpochGroupData, exchange: Exchange, member: EpochMember, instanc
     group.claims.pop(instance_id, None)
     if holder is None or holder is member or holder.removed not in {None, "aside"}:
         return NOTHING
-    group.remove(holder, "replaced", exchange.res_us)
-    group.recent.pop()  # a replacement alone raises no epoch
+    replace(group, holder, exchange.res_us)
     known = group.instance_uses.get(instance_id) or InstanceUse(((holder.joins[-1] if holder.joins else 0, holder.id),))
     takes = (*known.takes[1 - _KEPT :], (exchange.res_us, member.id))
     use = group.instance_uses[instance_id] = known._replace(takes=takes, frames=(*known.frames[-2:], answer_evidence(exchange)))
     return (InstanceTaken(exchange, instance_id, use),)
+
+
+def steps_aside(group: EpochGroupData, exchange: Exchange, member: EpochMember, frame: Evidence) -> None:
+    """Note that a static member has left for a while, unless another holds its instance id already."""
+    instance_id = exchange.instance_id
+    if instance_id is not None:
+        member.instance_id = instance_id
+        holder = group.members.get(group.instances.get(instance_id, ""))
+        if holder is not None and holder is not member and holder.joins and holder.joins[-1] >= exchange.inv_us:
+            replace(group, member, exchange.res_us)  # the answer to its successor was captured first
+            return
+        group.instances[instance_id] = member.id
+    group.remove(member, "aside", exchange.res_us, frame)
+    member.epoch = member.previous = None
+
+
+def replace(group: EpochGroupData, member: EpochMember, at_us: int) -> None:
+    """Note that another member has taken a member's place."""
+    if member.removed in {None, "aside"}:
+        group.remove(member, "replaced", at_us)
+        group.recent.pop()  # a replacement alone raises no epoch
 
 
 def refused(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:

@@ -131,6 +131,7 @@ class EpochGroup(EpochGroupData):
             for member in self.members.values():
                 member.removed = member.removed or "removed"
             self.begin_anew()
+            self.deleted_us = exchange.res_us
         return NOTHING
 
     def _note_release(self, exchange: Exchange) -> None:

@@ -85,6 +85,8 @@ class EpochEvents:
     costs: dict[str, tuple[int, int, int]] = field(default_factory=dict)  #: cause → :class:`Cost` of all rebalances that are over
     joiners: dict[str, int] = field(default_factory=dict)  #: member id → request of its join, which raised no epoch yet
     gone: dict[str, int] = field(default_factory=dict)  #: member id → since when it seems to be none, before that is certain
+    asked: dict[str, int] = field(default_factory=dict)
+    #: connection → exchange number of a JoinGroup that was noted when it was asked, as the group was still a classic one
 
     # ------------------------------------------------------------------------------------------------ frames
 
@@ -129,7 +131,7 @@ class EpochEvents:
         if self.gone.pop(member.id, None) is None:
             self.lost.pop(identity.holder, None)
         joined = exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
-        if joined:
+        if joined and self.asked.get(exchange.key[0]) != exchange.key[1]:
             is_new = was.member is None or was.removed not in {None, "aside"}
             details = {**identity.as_json(), "new": is_new}
             self._add(group, "member_joined", exchange.res_us, exchange.key, details, frame=_response(exchange))
@@ -476,4 +478,4 @@ def stopped_us_of(member: EpochMember, why: str, at_us: int) -> int:
         return member.disconnected_us
     if member.is_kept_out and member.refusals is not None:
         return member.refusals.first_us
-    return member.last_frame_us or at_us
+    return max(member.last_frame_us, member.granted_us) or at_us  # a slow answer gives it what it holds

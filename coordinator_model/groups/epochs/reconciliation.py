@@ -45,7 +45,7 @@ def goes_on(
     facts = exchange.facts
     assert isinstance(facts, HeartbeatFacts)
     rose = member.epoch is None or epoch > member.epoch
-    if rose or overlapped:
+    if rose or overlapped or not group.traits.exclusive:
         member.pending = NO_PARTITIONS
     elif facts.owned is not None:
         member.pending &= facts.owned  # also without an assignment: it may have the target's epoch already
@@ -68,6 +68,8 @@ def goes_on(
         member.granted_frame = answer_evidence(exchange)
     member.granted = assignment
     member.was_assigned(assignment, epoch)
+    if not group.traits.exclusive:
+        taken = NO_PARTITIONS  # share groups take partitions at once
     member.pending = (member.pending - assignment) | taken
     _note_told(group, exchange, member, taken)
 

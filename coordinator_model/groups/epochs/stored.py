@@ -35,7 +35,7 @@ _PLAIN: Final = (
     "broker", "incarnation", "settled", "learning_because", "born_us", "epoch", "epoch_us", "instances", "storm_since_us",
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
     "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns", "state",
-    "session_bounds", "refused_joins", "returns", "succeeded", "coordinator_changes", "searches",
+    "session_bounds", "refused_joins", "returns", "succeeded", "coordinator_changes", "searches", "deleted_us",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -97,6 +97,7 @@ def _events_values(events: EpochEvents) -> list[Any]:
         events.costs,
         events.joiners,
         events.gone,
+        events.asked,
     ]
 
 
