@@ -94,7 +94,7 @@ class Admissions:
         if known:
             for held in [one for one in open_findings.open.values() if not one.published]:
                 open_findings.withdraw(held)
-            yield from self._rules.resolve_all(old, open_findings, record.at_us)
+            yield from self._rules.resolve_as_converted(old, open_findings, record.at_us)
         new = self._groups.replace(key, kind)
         events = carry_over(old, new, record.at_us, member_id, _success(record))
         self._groups.touched(key, record.at_us)

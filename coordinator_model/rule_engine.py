@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from coordinator_model.finding import Evidence, Finding
+from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.tracker import Event
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
-from coordinator_model.rules.base import FrameRule, TimerRule, a_or_an, last_frame_text
+from coordinator_model.rules.base import FrameRule, Rule, TimerRule, a_or_an, last_frame_text
 from coordinator_model.rules.observation import CUT_ACTION, cut_words
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
@@ -89,6 +90,11 @@ class RuleEngine:
     def resolve_all(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
         """Resolve all open findings of a group."""
         yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, list(open_findings.open), group.kind)
+
+    def resolve_as_converted(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
+        """Resolve what was found in a group as the type that it was, but not what is about its conversions."""
+        over = [key for key in open_findings.open if not _is_about_conversions(CATALOGUE[key[0]])]
+        yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, group.kind)
 
     def _check_timers(
         self, group: GroupModel, open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
@@ -170,6 +176,10 @@ class PartitionFindings:
         found = list(self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, (), ""))
         self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)
         return found
+
+
+def _is_about_conversions(rule: Rule) -> bool:
+    return isinstance(rule, FrameRule) and Migrated in rule.checks
 
 
 def _is_over(group: GroupModel, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     CommitMisjudged,
@@ -17,6 +18,7 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
 from coordinator_model.groups.epochs.judgement import GONE, NEVER_JOINED
+from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API, SHARE, STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
@@ -35,10 +37,13 @@ from coordinator_model.rules.base import (
     whom,
 )
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH
+from coordinator_model.wire.constants import GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION
 
 _REPEATED = 3
 _FLAPS = 3
+_FEATURES = {CONSUMER: "group.version", SHARE: "share.version", STREAMS: "streams.version"}
+"""Type of group → the feature without which brokers refuse it."""
+
 _MIXED_US = 86_400_000_000
 
 
@@ -87,7 +92,23 @@ def _wrong_type(group: GroupModel, wrong: WrongGroupType) -> Breach | None:
         f"with {error_name(exchange.error)}{reason}.",
         f"{a_or_an(api)} at epoch {exchange.generation} answered {error_name(exchange.error)}{reason}",
         (asked_evidence(exchange), answer_evidence(exchange)),
+        action=_action_for(group, exchange),
         **sender_fields(exchange),
+    )
+
+
+def _action_for(group: GroupModel, exchange: Exchange) -> str | None:
+    """Return what to do about a heartbeat that was refused for its type; None for a conversion that is refused."""
+    wanted = KIND_BY_API[exchange.api_key].name
+    if exchange.error == UNSUPPORTED_VERSION:
+        feature = _FEATURES[wanted]
+        return f"Finalise the feature {feature} on the brokers (kafka-features.sh upgrade), or let the client use the classic protocol."
+    if group.kind == wanted:
+        return "Restart that client if it does not join again by itself, and find out who deleted the group."
+    if (group.kind, wanted) == (CLASSIC, CONSUMER):
+        return None
+    return (
+        f"Use another group id for that client: a {group.kind} group cannot be converted to a {wanted} group while it has members."
     )
 
 

@@ -20,7 +20,7 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
 from coordinator_model.groups.epochs.judgement import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
-from coordinator_model.groups.epochs.records import JOIN_EPOCH
+from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import (
     Breach,
@@ -85,7 +85,11 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
         return f"{accepted}, although that member {why} and has not joined since"
     if unlawful.holder is not None:
         return f"{accepted}, although {who(unlawful.holder)} holds its instance id {exchange.instance_id} and lives"
-    return f"{accepted}, although its epoch is {unlawful.had}"
+    if exchange.generation == ASIDE_EPOCH:
+        return f"{accepted}, although that member does not hold instance id {exchange.instance_id}"
+    if unlawful.removed == "aside":
+        return f"{accepted}, although that member left for a while and has not joined since"
+    return f"{accepted}, although its epoch is {'another' if unlawful.had is None else unlawful.had}"
 
 
 def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:

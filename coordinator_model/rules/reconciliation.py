@@ -12,6 +12,7 @@ from functools import partial
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
 from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.delivery import UNSEEN_CAUSE
 from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     DoubleOwned,
@@ -20,6 +21,7 @@ from coordinator_model.groups.epochs.events import (
     UnsubscribedAssigned,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.waits import GONE, NOT_GIVEN_UP, Wait, sentence, waits
@@ -41,6 +43,7 @@ from coordinator_model.rules.base import (
 from coordinator_model.wire import API_NAMES
 
 _STORM_US = 300_000_000
+_SHARE_STORM_MENDED_IN = (4, 3)
 _FAILURES = 3
 _DEAD = 2  #: dead members that keep partitions; one alone is a crash, whose wait its session bounds
 
@@ -72,7 +75,7 @@ def _revocations(group: EpochGroupData) -> Iterator[Due]:
             continue
         timeout_us = timeout_ms * 1_000
         until_us = member.told_us + timeout_us
-        half_us = member.told_us + timeout_us // 2
+        half_us = _warned_us(member)
         yield Due(
             half_us,
             member.id,
@@ -87,6 +90,11 @@ def _revocations(group: EpochGroupData) -> Iterator[Due]:
                 Severity.ERROR,
                 partial(_not_removed, group, member, until_us),
             )
+
+
+def _warned_us(member: EpochMember) -> int:
+    """Return when half of the time is over that a member has to give up what it was told to."""
+    return member.told_us + (member.told_timeout_ms or 0) * 500
 
 
 def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us: int) -> Breach:
@@ -110,6 +118,7 @@ def _not_removed(group: EpochGroupData, member: EpochMember, until_us: int) -> B
         f"asked to give up {partitions_text(group, member.pending)} and has not, and its heartbeats still succeed.",
         observed=f"a heartbeat accepted at {iso_utc(member.accepted_us)} at epoch {member.epoch}",
         blame=Blame.BROKER,
+        action="Restart that client, which frees what it holds. Keep the frames and the coordinator's log of that moment, and report them.",
     )
 
 
@@ -123,7 +132,7 @@ def waiting_members(group: EpochGroupData, holder: EpochMember) -> list[EpochMem
 
 
 def _starving(group: EpochGroupData) -> Iterator[Due]:
-    holders = [member for member in group.present_members() if member.pending and member.told_us]
+    holders = [member for member in group.present_members() if member.pending and member.told_us and member.told_timeout_ms]
     if not holders:
         return
     longest_ms = max((member.told_timeout_ms or 0 for member in holders), default=0)
@@ -134,10 +143,11 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
             continue
 
         def describe(member: EpochMember = member) -> Breach:
+            one = "task" if group.kind == STREAMS else "partition"
             held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in waits(group)[:3])
             return Breach(
                 member.id,
-                f"{begin(who(member))} has had no partition of group {group.name} since {iso_utc(member.empty_since_us)}, longer than any "
+                f"{begin(who(member))} has had no {one} of group {group.name} since {iso_utc(member.empty_since_us)}, longer than any "
                 f"rebalance timeout, and may wait: {held}.",
                 f"nothing assigned at epoch {member.epoch} since {iso_utc(member.empty_since_us)}",
                 () if member.granted_frame is None else (member.granted_frame,),
@@ -145,8 +155,9 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
                 **about(member),
             )
 
-        wait_us = longest_ms * 1_000 + group.settings.slack_us(longest_ms)
-        yield Due(member.empty_since_us + wait_us, member.id, Severity.WARNING, describe)
+        due_us = member.empty_since_us + longest_ms * 1_000 + group.settings.slack_us(longest_ms)
+        if all(_warned_us(holder) > due_us for holder in holders):  # else R-14 reports the holder
+            yield Due(due_us, member.id, Severity.WARNING, describe)
 
 
 def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
@@ -190,16 +201,35 @@ def _storm(group: EpochGroupData, rose: EpochRose) -> Breach | None:
     lasts_us = rose.bump.at_us - rose.since_us
     if lasts_us < _STORM_US:
         return None
-    causes = ", ".join(f"{cause} {times} {plural(times, 'time')}" for cause, times in rose.causes)
     newest = "" if rose.bump.member_id is None else f", last by member {rose.bump.member_id}"
+    why = ", ".join(f"{cause} {times} {plural(times, 'time')}" for cause, times in rose.causes) + newest
+    blame, action = _who_raises(group, rose)
+    if blame is Blame.BROKER:
+        why = "nothing that was seen raises it"
     return Breach(
         "",
-        f"The epoch of group {group.name} has risen with every heartbeat interval for {seconds(lasts_us)}, {rose.times} times: "
-        f"{causes}{newest}.",
+        f"The epoch of group {group.name} has risen with every heartbeat interval for {seconds(lasts_us)}, {rose.times} times: {why}.",
         f"{rose.times} epochs within {seconds(lasts_us)}",
         (rose.bump.frame,),
         generation=rose.bump.epoch,
         member_id=rose.bump.member_id,
+        blame=blame,
+        action=action,
+    )
+
+
+def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, str | None]:
+    """Return whom to blame for the most frequent cause, and what to do about it; None for what the rule itself says."""
+    if rose.causes[0][0] != UNSEEN_CAUSE:
+        return None, None
+    if group.kind == SHARE and group.release_of(group.broker) < _SHARE_STORM_MENDED_IN:
+        return (
+            Blame.BROKER,
+            "Upgrade the brokers to 4.3 or newer: before, the epoch of a share group may rise with each heartbeat (KAFKA-20291).",
+        )
+    return Blame.OPERATOR, (
+        "Look for who makes and deletes topics, adds partitions or changes the group's configuration, again and again: no member "
+        "explains these epochs."
     )
 
 
@@ -326,7 +356,8 @@ R_15 = TimerRule(
     blame=Blame.CLIENT,
     meaning="A member has nothing to do, while another holds partitions that it was told to give up.",
     condition="A member is at the newest epoch with no partition for longer than the rebalance timeout of those that have not "
-    "acknowledged; or for 20 s (standstill_ms) while at least two dead members, whose connections ended, keep partitions.",
+    "acknowledged, a tenth and 2 s, and each of these was told to give up more within half of its rebalance timeout: else R-14 reports it. "
+    "Or for 20 s (standstill_ms) while at least two dead members, whose connections ended, keep partitions.",
     expected="Partitions within a rebalance timeout.",
     action="Look at the member that holds them, which is named.",
     false_alarms="More members than partitions: no frame shows what a member is to get.",
@@ -342,7 +373,7 @@ R_16 = FrameRule(
     meaning="The group never settles: each epoch is another reconciliation for all members.",
     condition="The group's epoch has risen at least once in every one and a half heartbeat intervals for 5 minutes.",
     expected="An epoch lasts until members, subscriptions or topics change.",
-    action="Look at what raises it, which is named: members that join and leave, subscriptions that change, topics that come and go.",
+    action="Look at what raises it, which is named: members that join and leave, subscriptions that change.",
     false_alarms="A deployment that restarts members one after the other for so long.",
     checks={EpochRose: _storm},
 )

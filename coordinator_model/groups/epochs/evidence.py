@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.records import Exchange, Partitions
 from coordinator_model.wire import API_NAMES, error_name
 
@@ -30,8 +31,13 @@ def _particulars(exchange: Exchange) -> str:
 
 
 def partitions_text(group: EpochGroupData, partitions: Partitions) -> str:
-    """Return ``orders-2 and orders-5``, or a number of partitions for many topics."""
-    names = [f"{group.topic_text(topic)}-{number}" for topic, number in sorted(partitions)]
+    """Return ``orders-2 and orders-5``, ``tasks 0_2 and 0_5`` for a Streams group; the number and the first for many."""
+    if group.kind == STREAMS:  # Kafka Streams' own names
+        names = [f"{subtopology}_{number}" for subtopology, number in sorted(partitions)]
+        kind, before = "tasks", "task " if len(names) == 1 else "tasks "
+    else:
+        names = [f"{group.topic_text(topic)}-{number}" for topic, number in sorted(partitions)]
+        kind, before = "partitions", ""
     if len(names) > 2 * _TOPICS_NAMED:
-        return f"{len(names)} partitions ({', '.join(names[:_TOPICS_NAMED])} …)"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        return f"{len(names)} {kind} ({', '.join(names[:_TOPICS_NAMED])} …)"
+    return before + " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
