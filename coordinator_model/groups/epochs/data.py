@@ -156,7 +156,7 @@ class EpochGroupData:
         self.claims: dict[str, InstanceClaim] = {}
         self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
         self.abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
-        self.searches: dict[str, int] = {}  #: client → when it last asked for the coordinator
+        self.searches: dict[str, int] = {}  #: client → when it last asked for the coordinator, unless it has joined since
         self.status_spells: dict[int, StatusSpell] = {}  #: of a Streams group
         self.shutdowns: tuple[tuple[int, str], ...] = ()  #: (time, member id) of requests to stop the application
         self.assignor_failures = 0  #: in a row

@@ -84,6 +84,8 @@ def ask_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember)
 
 def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     events = NOTHING if exchange.facts == UNCHANGED else _said(exchange, member)
+    if exchange.generation == JOIN_EPOCH:
+        silence.found_coordinator(group, exchange)
     if member is None:
         return events
     if _names_another_instance(exchange, member):

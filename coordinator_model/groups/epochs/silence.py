@@ -11,7 +11,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import COORDINATOR_MOVES, FIND_COORDINATOR, LEAVE_GROUP
+from coordinator_model.wire.constants import COORDINATOR_MOVES, FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP
 
 USUAL_INTERVAL_MS: Final = 5_000
 """The heartbeat interval that coordinators tell by default."""
@@ -20,7 +20,7 @@ _CLIENTS_KEPT: Final = 32
 
 
 def on_request(group: EpochGroupData, exchange: Exchange) -> None:
-    """Note that a client looks for its coordinator, or that a LeaveGroup names members."""
+    """Note that a client looks for its coordinator or has found it, or that a LeaveGroup names members."""
     if exchange.api_key == FIND_COORDINATOR:
         client = client_text(exchange.actor)
         group.searches.pop(client, None)
@@ -32,6 +32,13 @@ def on_request(group: EpochGroupData, exchange: Exchange) -> None:
             member = group.members.get(member_id or group.instances.get(instance_id or "", ""))
             if member is not None:
                 member.leaving = True
+    elif exchange.api_key == JOIN_GROUP:
+        found_coordinator(group, exchange)
+
+
+def found_coordinator(group: EpochGroupData, exchange: Exchange) -> None:
+    """Note that a client joins: who looked for the coordinator was a process that has just started."""
+    group.searches.pop(client_text(exchange.actor), None)
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, throttle_ms: int) -> tuple[Event, ...]:
@@ -56,5 +63,5 @@ def _on_connection(group: EpochGroupData, exchange: Exchange) -> Iterator[EpochM
 
 
 def looks_for_coordinator(group: EpochGroupData, member: EpochMember, since_us: int) -> bool:
-    """Return True if a client like that of the member asked for its coordinator after this time."""
+    """Return True if a client like that of the member has asked for its coordinator after this time, and has not found it."""
     return group.searches.get(client_text(member.actor), 0) > since_us

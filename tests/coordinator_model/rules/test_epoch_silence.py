@@ -231,6 +231,24 @@ def test_T_04_fires_if_somebody_else_asks_for_the_coordinator(who: str) -> None:
     assert talk.the("T-04").member_id == "a-id"
 
 
+@pytest.mark.parametrize("error", [111, 69, 81])
+def test_T_04_fires_although_the_process_was_started_anew_and_asked_for_the_coordinator(error: int) -> None:
+    talk = Epochs()
+    b, a = talk.member("b"), talk.member("a", "i")
+    talk.joins(b, 2, foo(0))
+    talk.joins(a, 3, {})
+    talk.beats(b, 3)
+    talk.close(a)
+    talk.wait(1_000)
+    again = talk.member("a", "i")
+    again.member_id = "again"
+    talk.find_coordinator(again)
+    talk.refused_join(again, error)
+    talk.close(again)
+    talk.live([b], 80)
+    assert [rule for rule in talk.rules() if rule != "E-10"] == ["T-04"]
+
+
 @pytest.mark.parametrize("answer", ["none", "closed", "refused", "crossed"])
 @pytest.mark.parametrize("epoch", [-1, -2])
 def test_T_04_leaves_a_member_alone_whose_leave_was_seen(answer: str, epoch: int) -> None:
