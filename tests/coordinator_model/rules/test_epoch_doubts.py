@@ -176,7 +176,7 @@ def test_E_16_fires_once_the_new_coordinator_is_known_to_be_as_new(how: str) -> 
 
 
 @pytest.mark.parametrize("how", MOVES)
-def test_E_18_allows_an_older_coordinator_to_fence_a_member_that_joins_again(how: str) -> None:
+def test_P_07_allows_an_older_coordinator_to_fence_a_member_that_joins_again(how: str) -> None:
     """Up to 4.1 a member's join was checked like any other epoch (KAFKA-19233)."""
     talk = Epochs()
     a = moves(talk, since_4_2(talk), how)
@@ -185,7 +185,7 @@ def test_E_18_allows_an_older_coordinator_to_fence_a_member_that_joins_again(how
 
 
 @pytest.mark.parametrize("how", [*MOVES, ""])
-def test_E_18_fires_if_a_coordinator_since_4_2_fences_a_member_that_joins_again(how: str) -> None:
+def test_P_07_fires_if_a_coordinator_since_4_2_fences_a_member_that_joins_again(how: str) -> None:
     talk = Epochs()
     a = since_4_2(talk)
     if how:
@@ -193,7 +193,7 @@ def test_E_18_fires_if_a_coordinator_since_4_2_fences_a_member_that_joins_again(
         commits_by_id(talk, a)
         talk.beats(a)
     talk.refused_join(a, 110)
-    assert settled_rules(talk) == ["E-18"]
+    assert settled_rules(talk) == ["P-07"]
 
 
 def test_E_16_takes_no_late_answer_of_the_coordinator_before_for_the_release_of_the_new_one() -> None:

@@ -246,7 +246,7 @@ def test_T_04_fires_although_the_process_was_started_anew_and_asked_for_the_coor
     talk.refused_join(again, error)
     talk.close(again)
     talk.live([b], 80)
-    assert [rule for rule in talk.rules() if rule != "E-10"] == ["T-04"]
+    assert [rule for rule in talk.rules() if rule not in {"E-10", "M-14"}] == ["T-04"]
 
 
 @pytest.mark.parametrize("answer", ["none", "closed", "refused", "crossed"])
