@@ -9,7 +9,17 @@ from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_addresses import is_coordinator, steps_down
-from coordinator_model.groups.epochs import comebacks, coordinator, delivery, identity, reconciliation, sessions, silence, statuses
+from coordinator_model.groups.epochs import (
+    comebacks,
+    coordinator,
+    delivery,
+    identity,
+    reconciliation,
+    sessions,
+    silence,
+    statuses,
+    subscriptions,
+)
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AnsweredAs,
@@ -25,7 +35,6 @@ from coordinator_model.groups.epochs.events import (
     PausedLong,
     StaticLeaveRefused,
     StreamsJoinRefused,
-    SubscriptionFlapped,
     UnsubscribedAssigned,
     WrongGroupType,
 )
@@ -54,8 +63,6 @@ from coordinator_model.wire.constants import (
 
 SLOW_TIMES: Final = 3  #: a heartbeat is slow after this many of the intervals that the coordinator told
 JOIN_WINDOW_US: Final = 60_000_000
-FLAP_WINDOW_US: Final = 900_000_000
-_CHANGES_KEPT: Final = 6
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
 _TOPOLOGY_REFUSED: Final = frozenset(
     {INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED}
@@ -245,7 +252,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     if asked == JOIN_EPOCH and epoch <= 2 and group.epoch is None and group.is_empty and exchange.gap_free:
         group.born_us = exchange.res_us
     member = group.member_of(exchange, exchange.member_id or body.member_id or "")
-    kept = _keeps_subscription_of(group, exchange, known if asked == JOIN_EPOCH else member)
+    kept = subscriptions.kept_of(group, exchange, known if asked == JOIN_EPOCH else member)
     if facts.rebalance_timeout_ms > 0 and facts.rebalance_timeout_ms != member.rebalance_timeout_ms:
         member.rebalance_timeout_ms = facts.rebalance_timeout_ms
     assignment = group.traits.read_assignment(body)
@@ -255,7 +262,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
         events += _went_on(group, exchange, member, epoch, assignment, overlapped=overlapped)
     if assignment is not None and group.traits.exclusive and not overlapped and exchange.gap_free:
         reconciliation.note_double_grants(group, exchange, member, assignment)
-    events += _note_subscription(group, exchange, member, kept, overlapped=overlapped)
+    events += subscriptions.note(group, exchange, member, kept, overlapped=overlapped)
     events += _check_assignment(group, exchange, member, epoch, assignment)
     events += statuses.note(group, exchange, member, body)
     rose = delivery.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
@@ -368,49 +375,6 @@ def _check_assignment(
     if foreign or len(assigned) > len(set(member.topics)):
         return (UnsubscribedAssigned(exchange, member, len(assigned), foreign),)
     return NOTHING
-
-
-def _note_subscription(
-    group: EpochGroupData, exchange: Exchange, member: EpochMember, kept: EpochMember | None, *, overlapped: bool
-) -> tuple[Event, ...]:
-    """Take over what the request changed of the subscription.
-
-    :param kept: see :func:`_keeps_subscription_of`.
-    """
-    facts = exchange.facts
-    assert isinstance(facts, HeartbeatFacts)
-    topics, pattern = ((), "") if kept is None else (kept.topics, kept.pattern)
-    if facts.topics is not None:
-        topics = tuple(sorted(set(facts.topics)))
-    if facts.pattern is not None:
-        pattern = facts.pattern
-    before = member.topics, member.pattern
-    if (topics, pattern) == before:
-        return NOTHING
-    group.changed = True
-    if overlapped:  # which of two requests came first is not known
-        topics, pattern = (topics if topics == before[0] else None), (pattern if pattern == before[1] else None)
-    member.topics, member.pattern = topics, pattern
-    if kept is not member or (before[0] in {None, topics} and before[1] in {None, pattern}):
-        return NOTHING
-    group.may_have_raised("changed its subscription", member.id)
-    if overlapped:
-        return NOTHING
-    window_us = exchange.res_us - FLAP_WINDOW_US
-    value = ",".join(topics or ()) + ("/" + pattern if pattern else "")
-    recent = tuple(change for change in member.changes if change[0] > window_us)
-    member.changes = (*recent[-_CHANGES_KEPT:], (exchange.res_us, value))
-    return (SubscriptionFlapped(exchange, member, member.changes),)
-
-
-def _keeps_subscription_of(group: EpochGroupData, exchange: Exchange, known: EpochMember | None) -> EpochMember | None:
-    """Return whose subscription counts where a request says nothing of it, None if a new member sends it.
-
-    A member that joins again keeps its own, and the successor of a static member its predecessor's.
-    """
-    if known is not None and (exchange.generation != JOIN_EPOCH or known.removed in {None, "aside"}):
-        return known
-    return group.members.get(group.instances.get(exchange.instance_id or "", ""))
 
 
 # ---------------------------------------------------------------------------------------------------- leaves and refusals
