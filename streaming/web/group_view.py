@@ -67,6 +67,7 @@ MARK_CLASSES: Final = {
     Befell.LEFT: "left",
     Befell.FENCED: "fenced",
     Befell.SESSION_OVER: "over",
+    Befell.REPLACED: "over",
     Befell.DROPPED: "dropped",
     Befell.CLOSED: "closed",
     Befell.BEGAN: "began",

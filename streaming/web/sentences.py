@@ -170,6 +170,12 @@ def _told(event: Json, *, several: bool) -> str:
             return "left for a while: its place and its partitions stay its own until its session ends"
         case "member_left":
             return f"left{_because(event.get('reason'))}"
+        case "member_replaced":
+            return (
+                "lost their places to new processes"
+                if several
+                else f"was replaced by {event.get('replaced_by')}: another process took its name"
+            )
         case "member_fenced":
             return f"{'were' if several else 'was'} refused: {event.get('error')} to {event.get('api')}"
         case "member_silent":

@@ -38,6 +38,7 @@ class Befell(StrEnum):
     LEFT = "left"
     FENCED = "refused"
     SESSION_OVER = "session over"
+    REPLACED = "replaced by another process"
     DROPPED = "removed, because it did not rejoin"
     CLOSED = "connection closed"
     BEGAN = "began the rebalance"
@@ -58,6 +59,7 @@ _MARKS: Final = {
     "member_fenced": Befell.FENCED,
     "session_over": Befell.SESSION_OVER,
     "member_dropped": Befell.DROPPED,
+    "member_replaced": Befell.REPLACED,
     "connection_closed": Befell.CLOSED,
     "rebalance_began": Befell.BEGAN,
 }

@@ -195,6 +195,7 @@ class ClassicGroup(GroupData):
         """Remove a member whose session has certainly expired."""
         dropped_us = member.removed_us if member.removed == "dropped" else 0
         self.remove(member, "silent", at_us)
+        self.rebalance_history.on_silent(self, member, at_us)
         self.rebalance_events.on_silent(self, member, at_us)
         return (FellSilent(member, at_us, dropped_us),)
 
@@ -238,8 +239,8 @@ class ClassicGroup(GroupData):
         self.changed = True
         if was_present:
             self.rebalance_events.on_removed(self, member, why, at_us)
-        cause = REMOVED if why == "left" and not member.leaving else _EVICTIONS.get(why)
-        if was_present and cause is not None:
+        cause = REMOVED if why == "left" else _EVICTIONS.get(why)
+        if was_present and cause is not None and not member.leaving:
             self.counters.evictions[self.cluster, cause] += 1
         if was_present and why in {"left", "silent", "refused"}:
             others = any(True for _ in self.present_members())

@@ -34,11 +34,11 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     NOBODY_SEEN,
     NOT_SEEN,
     PARTITIONS_ADDED,
-    SESSION_EXPIRED,
     Starter,
+    expired,
 )
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
-from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, Member
+from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, LeaveFacts, Member
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
     HEARTBEAT,
@@ -218,7 +218,7 @@ class RebalanceEvents:
     def on_silent(self, group: GroupData, member: Member, at_us: int) -> None:
         """Note that a session is over, after the member was removed: it may have begun a rebalance."""
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
-            starter = Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, True, "", None)
+            starter = expired(group, member)
             holder = Identity.of(member.id, member.instance_id, member.actor).holder
             lost = self.lost.pop(holder, None)  # from the rebalance that begins, not from the one before
             self._begin(group, at_us, (member.id, member.last_frame_us), starter, group.generation)
@@ -232,14 +232,14 @@ class RebalanceEvents:
             self.current.note_gone(member.id, at_us)
         if identity.holder in self.held:
             self.gone_us.setdefault(identity.holder, _stopped_us(member, why, at_us))
-        if why in {"silent", "dropped"}:
+        if why in {"silent", "dropped"} and not member.leaving:
             progress = self.current.members.get(member.id) if self.current is not None else None
             told_us = progress.told_us if progress is not None else 0
             self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=_stopped_us(member, why, at_us))
         if why == "silent":
             details = {**identity.as_json(), "silent_since": iso_utc(member.last_frame_us)}
             self._add(group, "session_over", at_us, (member.id, member.last_frame_us), details)
-        elif why == "dropped":
+        elif why == "dropped" and not _leaves(group, member):
             self._add(group, "member_dropped", at_us, (member.id,), identity.as_json())
 
     def on_restored(self, member: Member) -> None:
@@ -254,6 +254,11 @@ class RebalanceEvents:
         """Note that a LeaveGroup was granted."""
         details = {**Identity.of(member.id, member.instance_id, member.actor).as_json(), "reason": reason or None}
         self._add(group, "member_left", exchange.res_us, (*exchange.key, member.id), details, frame=_response(exchange))
+
+    def on_replaced(self, group: GroupData, exchange: Exchange, member: Member, by_member_id: str) -> None:
+        """Note that a new member id took over the group.instance.id of a member."""
+        details = {**Identity.of(member.id, member.instance_id, member.actor).as_json(), "replaced_by": by_member_id}
+        self._add(group, "member_replaced", exchange.res_us, (*exchange.key, member.id), details, frame=_response(exchange))
 
     def on_refused(self, group: GroupData, exchange: Exchange, error: int) -> None:
         """Note that a member's first request was refused because it is no member, or not of this generation."""
@@ -422,11 +427,17 @@ def _identity_of(group: GroupData, exchange: Exchange) -> Identity:
     return Identity.of(exchange.member_id, instance_id, exchange.actor)
 
 
+def _leaves(group: GroupData, member: Member) -> bool:
+    """Return True if a LeaveGroup of the member is under way: it may be answered later than the JoinGroups that waited for the member."""
+    asked = [one.facts.members for one in group.open.values() if isinstance(one.facts, LeaveFacts)]
+    return member.leaving and any(id_ == member.id for named in asked for id_, _ in named)
+
+
 def _stopped_us(member: Member, why: str, at_us: int) -> int:
     """Return when a member that was removed had stopped consuming, as far as frames and its connection show."""
     if member.disconnected_us and member.disconnected_us >= member.last_frame_us:
         return member.disconnected_us
-    if why == "left":
+    if why == "left" or member.leaving:
         return member.leave_asked_us or at_us
     if why in {"silent", "replaced"} or (why == "dropped" and _session_ended(member, at_us)):
         return member.last_frame_us

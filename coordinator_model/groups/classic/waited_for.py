@@ -86,6 +86,8 @@ def _to_join(current: OpenRebalance, ended_us: int) -> Iterator[WaitedFor]:
     """Yield those that were to rejoin; a static member may do so under a new id. Who began the rebalance is the cause of it."""
     came = {one.identity.holder: one.joined_us for one in current.members.values() if one.joined_us}
     firsts = sorted((joined_us, holder) for holder, joined_us in came.items())[:2]
+    if not any(one.why == NOT_REJOINED for one in current.awaited.values()):
+        return  # the coordinator waits by itself for more members of an empty group
     for one in current.awaited.values():
         holder = one.identity.holder
         others_us = next((joined_us for joined_us, other in firsts if other != holder), 0)

@@ -302,6 +302,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     old = group.members.get(old_id)
     if old is not None and old.removed is None:
         group.remove(old, "replaced", exchange.res_us)
+        group.rebalance_events.on_replaced(group, exchange, old, member.id)
     if newest.roster is not None and old_id in newest.roster:
         del newest.roster[old_id]
         newest.roster[member.id] = instance.id

@@ -155,7 +155,11 @@ def expired_member(group: GroupData, newest: Generation, at_us: int) -> Starter 
     ]
     if len(silent) != 1:
         return None
-    member = silent[0]
+    return expired(group, silent[0])
+
+
+def expired(group: GroupData, member: Member) -> Starter:
+    """Return a member whose session ended as the one that began a rebalance."""
     shared = is_shared(group, member.actor, member.id)
     return Starter(SESSION_EXPIRED, member.id, member.instance_id, member.actor, shared, "", member.joined_frame)
 

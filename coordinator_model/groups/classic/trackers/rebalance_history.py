@@ -25,6 +25,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     Rebalance,
     Starter,
     cause_seen_late,
+    expired,
     expired_member,
     find_starter,
     had_members,
@@ -173,6 +174,11 @@ class RebalanceHistory:
         elif exchange.instance_id is not None and not exchange.member_id:
             self.nameless = dict([*self.nameless.items(), (exchange.instance_id, abandoned_request)][-OTHERS_KEPT:])
 
+    def on_silent(self, group: GroupData, member: Member, at_us: int) -> None:
+        """Process the end of a session, which may have begun a join phase."""
+        if self.trigger is None and group.state is State.PREPARING and group.state_since_us == at_us:
+            self.trigger = expired(group, member)
+
     def on_gap(self, group: GroupData) -> None:
         """Drop what may have changed unseen, such as generations. What was counted stays."""
         self.generation = self.trigger = self.busy_since_us = self.birth_us = None
@@ -239,8 +245,9 @@ class RebalanceHistory:
             self.nameless = {
                 id_: abandoned_request for id_, abandoned_request in self.nameless.items() if id_ != exchange.instance_id
             }
-        if group.state in {State.EMPTY, State.DEAD} or not any(group.present_members()):
-            self.trigger = None
+        begins = exchange.starts_phase and group.state_since_us == exchange.inv_us
+        if group.state in {State.EMPTY, State.DEAD} or (begins and not any(group.present_members())):
+            self.trigger = None  # of the phase that the last members had begun
         if exchange.starts_phase and self.trigger is None:
             self.trigger = find_starter(group, exchange, member)
         if member is None:

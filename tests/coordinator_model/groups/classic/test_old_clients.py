@@ -299,3 +299,65 @@ def test_R_07_does_not_count_the_times_at_which_partitions_were_added() -> None:
         talk.runs(2 + number, 10_000 * (1 + number), b"%d" % number, {"a": (0, 1), "b": tuple(range(2, 4 + number))})
     assert talk.causes()[1:] == ["partitions were added"] * 6
     assert talk.rules() == []
+
+
+# ------------------------------------------------------------------------------------------------ who began it, and who went
+
+
+def starters(talk: Timed) -> list[tuple[str, str | None, str | None]]:
+    """Cause and client of the newest rebalance, when it began and when it was over."""
+    told = [event.as_json() for event in talk.events if event.kind in {"rebalance_began", "rebalance_finished"}]
+    return [(one["cause"], one["client_id"], one["member_id"]) for one in told[-2:]]
+
+
+@pytest.mark.parametrize("version", [LAST_ONE_STEP_JOIN, 9])
+def test_the_beginning_and_the_end_of_the_first_rebalance_name_the_same_client(talk: Timed, version: int) -> None:
+    clients = [talk.client("a"), talk.client("b"), talk.client("c")]
+    if version > LAST_ONE_STEP_JOIN:
+        clients = [talk.has_id(client.name) for client in clients]
+    rebalances(talk, [joins(talk, client, 1_000 + number, version) for number, client in enumerate(clients)], 1, 4_000)
+    began, over = starters(talk)
+    assert began == over
+    assert began[:2] == ("new member", "a")
+
+
+def test_the_beginning_and_the_end_of_a_rebalance_for_a_session_that_ended_name_the_same_client(talk: Timed) -> None:
+    a, b = pair_of(talk)
+    for ms in range(5_000, 21_000, 1_000):
+        talk.at(ms)
+        talk.heartbeat(a)
+        talk.tick()
+    c = talk.client("c")
+    new = joins(talk, c, 22_000)
+    rebalances(talk, [joins(talk, a, 22_500), new], 2, 22_600)
+    assert starters(talk) == [("session expired", "b", b.member_id)] * 2
+
+
+def test_who_leaves_while_others_wait_for_it_is_not_said_to_have_been_dropped(talk: Timed) -> None:
+    """Its LeaveGroup completes the join phase, and is answered after the JoinGroups that waited for it."""
+    a, b = pair_of(talk)
+    new = joins(talk, talk.client("c"), 10_000)
+    again = joins(talk, a, 10_500)
+    talk.at(12_000)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    leave = talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    rebalances(talk, [again, new], 2, 12_005)
+    talk.answer(leave, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=b.member_id),)))
+    record = talk.finished()
+    assert record["never_came_back"] == []
+    assert record["unheld"]["t"]["1"] == 0.015
+    assert (talk.kinds().count("member_left"), talk.kinds().count("member_dropped")) == (1, 0)
+    assert not talk.model.counters.evictions
+
+
+def test_a_static_member_that_another_process_replaces_is_told(talk: Timed) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.instance_id, b.instance_id = "i-a", "i-b"
+    talk.round([a, b], 3)
+    before, successor = b.member_id, talk.client("b")
+    successor.instance_id = "i-b"
+    asked = talk.ask_join(successor)
+    talk.joined(asked, generation=3, leader=a, roster=[a, successor], member_id="i-b-new")
+    (event,) = [event.as_json() for event in talk.events if event.kind == "member_replaced"]
+    assert (event["member_id"], event["instance_id"], event["replaced_by"]) == (before, "i-b", "i-b-new")
+    assert event["frame"] == {"partition": 0, "offset": talk.offset - 1}
