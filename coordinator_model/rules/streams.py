@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StreamsJoinRefused
+from coordinator_model.groups.epochs.events import GoesOnAfterStop, ShutdownAsked, StatusTold, StreamsJoinRefused
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.groups.epochs.kinds import SHARE
 from coordinator_model.groups.epochs.statuses import (
@@ -115,6 +115,19 @@ def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
     )
 
 
+def _goes_on(group: EpochGroupData, goes_on: GoesOnAfterStop) -> Breach:
+    member = goes_on.member
+    return Breach(
+        member.id,
+        f"{begin(who(member))} goes on in Streams group {group.name} although it was told {seconds(goes_on.lasts_us)} ago that the "
+        "application stops: the others stop, and it keeps its tasks.",
+        f"a heartbeat {seconds(goes_on.lasts_us)} after status {SHUTDOWN_APPLICATION} (shutdown application)",
+        (asked_evidence(goes_on.exchange), answer_evidence(goes_on.exchange)),
+        generation=member.epoch,
+        **about(member),
+    )
+
+
 def _join_refused(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
     """Return the breach, by client: one that is started anew and refused again has another member id each time."""
     exchange = refused.exchange
@@ -218,4 +231,19 @@ R_22 = FrameRule(
     over=_has_joined,
 )
 
-RULES: tuple[Rule, ...] = (R_19, R_20, R_21, R_22)
+R_23 = FrameRule(
+    id="R-23",
+    name="goes on after it was told to stop",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CLIENT,
+    meaning="An instance of a Streams application runs on while the others stop: it is to take all their tasks, and meets their error.",
+    condition="A member has sent heartbeats for more than a minute since it was told first that the application stops (status 4), and was "
+    "not told otherwise.",
+    expected="It closes, and leaves.",
+    action="Stop that instance; look for a close() that hangs, or a library that does not know the status.",
+    false_alarms="An instance whose state takes more than a minute to close.",
+    checks={GoesOnAfterStop: _goes_on},
+)
+
+RULES: tuple[Rule, ...] = (R_19, R_20, R_21, R_22, R_23)

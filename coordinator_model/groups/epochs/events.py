@@ -280,6 +280,14 @@ class StreamsJoinRefused(NamedTuple):
     text: str
 
 
+class GoesOnAfterStop(NamedTuple):
+    """A Streams member goes on although it was told that the application stops."""
+
+    exchange: Exchange
+    member: EpochMember
+    lasts_us: int  #: since it was told first
+
+
 class ShutdownAsked(NamedTuple):
     """A member of a Streams group asks the whole application to stop."""
 

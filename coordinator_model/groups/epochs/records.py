@@ -81,6 +81,7 @@ class EpochMember:
     throttled_until_us: int = 0  #: until when its broker told it to send nothing
 
     foreign_commits: int = 0  #: in a row, of partitions that it had given up and another owned
+    stop_told_us: int = 0  #: of a Streams member: when it was told first that the application stops
 
     def __post_init__(self) -> None:
         # A snapshot stores sets as plain lists.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold
+from coordinator_model.groups.epochs.events import GoesOnAfterStop, ShutdownAsked, StatusTold
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
-from coordinator_model.groups.epochs.records import EpochMember, StatusSpell
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember, StatusSpell
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import STREAMS_GROUP_HEARTBEAT
@@ -33,6 +33,7 @@ Clients give up because of a missing source topic, and are started anew. Each ne
 
 _NULL_IS_UNCHANGED_SINCE: Final = (4, 2)  #: before, null is no status (KAFKA-19945)
 
+STOPS_WITHIN_US: Final = 60_000_000  #: an application that is told to stop closes its tasks first
 SHUTDOWN_WINDOW_US: Final = 3_600_000_000
 _SHUTDOWNS_KEPT: Final = 4
 
@@ -42,10 +43,23 @@ def note(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: A
     if exchange.api_key != STREAMS_GROUP_HEARTBEAT:
         return NOTHING
     given = body.status
-    if given is None:
-        if group.release_of(exchange.broker) >= _NULL_IS_UNCHANGED_SINCE:
-            return NOTHING
+    if given is None and group.release_of(exchange.broker) < _NULL_IS_UNCHANGED_SINCE:
         given = ()
+    events = NOTHING if given is None else _take(group, exchange, member, given)
+    return events + _goes_on(exchange, member)
+
+
+def _goes_on(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
+    """Return an event if a member goes on that was told to stop long before it asked."""
+    is_told = any(code == SHUTDOWN_APPLICATION for code, _ in member.statuses)
+    if not is_told or exchange.generation == JOIN_EPOCH or not member.stop_told_us:
+        member.stop_told_us = exchange.res_us if is_told else 0
+        return NOTHING
+    lasts_us = exchange.inv_us - member.stop_told_us
+    return (GoesOnAfterStop(exchange, member, lasts_us),) if lasts_us > STOPS_WITHIN_US else NOTHING
+
+
+def _take(group: EpochGroupData, exchange: Exchange, member: EpochMember, given: Any) -> tuple[Event, ...]:
     told = tuple((one.status_code, one.status_detail) for one in given)
     was_stale = any(code == STALE_TOPOLOGY for code, _ in member.statuses)
     if told != member.statuses:

@@ -199,6 +199,49 @@ def test_R_20_is_no_matter_of_an_ordinary_leave_nor_of_another_status() -> None:
     assert talk.rules() == []
 
 
+# ---------------------------------------------------------------------------------------------------- R-23
+
+
+def told_to_stop(talk: Streams) -> Client:
+    """One member asks the application to stop, and another is told so."""
+    other = talk.member("b")
+    talk.enters(other, 1, (1,))
+    fails(talk, "a", 2)
+    talk.works(other, 2, None, (4, "Streams group member a-id requested a shutdown."))
+    return other
+
+
+def test_R_23_fires_when_a_member_goes_on_although_it_was_told_to_stop() -> None:
+    talk = Streams()
+    other = told_to_stop(talk)
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.told_for([other], 80, (4, ""))
+    finding = talk.the("R-23")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, "b-id")
+    assert "goes on in Streams group g although it was told " in finding.summary
+    talk.works(other, -1, asked=-1)
+    talk.wait(62_000)
+    assert talk.the("R-23").status is Status.RESOLVED
+
+
+def test_R_23_allows_a_member_to_close_within_a_minute() -> None:
+    talk = Streams()
+    other = told_to_stop(talk)
+    talk.told_for([other], 50, (4, ""))
+    talk.works(other, -1, asked=-1)
+    talk.settle()
+    assert "R-23" not in talk.rules()
+
+
+def test_R_23_is_no_matter_of_a_member_that_joins_again() -> None:
+    talk = Streams()
+    other = told_to_stop(talk)
+    talk.told_for([other], 50, (4, ""))
+    talk.enters(other, 5, (1,))
+    talk.told_for([other], 50)
+    assert "R-23" not in talk.rules()
+
+
 # ---------------------------------------------------------------------------------------------------- R-21
 
 
