@@ -71,7 +71,7 @@ def test_the_page_of_a_protocol_has_every_row_and_explains_every_word(table) -> 
     assert used - set(table.words) <= ({"same", "other", "none"} if table is CLASSIC else set())
 
 
-def test_P_07_refers_to_the_pages_of_both_tables() -> None:
+def test_the_texts_of_P_07_refer_to_the_pages_of_both_tables() -> None:
     assert all(f"docs/{table.page}" in CATALOGUE["P-07"].condition for table in TABLES)
     assert all((DOCS / table.page).exists() for table in TABLES)
 

@@ -206,7 +206,7 @@ def test_T_06_allows_throttled_answers_of_groups_with_epochs() -> None:
 
 
 @pytest.mark.parametrize(("error", "rule"), [(14, "C-06"), (15, "C-13")])
-def test_C_06_and_C_13_fires_for_streams_groups(error: int, rule: str) -> None:
+def test_a_long_load_and_a_coordinator_that_is_away_are_told_of_streams_groups(error: int, rule: str) -> None:
     talk = Streams()
     client = talk.member("a")
     talk.enters(client, 2, (0,))
