@@ -13,6 +13,7 @@ from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, Counters
 from coordinator_model.groups.records import Coverage
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Cause, Loss, MirrorRecord, RecordError, unpack_loss
+from coordinator_model.wording import begin, counted
 
 BLIND_US: Final = 3_000_000
 """A capture without any record for longer has missed three ticks in a row, and may have missed frames."""
@@ -68,15 +69,15 @@ class Continuity:
                 "V-01",
                 "the mirror's log was cut back",
                 f"{self._name[0].upper()}{self._name[1:]} was cut back from offset {expected} to {offset} or before, and written anew: "
-                f"its {groups} groups are back to learning.",
+                f"{counted(groups, 'group')} back to learning.",
                 f"a new record at offset {offset} where {expected} was expected",
             )
         self._record_counts["missing records"] += offset - expected
         return Interruption(
             "V-01",
             "records of the mirror are missing",
-            f"{offset - expected} records of {self._name} are missing (offsets {expected} to {offset - 1}): "
-            f"its {groups} groups are back to learning.",
+            f"{begin(self._name)} lacks {counted(offset - expected, 'record')} (offsets {expected} to {offset - 1}): "
+            f"{counted(groups, 'group')} back to learning.",
             f"offset {offset} where {expected} was expected",
         )
 
@@ -94,7 +95,7 @@ class Continuity:
         return Interruption(
             "V-04",
             "the capture stood still",
-            f"Nothing was captured: {self._name} has no record, not even a tick, for {blind}. Its {groups} groups are back to learning.",
+            f"Nothing was captured: {self._name} has no record, not even a tick, for {blind}. {counted(groups, 'group')} back to learning.",
             f"no record for {blind}",
             _STOOD_STILL,
         )
@@ -102,7 +103,7 @@ class Continuity:
     def gap(self, record: MirrorRecord, groups: int) -> Interruption:
         """Process a gap record, with which the capture reports a loss of frames; return the interruption."""
         words = self._loss_text(record)
-        whose = f"group {record.group}" if record.group else f"all {groups} groups of partition {record.partition}"
+        whose = f"group {record.group}" if record.group else f"all {counted(groups, 'group')} of partition {record.partition}"
         summary = f"The capture lost {words}: {whose} back to learning."
         return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}", _remedy(record))
 
@@ -132,7 +133,7 @@ class Continuity:
         self._counters.gaps[CAPTURE] += 1
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
         self._record_counts["records lost by the capture"] += lost.records
-        return f"{lost.records} records over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
+        return f"{counted(lost.records, 'record')} over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
 
 
 _STOOD_STILL: Final = (

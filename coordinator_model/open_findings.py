@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.records import NOBODY, ClientInfo
 from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule
+from coordinator_model.wording import afterwards, begin
 
 EVIDENCE_KEPT = 6
 
@@ -160,6 +161,7 @@ class OpenFindings:
 
     def _say(self, rule: Rule, known: OpenFinding, status: Status, group_type: str, resolved_us: int | None = None) -> Finding:
         actor = known.actor
+        summary, observed = begin(known.summary), begin(known.observed)
         return Finding(
             id=finding_id(rule.id, cluster=self.cluster, group=self.group, subject=known.subject, opened_at_us=known.opened_us),
             rule=rule.id,
@@ -183,9 +185,9 @@ class OpenFindings:
             updated_at_us=known.updated_us,
             resolved_at_us=resolved_us,
             count=known.count,
-            summary=known.summary,
+            summary=afterwards(summary) if status is Status.RESOLVED else summary,
             expected=rule.expected,
-            observed=known.observed,
+            observed=observed,
             action=known.action or rule.action,
             evidence=known.evidence,
         )

@@ -12,10 +12,11 @@ from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.tracker import Event
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
-from coordinator_model.rules.base import FrameRule, Rule, TimerRule, a_or_an, last_frame_text
+from coordinator_model.rules.base import FrameRule, Rule, TimerRule, last_frame_text
 from coordinator_model.rules.observation import CUT_ACTION, cut_words
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
+from coordinator_model.wording import a_or_an
 
 _SOON_US = 1_000_000
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from coordinator_model.finding import iso_utc
 
 
@@ -21,8 +24,17 @@ def since(at_us: int, now_us: int) -> str:
 
 
 def begin(words: str) -> str:
-    """Return the words with a capital first letter."""
-    return words[:1].upper() + words[1:]
+    """Return the words with a capital first letter, unless they begin with a name, which stays as it is."""
+    first = words.partition(" ")[0].rstrip(".,:;")
+    return words[:1].upper() + words[1:] if first.isalpha() else words
+
+
+def afterwards(words: str) -> str:
+    """Return what is said of who waits, once nobody does any more."""
+    return _WAITS.sub(r"\1 waited", words)
+
+
+_WAITS: Final = re.compile(r"\b((?:no|\d+) (?:other )?members?|\d+ others?) waits?\b")
 
 
 def a_or_an(name: str) -> str:
@@ -30,11 +42,14 @@ def a_or_an(name: str) -> str:
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
-def plural(count: int, word: str) -> str:
-    """Return the word, with an s unless there is one of it."""
-    return word if count == 1 else f"{word}s"
+def plural(count: int, word: str, several: str = "") -> str:
+    """Return the word, with an s unless there is one of it.
+
+    :param several: its plural, if that is another one.
+    """
+    return word if count == 1 else several or f"{word}s"
 
 
-def counted(count: int, word: str) -> str:
+def counted(count: int, word: str, several: str = "") -> str:
     """Return ``1 member`` or ``2,000 members``."""
-    return f"{count:,} {plural(count, word)}"
+    return f"{count:,} {plural(count, word, several)}"

@@ -16,7 +16,8 @@ from coordinator_model.groups.classic.trackers.assignments import METADATA_AGE_U
 from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader, window_us
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, who, whom
+from coordinator_model.wording import counted, seconds
 
 _NAMED = 3  # number of items that a summary names
 
@@ -233,7 +234,7 @@ def _follower_submits(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
         member.id,
         f"{who(member)} submitted an assignment for generation {plan.generation} of group {group.name} although it was told that "
         f"{plan.leader} leads: the coordinator ignores it.",
-        f"a SyncGroup request with {exchange.facts.assigned} entries from a follower",
+        f"a SyncGroup request with {counted(exchange.facts.assigned, 'entry', 'entries')} from a follower",
         (*admission(member), request_evidence(exchange)),
         generation=plan.generation,
         **about(member),

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple, Protocol
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id, iso_utc
+from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.group_model import KnownMember
 from coordinator_model.groups.records import ClientInfo, Exchange, Member
+from coordinator_model.wording import a_or_an, begin, clock, since
 
 
 class Breach(NamedTuple):
@@ -108,9 +109,9 @@ class Rule:
             updated_at_us=at_us,
             resolved_at_us=None,
             count=count,
-            summary=summary,
+            summary=begin(summary),
             expected=self.expected,
-            observed=observed,
+            observed=begin(observed),
             action=self.action,
             evidence=evidence,
         )
@@ -175,28 +176,18 @@ def who(member: NamedMember) -> str:
 
 
 def whom(actor: ClientInfo) -> str:
-    """Return ``(client C at A, software S)``."""
+    """Return ``(client C at A, software S)``, to stand behind a member's name."""
+    return f"({the_client(actor)})"
+
+
+def the_client(actor: ClientInfo) -> str:
+    """Return ``client C at A, software S``."""
     parts = [f"client {actor.client_id or 'without a client id'}"]
     if actor.address:
         parts[0] += f" at {actor.address}"
     if actor.software:
         parts.append(actor.software)
-    return f"({', '.join(parts)})"
-
-
-def a_or_an(name: str) -> str:
-    """Return the name with its article: ``an OffsetCommit``."""
-    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
-
-
-def begin(words: str) -> str:
-    """Return the words with a capital first letter."""
-    return words[:1].upper() + words[1:]
-
-
-def seconds(us: int) -> str:
-    """Return microseconds as ``12.3 s``."""
-    return f"{us / 1_000_000:.1f} s"
+    return ", ".join(parts)
 
 
 def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
@@ -205,7 +196,7 @@ def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
     if not count:
         return "no member waits for it"
     others = "1 other waits" if count == 1 else f"{count} others wait"
-    return f"{others} for it since {iso_utc(since_us)}, {seconds(max(0, now_us - since_us))}"
+    return f"{others} for it {since(since_us, now_us)}"
 
 
 def about(member: NamedMember) -> dict[str, Any]:
@@ -221,7 +212,7 @@ def admission(member: Member | None) -> tuple[Evidence, ...]:
 def last_frame_text(member: KnownMember) -> str:
     """Return the reason of a member's last JoinGroup (KIP-800), and its last frame, as the end of a sentence."""
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""
-    last = f"; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}" if member.last_frame else ""
+    last = f"; its last frame was {a_or_an(member.last_frame)} at {clock(member.last_frame_us)}" if member.last_frame else ""
     return reason + last
 
 
@@ -238,8 +229,3 @@ def sender_text(exchange: Exchange) -> str:
     """Return ``member M (client C at A)``, as the exchange names it."""
     name = f"member {exchange.member_id}" if exchange.member_id else "a new member"
     return f"{name} {whom(exchange.actor)}"
-
-
-def plural(count: int, word: str) -> str:
-    """Return the word, with an s unless there is one of it."""
-    return word if count == 1 else f"{word}s"

@@ -26,11 +26,12 @@ from coordinator_model.groups.classic.trackers.coordinator_records import LostCo
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, a_or_an, seconds, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, the_client, whom
 from coordinator_model.rules.internal_errors import C_08
 from coordinator_model.rules.unanswered import C_01, C_02, C_03
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED
+from coordinator_model.wording import a_or_an, counted, seconds
 
 _LOADS_US: Final = 60_000_000
 _UNAVAILABLE_US: Final = 30_000_000
@@ -47,7 +48,7 @@ def _flaps(group: ClassicGroup, moved: Moved) -> Breach | None:
     if len(moves) < _MOVES_AN_HOUR and not moved.flaps:
         return None
     observed = (
-        f"{moved.flaps} changes since {seconds(exchange.res_us - moves[-1])}, and no end of it"
+        f"{counted(moved.flaps, 'change')} since {seconds(exchange.res_us - moves[-1])}, and no end of it"
         if moved.flaps
         else f"{len(moves)} moves within {seconds(exchange.res_us - moves[0])}"
     )
@@ -117,7 +118,7 @@ def _points_wrong(group: ClassicGroup, wrong: PointedWrong) -> Breach | None:
         "",
         f"FindCoordinator keeps naming broker {pointed.broker} for group {group.name}, and that broker says it is not the "
         "coordinator.",
-        f"{pointed.times} requests answered NOT_COORDINATOR by the broker that FindCoordinator names",
+        f"{counted(pointed.times, 'request')} answered NOT_COORDINATOR by the broker that FindCoordinator names",
         pointed.frames,
         actor=exchange.actor,
     )
@@ -176,7 +177,7 @@ def _full(group: ClassicGroup, full: GroupFull) -> Breach | None:
     return Breach(
         "",
         f"Group {group.name} is full and clients keep knocking: {full.times} JoinGroups were turned away within a minute, latest of "
-        f"{whom(exchange.actor)}.",
+        f"{the_client(exchange.actor)}.",
         f"GROUP_MAX_SIZE_REACHED {full.times} times within a minute",
         (response_evidence(exchange, GROUP_MAX_SIZE_REACHED),),
         actor=exchange.actor,
@@ -222,12 +223,8 @@ def _came_back(group: ClassicGroup, lost: LostCoordinator) -> list[Member]:
     return [member for member in members if (member.actor.client_id, host_of(member.actor.address)) in clients]
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
-
-
 def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
-    members, looking = _count(len(lost.members), "member"), _count(len(lost.searching), "client")
+    members, looking = counted(len(lost.members), "member"), counted(len(lost.searching), "client")
     waited = seconds(lost.session_ms * 500)
     seen = "no frame of the group was captured since"
     if lost.searching:
@@ -260,12 +257,12 @@ def _returned_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
     back = len(_came_back(group, lost))
     broker = group.broker if back else "a broker"  # the first accepted client shows which one
     count = len(lost.members)
-    members = f"{_count(count, 'member')} {'is' if 1 in {back, count} else 'are'}"
+    members = f"{counted(count, 'member')} {'is' if 1 in {back, count} else 'are'}"
     return Breach(
         "",
         f"Group {group.name} had no coordinator for {seconds(lost.returned_us - lost.since_us)} after it lost {lost.broker}; "
         f"{broker} answers now, and {back} of its {members} back.",
-        f"{broker} accepted a request {seconds(lost.returned_us - lost.since_us)} after all connections to {lost.broker} had ended",
+        f"A request was accepted by {broker} {seconds(lost.returned_us - lost.since_us)} after all connections to {lost.broker} had ended",
         lost.frames,
         generation=group.generation,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_model.finding import Certainty, Severity, iso_utc
+from coordinator_model.finding import Certainty, Severity
 from coordinator_model.groups.epochs.comebacks import died_us
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
@@ -30,10 +30,11 @@ from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.rules.base import Breach, a_or_an, about, begin, plural, seconds, sender_fields, sender_text, who, whom
+from coordinator_model.rules.base import Breach, about, sender_fields, sender_text, who, whom
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
+from coordinator_model.wording import a_or_an, begin, clock, counted, plural, seconds
 
 _CHANGES, _VALUES = 4, 3
 _CHURN = 10  #: ids that a client may leave behind within an hour
@@ -53,8 +54,8 @@ def impossible_answer(group: EpochGroupData, unlawful: Unlawful) -> Breach | Non
     api, named = API_NAMES[exchange.api_key], error_name(exchange.error)
     return Breach(
         f"{api} {named}",
-        f"{exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of {sender_text(exchange)} in group {group.name} with {named}, "
-        "which no coordinator gives there.",
+        f"The coordinator {exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of {sender_text(exchange)} in group "
+        f"{group.name} with {named}, which no coordinator gives there.",
         f"{api} v{exchange.api_version} answered {named}",
         (asked_evidence(exchange), answer_evidence(exchange)),
         generation=exchange.generation if exchange.generation >= 0 else None,
@@ -188,7 +189,7 @@ def goes_on_fenced(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None
         member.id,
         f"{who(member)} goes on in group {group.name} after it was fenced: {holds} holds group.instance.id {member.instance_id}. "
         f"{_WHY_TWO}",
-        f"{refusals.count} requests answered FENCED_INSTANCE_ID over {seconds(lasts_us)}",
+        f"{counted(refusals.count, 'request')} answered FENCED_INSTANCE_ID over {seconds(lasts_us)}",
         tuple(refusals.evidence),
         generation=refusals.generation,
         **about(member),
@@ -211,7 +212,7 @@ def ids_left_behind(group: EpochGroupData, new: NewIdJoined) -> Breach | None:
         client,
         f"Client {client} joined group {group.name} under another member id, {exchange.member_id}, after it left {new.abandoned} behind "
         "within the hour without leaving: the partitions of each are idle until its session runs out.",
-        f"{new.abandoned} member ids of one client left behind within an hour",
+        f"{counted(new.abandoned, 'member id')} of one client left behind within an hour",
         (asked_evidence(exchange), answer_evidence(exchange)),
         actor=exchange.actor,
         member_id=exchange.member_id,
@@ -228,7 +229,7 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
     return Breach(
         exchange.instance_id or client_text(exchange.actor),
         f"{begin(static)} {client_text(exchange.actor)}, went away from group {group.name} without leaving and came back "
-        f"{len(times)} times since {iso_utc(times[0])}: {_each_death(group, dead)}.",
+        f"{len(times)} times since {clock(times[0])}: {_each_death(group, dead)}.",
         f"member {back.dead.id} ended without leaving, and the same {back.known_by} joined under a new member id; {len(times)} times in "
         f"{seconds(times[-1] - times[0])}",
         (asked_evidence(exchange), answer_evidence(exchange)),
@@ -278,7 +279,7 @@ def does_not_rejoin(group: EpochGroupData, asked: AskedToRejoin) -> Breach | Non
     return Breach(
         member.id,
         f"{begin(who(member))} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago; nobody gets "
-        f"what it is to give up before; the coordinator removes it at {iso_utc(asked.since_us + timeout_ms * 1_000)}.",
+        f"what it is to give up before; the coordinator removes it at {clock(asked.since_us + timeout_ms * 1_000)}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=member.epoch,
@@ -354,7 +355,7 @@ def subscription_flaps(group: EpochGroupData, flapped: SubscriptionFlapped) -> B
         member.id,
         f"{who(member)} goes back and forth between {len(values)} subscriptions in group {group.name}, {len(changes)} times within 15 "
         "minutes: each change makes all members rebalance.",
-        f"{len(changes)} changes between {len(values)} subscriptions",
+        f"{counted(len(changes), 'change')} between {counted(len(values), 'subscription')}",
         (asked_evidence(flapped.exchange),),
         generation=member.epoch,
         **about(member),

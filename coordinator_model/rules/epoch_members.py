@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
@@ -27,10 +27,7 @@ from coordinator_model.rules.base import (
     Due,
     FrameRule,
     TimerRule,
-    a_or_an,
     about,
-    begin,
-    seconds,
     sender_fields,
     sender_text,
     who,
@@ -38,6 +35,7 @@ from coordinator_model.rules.base import (
 )
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION
+from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
 
 _REPEATED = 3
 _FLAPS = 3
@@ -59,7 +57,7 @@ def _instance_held(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
         exchange.instance_id or "",
         f"{begin(sender_text(exchange))} cannot join group {group.name} as {exchange.instance_id} for {seconds(lasts_us)}: {who(holder)} "
         "holds that instance id and lives.",
-        f"{held.times} joins answered UNRELEASED_INSTANCE_ID over {seconds(lasts_us)}",
+        f"{counted(held.times, 'join')} answered UNRELEASED_INSTANCE_ID over {seconds(lasts_us)}",
         held.frames,
         **sender_fields(exchange),
     )
@@ -127,7 +125,7 @@ def refused_commits(group: EpochGroupData, refused: CommitRefused) -> Breach | N
         member.id,
         f"{begin(who(member))} cannot save its progress in group {group.name}: {refusals.count} commits at epoch {refusals.generation} "
         f"were refused with {error_name(refusals.error)} within {seconds(lasts_us)}.",
-        f"{refusals.count} commits refused with {error_name(refusals.error)} over {seconds(lasts_us)}",
+        f"{counted(refusals.count, 'commit')} refused with {error_name(refusals.error)} over {seconds(lasts_us)}",
         tuple(refusals.evidence),
         generation=refusals.generation,
         **about(member),
@@ -146,7 +144,7 @@ def _static_leave_refused(group: EpochGroupData, refused: StaticLeaveRefused) ->
     return Breach(
         member.id,
         f"{begin(who(member))} left group {group.name} for a while without its instance id {member.instance_id}, and was refused: it holds "
-        f"that instance id and its partitions until its session ends, {iso_utc(until_us)} at the earliest.",
+        f"that instance id and its partitions until its session ends, {clock(until_us)} at the earliest.",
         "a heartbeat at epoch -2 without an instance id answered INVALID_REQUEST",
         (asked_evidence(refused.exchange), answer_evidence(refused.exchange)),
         **about(member),
@@ -199,7 +197,7 @@ def _flaps(group: GroupModel, migrated: Migrated) -> Breach | None:
         "",
         f"Group {group.name} was converted between the classic protocol and the newer one {migrated.times} times within an hour; now it is "
         f"of the {migrated.after} type.",
-        f"{migrated.times} conversions within an hour",
+        f"{counted(migrated.times, 'conversion')} within an hour",
         (migrated.frame,),
         member_id=migrated.member_id,
     )
@@ -235,7 +233,7 @@ def _stays_mixed(group: EpochGroupData) -> Iterator[Due]:
             "",
             f"Group {group.name} has had members of both protocols for a day: {first.id} {whom(first.actor)}{more} still use the classic "
             "one.",
-            f"{len(left)} of {sum(1 for _ in group.present_members())} members use the classic protocol",
+            f"{len(left)} of {counted(sum(1 for _ in group.present_members()), 'member')} use the classic protocol",
             (),
         )
 

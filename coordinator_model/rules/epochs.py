@@ -26,16 +26,14 @@ from coordinator_model.rules.base import (
     Breach,
     FrameRule,
     HeldFinding,
-    a_or_an,
     about,
-    begin,
-    seconds,
     sender_fields,
     sender_text,
     who,
 )
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID
+from coordinator_model.wording import a_or_an, begin, counted, seconds
 
 _END = {"left": "left", "removed": "was removed by a LeaveGroup"}
 _REFUSED_AFTER_FENCE = 3  # the fence itself, and two requests that ignored it
@@ -114,7 +112,7 @@ def _ignores_fence(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None
         member.id,
         f"{begin(who(member))} goes on at epoch {refusals.generation} in group {group.name} although it was refused {refusals.count} "
         f"times in {seconds(refusals.last_us - refusals.first_us)} with {error_name(refusals.error)}.",
-        f"{refusals.count} heartbeats at epoch {refusals.generation} refused with {error_name(refusals.error)}, no join between",
+        f"{counted(refusals.count, 'heartbeat')} at epoch {refusals.generation} refused with {error_name(refusals.error)}, no join between",
         tuple(refusals.evidence),
         generation=refusals.generation,
         **about(member),

@@ -28,18 +28,18 @@ from coordinator_model.rules.base import (
     Due,
     FrameRule,
     TimerRule,
-    a_or_an,
     about,
     admission,
-    seconds,
     sender_fields,
     sender_text,
+    the_client,
     who,
     whom,
 )
 from coordinator_model.rules.unlawful import accepted, loads_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION
+from coordinator_model.wording import a_or_an, seconds
 
 
 def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
@@ -153,7 +153,7 @@ def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
     return Breach(
         "",
         f"The coordinator {exchange.broker} told two leaders of group {group.name} two different versions of generation {generation}: "
-        f"the second {whom(exchange.actor)} was told {'; '.join(unlike) or 'other instance ids'}.",
+        f"the second, {the_client(exchange.actor)}, was told {'; '.join(unlike) or 'other instance ids'}.",
         f"two leader answers at generation {generation} with different members, leaders or protocols",
         (known.proof, request_evidence(exchange), response_evidence(exchange, 0, generation)),
         actor=exchange.actor,

@@ -14,9 +14,10 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.coordinator_changes import GenerationFailed, InternalError
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Generation
-from coordinator_model.rules.base import Breach, FrameRule, a_or_an, plural, whom
+from coordinator_model.rules.base import Breach, FrameRule, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import UNKNOWN_SERVER_ERROR
+from coordinator_model.wording import a_or_an, counted, plural
 
 _LARGEST_RECORD: Final = 1_048_588
 """``max.message.bytes`` of ``__consumer_offsets`` unless it is set."""
@@ -72,7 +73,7 @@ def _record_of(generation: Generation) -> tuple[str, bool]:
     if not subscriptions:
         return "", False
     of = f"{members:,} {plural(members, 'member')}"
-    stored = f"{subscriptions:,} bytes of subscriptions and {assignments:,} bytes of assignments of {of}"
+    stored = f"{counted(subscriptions, 'byte')} of subscriptions and {counted(assignments, 'byte')} of assignments of {of}"
     return stored, subscriptions + assignments + members * _RECORD_OVERHEAD > _LARGEST_RECORD
 
 

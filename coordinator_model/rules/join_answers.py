@@ -20,6 +20,7 @@ from coordinator_model.rules.base import (
 from coordinator_model.wire.constants import (
     LEADER_TOLD_SINCE,
 )
+from coordinator_model.wording import counted
 
 NAMED_AT_MOST = 3
 
@@ -90,7 +91,7 @@ def _misplaced_roster(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
     return _answer_breach(
         answered,
         f"gave the member list of group {group.name} to {person}, who does not lead.",
-        f"a JoinGroup success to a follower with {len(body.members)} members",
+        f"a JoinGroup success to a follower with {counted(len(body.members), 'member')}",
     )
 
 
@@ -102,7 +103,7 @@ def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | Non
         answered,
         f"named {body.leader} {whom(answered.exchange.actor)} leader of group {group.name}, and not among its members: no member will "
         "give it an assignment.",
-        f"a JoinGroup success to the leader with {len(body.members)} members, itself not among them",
+        f"a JoinGroup success to the leader with {counted(len(body.members), 'member')}, itself not among them",
     )
 
 
@@ -165,7 +166,7 @@ def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
         exchange.member_id,
         f"{sender_text(exchange)} leads group {group.name}, was told to skip the assignment, and submitted one nevertheless: "
         "the coordinator drops it.",
-        f"a SyncGroup request with {exchange.facts.assigned} entries after SkipAssignment",
+        f"a SyncGroup request with {counted(exchange.facts.assigned, 'entry', 'entries')} after SkipAssignment",
         (request_evidence(exchange),),
         generation=exchange.generation,
         severity=Severity.WARNING,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.refused_joins import RefusedJoin
-from coordinator_model.rules.base import Breach, Due, TimerRule, a_or_an, begin, plural, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, TimerRule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
@@ -28,6 +28,7 @@ from coordinator_model.wire.constants import (
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_ASSIGNOR,
 )
+from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
 _REPEATED: Final = 3
 REJOINS_SINCE: Final = (4, 2)  #: rows U14, W9 and Z13 of the protocol's table
@@ -147,7 +148,7 @@ def _breach(group: ClassicGroup | EpochGroupData, subject: str, refused: Refused
     return Breach(
         subject,
         f"{begin(client)}{static} {whom(refused.actor)} cannot join group {group.name}: the coordinator {refused.broker} refused it "
-        f"{times} {iso_utc(refused.first_us)} with {name}{words}. {_why(group, refused, holder)}",
+        f"{times} {clock(refused.first_us)} with {name}{words}. {_why(group, refused, holder)}",
         f"{refused.times} {plural(refused.times, 'request')} to join ({a_or_an(api)}) answered {name}{lasts}, and none accepted since",
         refused.frames,
         actor=refused.actor,
@@ -174,11 +175,11 @@ def _why(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: Epo
 def _held_by(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
     if holder is None:
         return f"Who held instance id {refused.instance_id} was not seen, or has left since. It gets no partitions."
-    went = f"nothing was heard of it since {iso_utc(holder.last_frame_us)}"
+    went = f"nothing was heard of it since {clock(holder.last_frame_us)}"
     if _hung_up(group, holder):
-        went = f"its connection ended at {iso_utc(holder.disconnected_us)} without a leave"
+        went = f"its connection ended at {clock(holder.disconnected_us)} without a leave"
     held = f"Instance id {refused.instance_id} is held by {who(holder)}: {went}"
-    ends = iso_utc(_ends_us(group, holder))
+    ends = clock(_ends_us(group, holder))
     if holder.removed is None:
         return f"{held}. {_idle(group, holder)} until that session ends, at {ends} at the earliest."
     if refused.last_us > holder.removed_us:
@@ -199,7 +200,7 @@ def _still_known(group: EpochGroupData, refused: RefusedJoin, holder: EpochMembe
     if holder is None or holder.removed is not None:
         return why
     at = "" if holder.epoch is None else f" at epoch {holder.epoch}"
-    ends = iso_utc(_ends_us(group, holder))
+    ends = clock(_ends_us(group, holder))
     return f"It still knows that member{at}. {why} {_idle(group, holder)} until its session ends, at {ends} at the earliest."
 
 

@@ -30,8 +30,9 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
 )
 from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.rules.base import Breach, FrameRule, about, admission, seconds, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, about, admission, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
+from coordinator_model.wording import counted, seconds
 
 _STORM = 5  #: generations within the window
 _PER_MEMBER = 4  #: generations that one restart of a member may take: it leaves, it joins, and each time the others may follow up
@@ -100,9 +101,9 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     elif most is not None and most[1] >= _STUCK_LOOP and most[1] * 2 >= len(timeline.rebalances):
         starter = most[0].starter
         severity = Severity.WARNING if starter.cause in _MILD else Severity.ERROR
-        why = f"{most[1]} of the last {len(timeline.rebalances)} were started by {whom(starter.actor)}"
+        why = f"{most[1]} of the last {len(timeline.rebalances)} were started by {the_client(starter.actor)}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * size + 2):
-        severity, why = Severity.WARNING, f"more than one restart of each of its {size} members explains"
+        severity, why = Severity.WARNING, f"more than one restart of each of its {counted(size, 'member')} explains"
     else:
         return None
     frames = [rebalance.starter.frame for rebalance in _frames(timeline.rebalances)]
@@ -129,7 +130,7 @@ def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | N
     same_member = all(rebalance.starter.member_id == starter.member_id for rebalance in row)
     return Breach(
         starter.member_id if same_member else starter.subject,
-        f"The {whom(starter.actor)[1:-1]} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}, "
+        f"The {the_client(starter.actor)} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}, "
         f"and the other members had to take part each time.",
         _told(row),
         tuple(frame for frame in frames if frame is not None),
@@ -149,7 +150,7 @@ def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
         member.id,
         f"{who(member)} received a generation of group {group.name} {joined.times} times in a row and never asked for its assignment: "
         f"it fails between JoinGroup and SyncGroup.",
-        f"{joined.times} JoinGroup successes without a SyncGroup between",
+        f"{counted(joined.times, 'JoinGroup success', 'JoinGroup successes')} without a SyncGroup between",
         admission(member),
         generation=member.joined,
         **about(member),
@@ -176,7 +177,8 @@ def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
         "",
         f"New group {group.name} completed {newest.generation} generations within {seconds(newest.proven_us - birth_us)} of its first "
         f"JoinGroup, since its members came one after the other: each made those before it start again.",
-        f"generation {newest.generation} with {len(newest.roster)} members after generation {before.generation} with {len(before.roster)}",
+        f"generation {newest.generation} with {counted(len(newest.roster), 'member')} after generation {before.generation} "
+        f"with {len(before.roster)}",
         (before.proof, newest.proof),
         generation=newest.generation,
     )
@@ -188,9 +190,9 @@ def _ping_pong(group: ClassicGroup, alternated: SubscriptionAlternated) -> Breac
         return None
     return Breach(
         member.id,
-        f"{who(member)} goes back and forth between {alternated.distinct} subscriptions in group {group.name}, "
+        f"{who(member)} goes back and forth between {counted(alternated.distinct, 'subscription')} in group {group.name}, "
         f"{alternated.changes} times within 15 minutes: each change makes all members rebalance.",
-        f"{alternated.changes} changes between {alternated.distinct} sets of topics in its JoinGroups",
+        f"{counted(alternated.changes, 'change')} between {alternated.distinct} sets of topics in its JoinGroups",
         (request_evidence(alternated.exchange),),
         generation=group.generation,
         **about(member),

@@ -5,7 +5,7 @@ Every eviction results in UNKNOWN_MEMBER_ID, and clients recover from it within 
 
 from __future__ import annotations
 
-from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.comebacks import CameBackDead
 from coordinator_model.groups.classic.judge import Verdict
@@ -26,13 +26,14 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, a_or_an, about, begin, seconds, sender_text, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, about, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
+from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
 
 _CHURN = 10  # ids that a client may abandon within an hour
 _ALTERNATIONS = 5  # A, B, A, B, A, B: each host sends in more than two cycles
@@ -41,7 +42,7 @@ _REPEATED = 3
 
 def _whoever(exchange: Exchange) -> str:
     """Return ``Client C at A``, to begin a sentence with."""
-    return begin(whom(exchange.actor)[1:-1])
+    return begin(the_client(exchange.actor))
 
 
 def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
@@ -53,7 +54,7 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
         member.id,
         f"{who(member)} goes on in group {group.name} although the coordinator no longer knows it: "
         f"refused {refusals.count} times in {span} without joining again.",
-        f"{refusals.count} requests refused with UNKNOWN_MEMBER_ID over {span}, no JoinGroup between",
+        f"{counted(refusals.count, 'request')} refused with UNKNOWN_MEMBER_ID over {span}, no JoinGroup between",
         tuple(refusals.evidence),
         generation=refusals.generation,
         **about(member),
@@ -153,9 +154,9 @@ def _two_voices(group: ClassicGroup, alternated: HostAlternated) -> Breach | Non
         return None
     return Breach(
         member.id,
-        f"Two processes act as member {member.id} of group {group.name}: heartbeats alternate between {whom(exchange.actor)} and "
-        f"{whom(before)}, both connected.",
-        f"{member.alternations} changes in a row between {host_of(before.address)} and {host_of(exchange.actor.address)}",
+        f"Two processes act as member {member.id} of group {group.name}: heartbeats alternate between {the_client(exchange.actor)}, and "
+        f"{the_client(before)}; both are connected.",
+        f"{counted(member.alternations, 'change')} in a row between {host_of(before.address)} and {host_of(exchange.actor.address)}",
         (request_evidence(exchange),),
         generation=exchange.generation,
         **about(member),
@@ -172,7 +173,7 @@ def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
         f"Client {client_text(exchange.actor)} was given another member id in group {group.name}, {new.member_id}, after it left "
         f"{new.abandoned} behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out"
         + (f"; it uses JoinGroup v{exchange.api_version}, which cannot ask for an id first." if old else "."),
-        f"{new.abandoned} member ids of one client left behind within an hour",
+        f"{counted(new.abandoned, 'member id')} of one client left behind within an hour",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
         actor=exchange.actor,
         member_id=new.member_id,
@@ -192,7 +193,7 @@ def _crash_loop(group: ClassicGroup, back: CameBackDead) -> Breach | None:
         went = f"closed without leaving group {group.name}, as Kafka Streams does,"
     return Breach(
         exchange.instance_id or client_text(exchange.actor),
-        f"{begin(client)} {went} and came back {len(times)} times since {iso_utc(times[0])}: each time takes the "
+        f"{begin(client)} {went} and came back {len(times)} times since {clock(times[0])}: each time takes the "
         f"group a rebalance, and up to the session timeout{waits}, to notice.",
         f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "
         f"{len(times)} times in {seconds(times[-1] - times[0])}",
@@ -262,7 +263,7 @@ def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
     return Breach(
         member.id,
         f"{who(member)} was put out of group {group.name} because the group is full"
-        + (f": its last generation had {size} members." if size is not None else "."),
+        + (f": its last generation had {counted(size, 'member')}." if size is not None else "."),
         "GROUP_MAX_SIZE_REACHED to a JoinGroup of a member",
         (request_evidence(exchange), response_evidence(exchange, GROUP_MAX_SIZE_REACHED)),
         generation=group.generation,

@@ -12,10 +12,11 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.descriptions import DescribedOtherwise
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
-from coordinator_model.rules.base import Breach, FrameRule, Rule, a_or_an, begin, whom
+from coordinator_model.rules.base import Breach, FrameRule, Rule, the_client, whom
 from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
 from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wording import a_or_an, begin, counted
 
 _DIFFERENCES_NAMED = 3
 
@@ -51,7 +52,7 @@ def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Bre
     )
     subject = (asked.member_id if asked is not None else "") or record.connection
     if whole and request and names_request(record.frame, record.api_key, record.api_version, record.correlation_id):
-        summary = f"{begin(whom(actor)[1:-1])} sent {a_or_an(api)} for group {record.group} that is none: {reason}."
+        summary = f"{begin(the_client(actor))} sent {a_or_an(api)} for group {record.group} that is none: {reason}."
         return breach._replace(subject=subject, summary=summary, blame=Blame.CLIENT, certainty=Certainty.CONFIRMED)
     if whole and not request and names_correlation(record.frame, record.correlation_id):
         error = leading_error_code(record.frame, record.api_key, record.api_version)
@@ -81,7 +82,7 @@ def capped(record: MirrorRecord, asked: Exchange | None) -> Breach:
         "become so long by the members' subscriptions: look for a member that names very many topics. Brokers refuse a group whose "
         "metadata exceeds max.message.bytes of __consumer_offsets (1 MiB by default)."
     )
-    return _of_frame(record, asked, summary, f"{size:,} bytes, of which the mirror keeps {kept:,}")._replace(action=action)
+    return _of_frame(record, asked, summary, f"{counted(size, 'byte')}, of which the mirror keeps {kept:,}")._replace(action=action)
 
 
 CUT_ACTION: Final = (
@@ -94,7 +95,7 @@ def cut_words(record: MirrorRecord) -> str:
     """Return ``JoinGroup v9 request of group orders, 62 of 240 bytes``."""
     what = "request" if record.kind is Kind.REQUEST else "answer"
     of = f" of group {record.group}" if record.group else ""
-    return f"{api_text(record)} {what}{of}, {len(record.frame):,} of {len(record.frame) + record.cut_bytes:,} bytes"
+    return f"{api_text(record)} {what}{of}, {len(record.frame):,} of {counted(len(record.frame) + record.cut_bytes, 'byte')}"
 
 
 def api_text(record: MirrorRecord) -> str:

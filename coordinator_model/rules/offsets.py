@@ -32,10 +32,8 @@ from coordinator_model.rules.base import (
     FrameRule,
     HeldFinding,
     TimerRule,
-    a_or_an,
     about,
     admission,
-    seconds,
     who,
     whom,
 )
@@ -44,6 +42,7 @@ from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.unlawful import joined_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
+from coordinator_model.wording import a_or_an, counted, seconds
 
 _NAMED: Final = 3  # partitions that a sentence names
 
@@ -91,9 +90,9 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
     why = error_name(refusals.error)
     return Breach(
         exchange.member_id,
-        f"{who(member)} cannot save its progress in group {group.name}: {refusals.count} commits in {seconds(span_us)} were refused "
-        f"with {why}, and it has not joined again.",
-        f"{refusals.count} commits at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
+        f"{who(member)} cannot save its progress in group {group.name}: {counted(refusals.count, 'commit')} in {seconds(span_us)} were "
+        f"refused with {why}, and it has not joined again.",
+        f"{counted(refusals.count, 'commit')} at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
         "JoinGroup between",
         tuple(refusals.evidence),
         **_about(exchange),
@@ -123,8 +122,9 @@ def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
         f"The coordinator {exchange.broker} let member {exchange.member_id} {whom(exchange.actor)} overwrite offsets of group "
         f"{group.name} that are no longer its own ({reported_by[0]}): "
         f"{_partitions((topic, partition) for topic, partition, _ in written)}.",
-        f"{len(written) + ask.left_out} partitions of {a_or_an(API_NAMES[exchange.api_key])} at generation {exchange.generation} answered "
-        f"with success" + (f"; offsets changed: {', '.join(overwritten[:_NAMED])}" if overwritten else ""),
+        f"{counted(len(written) + ask.left_out, 'partition')} of {a_or_an(API_NAMES[exchange.api_key])} at generation "
+        f"{exchange.generation} answered with success"
+        + (f"; offsets changed: {', '.join(overwritten[:_NAMED])}" if overwritten else ""),
         (*verdict.proof, *_frames(exchange)),
         **_about(exchange),
     )
@@ -205,7 +205,7 @@ def _committed_foreign(group: ClassicGroup, foreign: CommittedForeign) -> Breach
         exchange.member_id,
         f"{_name(exchange)} commits offsets in group {group.name} for partitions that are not assigned to it: "
         f"{_partitions(foreign.partitions)}.",
-        f"{len(foreign.partitions)} partitions committed that are in neither its present nor its previous assignment",
+        f"{counted(len(foreign.partitions), 'partition')} committed that are in neither its present nor its previous assignment",
         _frames(exchange),
         **_about(exchange),
     )
@@ -222,17 +222,18 @@ def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
             subject,
             f"{who(stranger)} commits offsets in generation {exchange.generation} of group {group.name} for partitions that are not its "
             f"own, and {owner} commits them, too: {_partitions(over.partitions)}.",
-            f"{len(over.partitions)} partitions committed by {over.committer} and {over.rival} in the same generation, and not assigned to "
-            f"{over.strangers[0]}",
+            f"{counted(len(over.partitions), 'partition')} committed by {over.committer} and {over.rival} in the same generation, and not "
+            f"assigned to {over.strangers[0]}",
             (*admission(stranger), *_frames(exchange)),
             generation=exchange.generation,
             **about(stranger),
         )
     return Breach(
         subject,
-        f"Two members of group {group.name} commit the same partitions in generation {exchange.generation}: {_name(exchange)} and "
-        f"{over.rival}; {_partitions(over.partitions)}.",
-        f"{len(over.partitions)} partitions committed by {over.committer} that {over.rival} had committed in the same generation",
+        f"Two members of group {group.name} commit the same partitions in generation {exchange.generation}: {_name(exchange)} "
+        f"and {over.rival}; {_partitions(over.partitions)}.",
+        f"{counted(len(over.partitions), 'partition')} committed by {over.committer} that {over.rival} had committed in "
+        "the same generation",
         _frames(exchange),
         **_about(exchange),
     )
@@ -250,7 +251,7 @@ def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
     return Breach(
         exchange.member_id,
         f"{_name(exchange)} put committed offsets of group {group.name} back: {steps}.",
-        f"{len(back.steps)} offsets lower than the same member's earlier commit in generation {exchange.generation}",
+        f"{counted(len(back.steps), 'offset')} lower than the same member's earlier commit in generation {exchange.generation}",
         _frames(exchange),
         **_about(exchange),
     )
@@ -280,7 +281,7 @@ def _rejected_again(group: ClassicGroup, rejected: CommitRejected) -> Breach | N
     return Breach(
         rejected.committer,
         f"{_name(exchange)} cannot save its progress in group {group.name}: its commits are refused with {why}.",
-        f"{rejected.times} commits in a row answered {why} for at least one partition",
+        f"{counted(rejected.times, 'commit')} in a row answered {why} for at least one partition",
         (request_evidence(exchange), response_evidence(exchange, rejected.error)),
         **_about(exchange),
     )

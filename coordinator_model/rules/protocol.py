@@ -33,10 +33,8 @@ from coordinator_model.rules.base import (
     Matter,
     Rule,
     TimerRule,
-    a_or_an,
     about,
     admission,
-    seconds,
     sender_fields,
     sender_text,
     who,
@@ -48,6 +46,7 @@ from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04
 from coordinator_model.rules.unlawful import loads_after_all, rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED, TWO_STEP_JOIN_SINCE
+from coordinator_model.wording import a_or_an, counted, seconds
 
 # ---------------------------------------------------------------------------------------------------- P-01, P-14
 
@@ -254,7 +253,7 @@ def _undecodable(group: ClassicGroup, unparsable: Unparsable) -> Breach | None:
     return Breach(
         exchange.member_id or exchange.actor.client_id or "",
         f"{sender_text(exchange)} of group {group.name} sent bytes that are no consumer protocol: {unparsable.what}.",
-        f"{len(unparsable.raw)} bytes: {unparsable.raw[:24].hex(' ') or 'none at all'}",
+        f"{counted(len(unparsable.raw), 'byte')}: {unparsable.raw[:24].hex(' ') or 'none at all'}",
         (request_evidence(exchange),),
         generation=exchange.generation if exchange.generation >= 0 else None,
         **sender_fields(exchange),

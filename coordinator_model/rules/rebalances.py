@@ -19,13 +19,14 @@ from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, plural, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, the_client, who, whom
 from coordinator_model.rules.epoch_checks import does_not_rejoin
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.rules.sync_phase import R_02, R_03, R_04
 from coordinator_model.rules.waiting import awaited_members, processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
+from coordinator_model.wording import counted, plural, seconds
 
 _RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
 
@@ -210,7 +211,7 @@ def _pending_id(group: ClassicGroup) -> Iterator[Due]:
             return Breach(
                 id_,
                 f"All members of group {group.name} have rejoined and wait for {id_}, an id that was issued to "
-                f"{whom(issued.actor)} and never used: the join phase lasts until that id expires, up to {seconds(timeout_us)}.",
+                f"{the_client(issued.actor)}, and never used: the join phase lasts until that id expires, up to {seconds(timeout_us)}.",
                 "MEMBER_ID_REQUIRED was answered, and no JoinGroup with the id followed",
                 (request_evidence(waiting),),
                 actor=issued.actor,
@@ -236,7 +237,7 @@ def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
         member.id,
         f"Static {who(member)}, instance {member.instance_id}, stayed behind at generation {refusals.generation} while group {group.name} "
         f"went on to {newest.generation} with it: its partitions are its own and idle, and it does not rejoin.",
-        f"{refusals.count} requests refused with ILLEGAL_GENERATION over {seconds(refusals.last_us - refusals.first_us)}, "
+        f"{counted(refusals.count, 'request')} refused with ILLEGAL_GENERATION over {seconds(refusals.last_us - refusals.first_us)}, "
         "no JoinGroup between",
         (*refusals.evidence, newest.proof),
         generation=refusals.generation,
@@ -252,7 +253,7 @@ def _not_recovered(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
     return Breach(
         "",
         f"Group {group.name} has not come back since its coordinator went away {seconds(now_us - tried.since_us)} ago: clients still ask "
-        f"for it, the last {whom(exchange.actor)}, and none was let in.",
+        f"for it, the last {the_client(exchange.actor)}, and none was let in.",
         f"{API_NAMES[exchange.api_key]} {seconds(now_us - tried.since_us)} after the coordinator went away, nothing accepted since; "
         f"allowed {seconds(tried.patience_us)}",
         (frame,),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.delivery import UNSEEN_CAUSE
 from coordinator_model.groups.epochs.events import (
@@ -31,16 +31,13 @@ from coordinator_model.rules.base import (
     FrameRule,
     Rule,
     TimerRule,
-    a_or_an,
     about,
-    begin,
-    plural,
-    seconds,
     sender_fields,
     sender_text,
     who,
 )
 from coordinator_model.wire import API_NAMES
+from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
 _STORM_US = 300_000_000
 _SHARE_STORM_MENDED_IN = (4, 3)
@@ -57,7 +54,7 @@ def _double_owned(group: EpochGroupData, double: DoubleOwned) -> Breach:
         holder.id,
         f"The coordinator {double.exchange.broker} gave {what} of group {group.name} to {taker} while {who(holder)} held it: that "
         f"member was neither asked to give it up in time nor removed, and was accepted afterwards at epoch {double.exchange.generation}.",
-        f"{what} assigned to {double.grant.other} before {holder.id} gave it up",
+        f"Assigned to {double.grant.other} before {holder.id} gave it up: {what}",
         (*double.grant.frames, answer_evidence(double.exchange)),
         generation=double.exchange.generation,
         **about(holder),
@@ -105,7 +102,7 @@ def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us:
         member.id,
         sentence(group, wait, begin(who(member)), f"{seconds(now_us - member.told_us)} ago", f" of group {group.name}")
         + f"{waiting}.",
-        f"told at {iso_utc(member.told_us)} at epoch {member.epoch}, not acknowledged",
+        f"told at {clock(member.told_us)} at epoch {member.epoch}, not acknowledged",
         _told_frames(member),
         generation=member.epoch,
         **about(member),
@@ -114,9 +111,9 @@ def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us:
 
 def _not_removed(group: EpochGroupData, member: EpochMember, until_us: int) -> Breach:
     return _withheld(group, member, until_us, until_us)._replace(
-        summary=f"The coordinator {group.broker} should have removed {who(member)} from group {group.name} at {iso_utc(until_us)}: it was "
+        summary=f"The coordinator {group.broker} should have removed {who(member)} from group {group.name} at {clock(until_us)}: it was "
         f"asked to give up {partitions_text(group, member.pending)} and has not, and its heartbeats still succeed.",
-        observed=f"a heartbeat accepted at {iso_utc(member.accepted_us)} at epoch {member.epoch}",
+        observed=f"a heartbeat accepted at {clock(member.accepted_us)} at epoch {member.epoch}",
         blame=Blame.BROKER,
         action="Restart that client, which frees what it holds. Keep the frames and the coordinator's log of that moment, and report them.",
     )
@@ -147,9 +144,9 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
             held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in waits(group)[:3])
             return Breach(
                 member.id,
-                f"{begin(who(member))} has had no {one} of group {group.name} since {iso_utc(member.empty_since_us)}, longer than any "
+                f"{begin(who(member))} has had no {one} of group {group.name} since {clock(member.empty_since_us)}, longer than any "
                 f"rebalance timeout, and may wait: {held}.",
-                f"nothing assigned at epoch {member.epoch} since {iso_utc(member.empty_since_us)}",
+                f"nothing assigned at epoch {member.epoch} since {clock(member.empty_since_us)}",
                 () if member.granted_frame is None else (member.granted_frame,),
                 generation=member.epoch,
                 **about(member),
@@ -174,7 +171,7 @@ def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
             held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in kept[:3])
             return Breach(
                 member.id,
-                f"{begin(who(member))} has had no partition of group {group.name} since {iso_utc(member.empty_since_us)}, and may wait for "
+                f"{begin(who(member))} has had no partition of group {group.name} since {clock(member.empty_since_us)}, and may wait for "
                 f"{len(kept)} dead members: {held}.",
                 f"nothing assigned at epoch {member.epoch}, and {len(kept)} members whose connections ended keep partitions",
                 () if member.granted_frame is None else (member.granted_frame,),

@@ -38,19 +38,18 @@ from coordinator_model.rules.base import (
     Due,
     FrameRule,
     TimerRule,
-    a_or_an,
     about,
     admission,
-    begin,
     kept_waiting,
-    seconds,
     sender_text,
+    the_client,
     who,
     whom,
 )
 from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went
 from coordinator_model.rules.epoch_checks import came_back, session_ended, throttles
 from coordinator_model.wire import API_NAMES
+from coordinator_model.wording import a_or_an, begin, seconds
 
 RECONNECT_US = 2_000_000
 """Time that a client may take to connect again, beyond its heartbeat interval."""
@@ -297,7 +296,7 @@ def _throttled(group: ClassicGroup, throttled: Throttled) -> Breach:
     api = API_NAMES[exchange.api_key]
     return Breach(
         _named(exchange),
-        f"The broker {exchange.broker} throttles {whom(exchange.actor)} in group {group.name} for "
+        f"The broker {exchange.broker} throttles {the_client(exchange.actor)} in group {group.name} for "
         f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
         "its session is at risk.",
         f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(api)}",
@@ -314,7 +313,7 @@ def _session_refused(group: ClassicGroup, refused: SessionRefused) -> Breach:
     timeout_ms = getattr(exchange.facts, "session_timeout_ms", 0)
     return Breach(
         _named(exchange),
-        f"The {whom(exchange.actor)[1:-1]} cannot join group {group.name}: the broker {exchange.broker} does not allow its session "
+        f"The {the_client(exchange.actor)} cannot join group {group.name}: the broker {exchange.broker} does not allow its session "
         f"timeout of {seconds(timeout_ms * 1_000)}.",
         f"JoinGroup with session timeout {timeout_ms} ms refused with INVALID_SESSION_TIMEOUT",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),

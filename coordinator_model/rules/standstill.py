@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, the_client, who
 from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.waiting import awaited_members, processed_since
+from coordinator_model.wording import a_or_an, clock, seconds
 
 _NAMED = 3
 _DOUBLINGS = 8  #: a standstill is reported again after twice the time, four times, and so on
@@ -89,11 +90,11 @@ def _outcome(group: ClassicGroup, member: Member) -> str:
     closed_us = hung_up_since(group, member)
     if closed_us is not None:
         ends = f", and its session of {seconds(member.session_timeout_ms * 1_000)} runs on" if member.session_timeout_ms else ""
-        return f"which {how_it_went(member)}: its connection closed at {iso_utc(closed_us)}{ends}"
+        return f"which {how_it_went(member)}: its connection closed at {clock(closed_us)}{ends}"
     if member.rejoin_asked_us is not None:
-        return f"which heartbeats and does not rejoin, though it was told to since {iso_utc(member.rejoin_asked_us)}"
+        return f"which heartbeats and does not rejoin, though it was told to since {clock(member.rejoin_asked_us)}"
     if member.last_frame:
-        return f"which has not rejoined; its last frame was {a_or_an(member.last_frame)} at {iso_utc(member.last_frame_us)}"
+        return f"which has not rejoined; its last frame was {a_or_an(member.last_frame)} at {clock(member.last_frame_us)}"
     return "of which no frame was captured"
 
 
@@ -109,7 +110,7 @@ def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member
     unused = [(id_, issued) for id_, issued in group.issued.items() if id_ not in asked]
     if unused and any(one.had_some for one in idle):
         id_, issued = unused[0]
-        words = f"{id_}, an id that was issued to {whom(issued.actor)[1:-1]} at {iso_utc(issued.issued_us)} and not used"
+        words = f"{id_}, an id that was issued to {the_client(issued.actor)} at {clock(issued.issued_us)} and not used"
         return WaitedFor(words, Blame.CLIENT, issued.actor, id_)
     if not any(one.had_some for one in idle):
         words = "the end of the join phase, which began in an empty group and lasts longer while members come"
@@ -122,14 +123,14 @@ def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
     assert newest is not None
     leader = group.members.get(newest.leader)
     if newest.leader_synced_us is not None:
-        since = iso_utc(newest.leader_synced_us)
+        since = clock(newest.leader_synced_us)
         return WaitedFor(
             f"the coordinator, which has the leader's assignment since {since} and gives it to no member", Blame.BROKER
         )
     if leader is None:
         return WaitedFor(f"the assignment of the leader {newest.leader}", Blame.CLIENT, member_id=newest.leader)
     closed_us = hung_up_since(group, leader)
-    fate = f", which {how_it_went(leader)}: its connection closed at {iso_utc(closed_us)}" if closed_us is not None else ""
+    fate = f", which {how_it_went(leader)}: its connection closed at {clock(closed_us)}" if closed_us is not None else ""
     words = f"the assignment of the leader, {who(leader)}{fate}"
     return WaitedFor(words, Blame.CLIENT, leader.actor, leader.id, leader.instance_id)
 
@@ -157,7 +158,7 @@ def _stands_still(group: ClassicGroup) -> Iterator[Due]:
     def describe(lasted_us: int) -> Breach:
         return Breach(
             "",
-            f"Group {group.name} stands still: since {iso_utc(since_us)}, {seconds(lasted_us)}, {hold} for {awaited.words}.",
+            f"Group {group.name} stands still: since {clock(since_us)}, {seconds(lasted_us)}, {hold} for {awaited.words}.",
             f"{count} unanswered {'request' if count == 1 else 'requests'} of members that own nothing, for {seconds(lasted_us)}",
             (min(idle, key=lambda one: one.since_us).frame,),
             generation=group.generation,

@@ -12,9 +12,10 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, plural, seconds, sender_fields, whom
+from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, sender_fields, whom
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NONE
+from coordinator_model.wording import plural, seconds
 
 _NAMED: Final = 3  # partitions that a sentence names
 

@@ -24,7 +24,7 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, a_or_an, about, admission, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, admission, who, whom
 from coordinator_model.rules.epoch_checks import (
     goes_on_fenced,
     instance_alternates,
@@ -36,6 +36,7 @@ from coordinator_model.rules.unlawful import accepted
 from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID
+from coordinator_model.wording import a_or_an, seconds
 
 _UNATTENDED_US = 600_000_000  # time without a leader that watches the topics
 _GOES_ON_US = 3_000_000  # a heartbeat interval: requests that were open when the client was fenced are answered by then

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import GoesOnAfterStop, ShutdownAsked, StatusTold, StreamsJoinRefused
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
@@ -28,14 +28,12 @@ from coordinator_model.rules.base import (
     Rule,
     TimerRule,
     about,
-    begin,
-    plural,
-    seconds,
     sender_fields,
     sender_text,
     who,
 )
 from coordinator_model.wire import error_name
+from coordinator_model.wording import begin, clock, plural, seconds
 
 _NOTHING_US: Final = 60_000_000
 
@@ -72,7 +70,7 @@ def _no_tasks(group: EpochGroupData, told: StatusTold) -> Breach | None:
     concerned = who(told.member) + " gets" if told.code == STALE_TOPOLOGY else "its members get"
     return Breach(
         cause.name,
-        f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {iso_utc(spell.first_us)}, {lasts} by "
+        f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {clock(spell.first_us)}, {lasts} by "
         "now.",
         f"status {told.code} ({cause.name}) in {spell.times} {plural(spell.times, 'answer')} over {lasts}",
         spell.frames,
@@ -160,7 +158,7 @@ def _share_starves(group: EpochGroupData) -> Iterator[Due]:
             why = f"{', '.join(there[:3])} {exist}, so the share coordinator has not made the partitions ready"
         return Breach(
             "",
-            f"No member of share group {group.name} has been assigned anything since {iso_utc(since_us)}: {why}.",
+            f"No member of share group {group.name} has been assigned anything since {clock(since_us)}: {why}.",
             f"{len(members)} {plural(len(members), 'member')} at epoch {group.epoch} without partitions",
             tuple(member.granted_frame for member in members[:2] if member.granted_frame is not None),
             generation=group.epoch,

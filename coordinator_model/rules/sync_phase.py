@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.finding import Blame, Certainty, Severity, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Generation, Member
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about, plural, seconds, who
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about, who
 from coordinator_model.rules.waiting import processed_since
+from coordinator_model.wording import clock, plural, seconds
 
 
 def _owing_sync(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
@@ -84,7 +85,7 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
             waiting = f"{others} other {plural(others, 'member')} wait{'s' if others == 1 else ''}" if others else "the group waits"
             summary = (
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
-                f"{waiting} for its SyncGroup since {iso_utc(newest.proven_us)}"
+                f"{waiting} for its SyncGroup since {clock(newest.proven_us)}"
             )
             yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
 

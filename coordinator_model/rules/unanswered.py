@@ -12,9 +12,10 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
 )
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, a_or_an, about, seconds, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about, who, whom
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
+from coordinator_model.wording import a_or_an, seconds
 
 _HANGS_US: Final = 30_000_000
 

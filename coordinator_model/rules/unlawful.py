@@ -8,8 +8,9 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.positions import GENERATION, MEMBER, PHASE, REPLACED
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, HeldFinding, a_or_an, sender_fields, sender_text
+from coordinator_model.rules.base import Breach, HeldFinding, sender_fields, sender_text
 from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wording import a_or_an
 
 _RULE_OF: Final = {GENERATION: "G-02", REPLACED: "S-03", MEMBER: "M-02", PHASE: "G-12"}
 """What was wrong with an accepted request → the rule that reports it."""

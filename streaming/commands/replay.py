@@ -23,6 +23,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
+from coordinator_model.wording import counted
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
 from streaming.gc_tuning import collected_seldom
@@ -334,7 +335,7 @@ def _told_of_all(offline: ReplayEngine) -> Iterator[str]:
     counters = offline.counters
     seconds = (offline.last_us - offline.first_us) / 1_000_000
     since = f", from {iso_utc(offline.first_us)[:19].replace('T', ' ')} UTC on" if offline.first_us else ""
-    yield f"{counters['frames']:,} group frames of {len(offline.groups):,} groups in {seconds:,.0f} s of traffic{since}"
+    yield f"{counted(counters['frames'], 'group frame')} of {counted(len(offline.groups), 'group')} in {seconds:,.0f} s of traffic{since}"
     modelled = offline.model_counters()
     others = {name: count for name, count in modelled.items() if name not in _NOT_WORTH_A_WORD and count}
     if others:
@@ -356,15 +357,15 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
         yield "none of these connections coordinates a group"
     if stats.foreign:
         tls = f", {stats.encrypted} of them TLS" if stats.encrypted else ""
-        yield f"{stats.foreign:,} other connections do not carry Kafka{tls}"
+        yield f"{counted(stats.foreign, 'other connection')} without Kafka{tls}"
     if stats.decrypted:
-        yield f"{stats.decrypted:,} TLS connections were decrypted"
+        yield f"decrypted: {counted(stats.decrypted, 'TLS connection')}"
     for reason, count in stats.refused_tls.most_common():
-        yield f"{count:,} connections could not be decrypted: {reason}"
+        yield f"{counted(count, 'connection')} could not be decrypted: {reason}"
     for reason, count in stats.opaque.most_common():
-        yield f"{count:,} connections to a broker could not be decoded: {reason}"
+        yield f"{counted(count, 'connection')} to a broker could not be decoded: {reason}"
     if echoes:
-        yield f"{echoes:,} connections repeat others, for instance behind a proxy, and were ignored"
+        yield f"{counted(echoes, 'connection')} ignored: repeats of others, as behind a proxy"
     if stats.cut_frames:
         short = (
             f": the capture keeps {stats.snap_length:,} bytes of a packet, and packets have up to {stats.longest_packet:,} (tcpdump -s 0 "

@@ -13,6 +13,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import Partitions
+from coordinator_model.wording import clock
 
 NOT_TOLD: Final = "not told"
 NOT_GIVEN_UP: Final = "not given up"
@@ -67,13 +68,13 @@ def sentence(group: EpochGroupData, wait: Wait, named: str, ago: str = "", of: s
     :param ago: how long it has lasted, such as ``11.0 s ago``; the time at which it began if empty.
     :param of: more about the partitions, such as "of group orders".
     """
-    since = ago or f"at {iso_utc(wait.since_us)}"
+    since = ago or f"at {clock(wait.since_us)}"
     what = (partitions_text(group, wait.partitions) if wait.partitions else "what it holds") + of
     if wait.kind == NOT_GIVEN_UP:
         asked = f"give up {what}" if not wait.holder.classic else "join again and give up what it must"
-        ends = f"; the coordinator removes that member at {iso_utc(wait.until_us)}" if wait.until_us is not None else ""
+        ends = f"; the coordinator removes that member at {clock(wait.until_us)}" if wait.until_us is not None else ""
         return f"{named} was asked to {asked} {since} and has not; nobody gets it before{ends}"
-    ends = "" if wait.until_us is None else f", by default at {iso_utc(wait.until_us)}"
+    ends = "" if wait.until_us is None else f", by default at {clock(wait.until_us)}"
     if wait.kind == GONE:
         went = "left for a while" if wait.holder.removed == "aside" else "lost its connection"
         return f"{named} {went} {since} and keeps {what}; nobody gets it before that member's session ends{ends}"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from coordinator_model.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -75,7 +77,7 @@ class CaptureStats:
             )
         if max(causes.values(), default=0) >= self.connections:
             told = "; ".join([*causes, *self.refused_tls])
-            return f"holds {self.connections:,} TCP connections, and it cannot be told whether they speak Kafka: {told}"
+            return f"holds {counted(self.connections, 'TCP connection')}, and it cannot be told whether they speak Kafka: {told}"
         encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
         refused = "".join(f"; of {count:,}: {reason}" for reason, count in (*self.refused_tls.most_common(), *causes.items()))
-        return f"holds {self.connections:,} TCP connections, and none of them speaks Kafka{encrypted}{refused}"
+        return f"holds {counted(self.connections, 'TCP connection')}, and none of them speaks Kafka{encrypted}{refused}"

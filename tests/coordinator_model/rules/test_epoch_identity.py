@@ -45,7 +45,7 @@ def test_S_01_fires_when_an_instance_id_goes_to_and_fro() -> None:
         talk.refused(holder, 82, epoch=2)
         talk.wait(5_000)
     talk.wait(1_500)
-    assert talk.the("S-01").observed.startswith("instance id i changed hands 4 times within two sessions")
+    assert talk.the("S-01").observed.startswith("Instance id i changed hands 4 times within two sessions")
 
 
 def test_S_01_allows_restarts_whose_losers_stay_away() -> None:

@@ -65,7 +65,7 @@ def test_M_14_fires_at_the_third_refusal_of_a_member_that_comes_back_under_its_o
     assert finding.status is Status.RESOLVED
     assert "refused it 23 times since" in finding.summary
     assert "It still knows that member at epoch 3. Brokers before 4.2 do not let a member in" in finding.summary
-    assert "Nobody reads foo-0 and foo-1 until its session ends, at 2023-11-14T22:14:05" in finding.summary
+    assert "Nobody reads foo-0 and foo-1 until its session ends, at 22:14:05" in finding.summary
     assert finding.action.startswith("Upgrade the brokers to 4.2 or later.")
     assert talk.rules() == ["M-14"]
 
@@ -107,7 +107,7 @@ def test_M_14_warns_at_once_that_the_successor_of_a_dead_static_member_is_refuse
     )
     assert finding.opened_at_us < refused_us + 4_000_000
     assert "Instance id i is held by member a-id" in finding.summary
-    assert "its connection ended at 2023-" in finding.summary
+    assert "its connection ended at 22:" in finding.summary
     assert "Nobody reads" in finding.summary
     assert "until that session ends, at" in finding.summary
     talk.live([b], 35)
@@ -132,7 +132,7 @@ def test_M_14_warns_of_a_holder_that_is_not_heard_though_its_connection_stands()
     talk.live([b], 20)
     finding = talk.the("M-14")
     assert finding.severity is Severity.WARNING
-    assert "nothing was heard of it since 2023-" in finding.summary
+    assert "nothing was heard of it since 22:" in finding.summary
 
 
 def test_M_14_is_over_when_the_successor_is_let_in() -> None:

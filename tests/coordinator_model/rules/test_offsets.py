@@ -657,7 +657,7 @@ def test_O_06_names_who_does_not_own_the_partition_whoever_committed_last(talk: 
     assert talk.rules() == ["O-05", "O-06"]
     finding = talk.the("O-06")
     assert (finding.member_id, finding.client_id) == (stranger.member_id, "stranger")
-    assert finding.summary.startswith(f"member {stranger.member_id} (client stranger at ")
+    assert finding.summary.startswith(f"Member {stranger.member_id} (client stranger at ")
     assert f"and {owner.member_id} commits them, too: t-0, t-1." in finding.summary
 
 
@@ -937,7 +937,7 @@ def test_O_09_names_a_committer_that_is_no_member(talk: Conversation) -> None:
     for _ in range(2):
         talk.commit(tool, 30, **SIMPLE)
     assert said(talk, "O-09")
-    assert "a non-member (client tool" in talk.the("O-09").summary
+    assert "A non-member (client tool" in talk.the("O-09").summary
 
 
 def test_O_09_resolves_with_the_next_good_commit(talk: Conversation) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.finding import Blame, Certainty, Severity, Status, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.waiting import processed_since
+from coordinator_model.wording import clock
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
 
@@ -189,7 +190,7 @@ def test_R_02_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
     talk.join_all([a, b, c], 3)
     first_us = talk.now_us - 2_000  # the first of three was answered
     live(talk, [a, b, c], 12)
-    assert f"members wait for its SyncGroup since {iso_utc(first_us)} (" in talk.the("R-02").summary
+    assert f"members wait for its SyncGroup since {clock(first_us)} (" in talk.the("R-02").summary
 
 
 def test_R_02_does_not_count_the_leader_among_those_that_wait_for_it(talk: Conversation) -> None:
@@ -219,7 +220,7 @@ def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
     talk.ask_join(a)
     talk.ask_join(c)
     told_to_rejoin(talk, b, 13)
-    assert f"2 others wait for it since {iso_utc(waiting_us)}, 11." in talk.the("R-08").summary
+    assert f"2 others wait for it since {clock(waiting_us)}, 11." in talk.the("R-08").summary
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -193,7 +193,7 @@ def test_R_14_warns_of_partitions_that_are_not_given_up_and_says_who_waits_until
     assert finding.member_id == "a-id"
     assert "was asked to give up foo-2 of group g 30.0 s ago and has not" in finding.summary
     assert "; 1 member may wait for it." in finding.summary
-    assert "the coordinator removes that member at 20" in finding.summary
+    assert "the coordinator removes that member at 22:" in finding.summary
     talk.beats(a, 3, owned=foo(0, 1))
     talk.beats(b, 3, foo(2))
     talk.wait(1_500)

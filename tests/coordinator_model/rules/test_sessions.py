@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status, iso_utc
+from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.wording import clock
 from tests.coordinator_model.conversation import VERSIONS, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.test_rules import live, settled
@@ -564,7 +565,7 @@ def test_T_05_tells_how_many_waited_for_it_and_since_when(talk: Conversation, re
     talk.hand_out_id(b, "b-2")
     talk.settle()
     summary = talk.the("T-05").summary
-    assert f"2 others wait for it since {iso_utc(waiting_us)}, 22.0 s." in summary
+    assert f"2 others wait for it since {clock(waiting_us)}, 22.0 s." in summary
 
 
 def test_T_05_names_a_member_that_it_does_not_know(talk: Conversation) -> None:

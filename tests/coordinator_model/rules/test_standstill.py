@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.finding import Blame, Certainty, Severity, Status, iso_utc
+from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.wording import clock
 from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
 from tests.coordinator_model.test_rules import live
 
@@ -62,10 +63,8 @@ def test_R_18_fires_when_a_group_waits_for_one_that_died_without_leaving(talk: C
     finding = talk.the("R-18")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.CLIENT)
     assert (finding.member_id, finding.client_id, finding.generation) == (b.member_id, "b", 3)
-    assert (
-        f"since {iso_utc(rejoined_us)}, 20.0 s, 2 members hold no partitions and wait for member {b.member_id}" in finding.summary
-    )
-    assert f"died without leaving: its connection closed at {iso_utc(died_us)}, and its session of 45.0 s" in finding.summary
+    assert f"since {clock(rejoined_us)}, 20.0 s, 2 members hold no partitions and wait for member {b.member_id}" in finding.summary
+    assert f"died without leaving: its connection closed at {clock(died_us)}, and its session of 45.0 s" in finding.summary
     assert talk.rules() == ["T-09", "R-18"]
 
 

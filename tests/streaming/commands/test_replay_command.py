@@ -134,7 +134,7 @@ class TestFindings:
         assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "no findings")
         assert "  Empty, generation 1, 0 members, coordinator 10.0.0.1:9092\n" in result.stdout
         assert "Generation 1, 1 member, after 3.0 s; joined app-1-healthy" in result.stdout
-        assert "18 group frames of 1 groups" in result.stderr
+        assert "18 group frames of 1 group " in result.stderr
         assert "10.0.0.1:9092 (1)" in result.stderr
 
     def test_a_violation_is_found_and_told_with_its_evidence(self, capture):

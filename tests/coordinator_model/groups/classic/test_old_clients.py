@@ -118,7 +118,7 @@ def test_R_07_names_a_client_of_before_v4_that_joins_and_leaves_again_and_again(
     finding = talk.the("R-07")
     assert finding.severity is Severity.ERROR
     assert finding.client_id == "c"
-    assert "started by: new member (6), member left (5)" in finding.observed
+    assert "Started by: new member (6), member left (5)" in finding.observed
     assert talk.rules() == ["R-07"]
 
 

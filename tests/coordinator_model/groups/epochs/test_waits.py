@@ -39,8 +39,8 @@ def test_a_member_that_was_not_told_of_the_newest_epoch_keeps_what_it_holds(talk
     two(talk)
     assert kept(talk) == [("not told", "a-id", 3)]
     assert text(talk) == (
-        "a has not been told of epoch 3, which began at 2023-11-14T22:13:20.063000Z; foo-0, foo-1 and foo-2 cannot move before its next "
-        "heartbeat, or before its session ends, by default at 2023-11-14T22:14:05.042000Z"
+        "a has not been told of epoch 3, which began at 22:13:20; foo-0, foo-1 and foo-2 cannot move before its next "
+        "heartbeat, or before its session ends, by default at 22:14:05"
     )
 
 
@@ -48,8 +48,8 @@ def test_a_member_that_was_told_keeps_what_it_has_not_acknowledged(talk: Epochs)
     newcomer(talk)
     assert kept(talk) == [("not given up", "a-id", 1)]
     assert text(talk) == (
-        "a was asked to give up foo-2 at 2023-11-14T22:13:20.084000Z and has not; nobody gets it before; the coordinator removes that "
-        "member at 2023-11-14T22:14:20.084000Z"
+        "a was asked to give up foo-2 at 22:13:20 and has not; nobody gets it before; the coordinator removes that "
+        "member at 22:14:20"
     )
 
 
@@ -68,10 +68,8 @@ def test_a_static_member_that_left_for_a_while_keeps_its_place(talk: Epochs) -> 
     talk.beats(b, 3, foo(2))
     talk.leaves(a, -2)
     assert kept(talk) == [("gone", "a-id", 2)]
-    assert text(talk).startswith("i left for a while at 2023-11-14T22:13:20.")
-    assert "keeps foo-0 and foo-1; nobody gets it before that member's session ends, by default at 2023-11-14T22:14:05." in text(
-        talk
-    )
+    assert text(talk).startswith("i left for a while at 22:13:20")
+    assert "keeps foo-0 and foo-1; nobody gets it before that member's session ends, by default at 22:14:05" in text(talk)
 
 
 def test_a_member_that_lost_its_connection_keeps_what_it_holds_until_it_is_heard_of_again(talk: Epochs) -> None:
@@ -92,7 +90,7 @@ def test_a_classic_member_that_was_asked_to_join_again_keeps_what_it_holds(talk:
     talk.beats(new)
     assert ("not given up", classic[0].member_id, None) in kept(talk)
     told = next(wait["text"] for wait in talk.group_json()["waits"] if wait["member_id"] == classic[0].member_id)
-    assert "was asked to join again and give up what it must at 2023-11-14T" in told
+    assert "was asked to join again and give up what it must at 22:13:" in told
 
 
 def test_what_the_others_wait_for_is_named_until_it_ends(talk: Epochs) -> None:

@@ -626,7 +626,7 @@ class TestOtherTraffic:
         for capture, ports, why in (
             (pcap([]), (), "no packets"),
             (unknown, (), "link type 105"),
-            (pcap(wires), (), "1 TCP connections, and none of them speaks Kafka"),
+            (pcap(wires), (), "1 TCP connection, and none of them speaks Kafka"),
             (pcap(wires), (9999,), "port 9999"),
             (pcap(wires[2:3]), (), "none that begins a connection"),
         ):
@@ -643,7 +643,7 @@ class TestOtherTraffic:
         for ports in ((), (9092,)):
             why = read(one, ports=ports).reader.why_nothing()
             assert why.startswith(
-                f"holds 1 TCP connections, and {self.NEXT_TO_NOTHING}only one direction was captured: capture where both pass"
+                f"holds 1 TCP connection, and {self.NEXT_TO_NOTHING}only one direction was captured: capture where both pass"
             )
 
     @pytest.mark.parametrize(("payload", "where"), [(-12, "before"), (0, "before"), (8, "where")])
@@ -659,7 +659,7 @@ class TestOtherTraffic:
                 == f"holds 5 packets, cut at {snap} bytes, which leaves no TCP header: capture with a longer snap length (tcpdump -s 0)"
             )
         else:
-            assert why == f"holds 1 TCP connections, and {self.NEXT_TO_NOTHING}{expected}"
+            assert why == f"holds 1 TCP connection, and {self.NEXT_TO_NOTHING}{expected}"
 
     @pytest.mark.parametrize("begun", [0, 3])
     def test_that_the_port_is_a_clients_is_said(self, wires, line, begun):
