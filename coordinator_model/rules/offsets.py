@@ -45,6 +45,10 @@ from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_
 from coordinator_model.wording import a_or_an, counted, seconds
 
 _NAMED: Final = 3  # partitions that a sentence names
+_AFTER_LEAVING: Final = (
+    "If its application polled too rarely (T-05), its client left while it processed: process fewer records per poll, faster, or raise "
+    "max.poll.interval.ms. Else commit before unsubscribing or closing."
+)
 
 
 def _partitions(named: Iterable[tuple[str, int]]) -> str:
@@ -173,6 +177,8 @@ def _is_past(group: ClassicGroup, commit: SimpleCommit) -> bool:
 
 
 def _turned_away(group: ClassicGroup, committer: str, commit: SimpleCommit) -> Callable[[], Breach]:
+    if commit.former_id:
+        return lambda: _committed_after_leaving(group, committer, commit)
     return lambda: Breach(
         committer,
         f"Somebody who is no member {whom(commit.actor)} commits offsets for group {group.name} while the group is in use, and "
@@ -181,6 +187,20 @@ def _turned_away(group: ClassicGroup, committer: str, commit: SimpleCommit) -> C
         commit.frames,
         actor=commit.actor,
         blame=Blame.CONFIG,
+    )
+
+
+def _committed_after_leaving(group: ClassicGroup, committer: str, commit: SimpleCommit) -> Breach:
+    return Breach(
+        committer,
+        f"Member {commit.former_id} {whom(commit.actor)} commits offsets {seconds(commit.res_us - commit.left_us)} after it left group "
+        f"{group.name}, and is refused: others read again what it has processed since its last commit.",
+        f"an OffsetCommit without generation and member id answered {error_name(UNKNOWN_MEMBER_ID)}, on the connection of its LeaveGroup",
+        commit.frames,
+        actor=commit.actor,
+        member_id=commit.former_id,
+        blame=Blame.CLIENT,
+        action=_AFTER_LEAVING,
     )
 
 
@@ -358,7 +378,7 @@ O_04 = TimerRule(
     meaning="An administrator's tool or another application uses the same group id without joining, and sets the members' offsets.",
     condition="An OffsetCommit without generation, member id and instance id succeeded although one member's membership spans "
     "it (error, the broker's doing); or it was refused with UNKNOWN_MEMBER_ID, as it must be while the group is not empty (warning, "
-    "configuration).",
+    "configuration). On the connection of a member that has left it is that member's (warning, the client's doing).",
     expected="Such commits only while the group is empty.",
     action="Find the committer at the address named: give it a group id of its own, or stop the group before its offsets are "
     "reset.",

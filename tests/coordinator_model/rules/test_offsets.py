@@ -432,6 +432,29 @@ def test_O_04_warns_when_it_is_refused(talk: Conversation) -> None:
     assert finding.client_id == "tool"
 
 
+def test_O_04_names_the_member_that_left_on_the_connection_of_the_commit(talk: Conversation) -> None:
+    """Its application was still at work when its client left, and commits what it has processed: that is no stranger."""
+    a, b = settled(talk)
+    left = b.member_id
+    talk.leave(b, reason="consumer poll timeout has expired.")
+    live(talk, [a], 3)
+    talk.commit(b, 25, **SIMPLE)
+    live(talk, [a], 3)
+    finding = talk.the("O-04")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, left)
+    assert f"Member {left} (client b at" in finding.summary
+    assert "commits offsets 3.0 s after it left group g, and is refused" in finding.summary
+    assert "T-05" in finding.action
+
+
+def test_O_04_does_not_take_another_connection_for_that_of_who_left(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(b)
+    talk.commit(b.reconnected(), 25, **SIMPLE)
+    live(talk, [a], 3)
+    assert talk.the("O-04").blame is Blame.CONFIG
+
+
 def test_O_04_allows_simple_commits_into_an_empty_group(talk: Conversation) -> None:
     tool = talk.client("tool")
     for _ in range(5):

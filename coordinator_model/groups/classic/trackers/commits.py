@@ -39,6 +39,14 @@ class SimpleCommit(NamedTuple):
     last_us: int
     times: int
     frames: tuple[Evidence, ...]
+    former_id: str = ""  #: the member that had left on the same connection; empty if none had
+    left_us: int = 0  #: when its LeaveGroup was captured
+
+
+def who_left_on(group: GroupData, connection: str) -> Member | None:
+    """Return the member that left last on this connection, None if none did."""
+    left = [one for one in group.members.values() if one.removed == "left" and one.actor.connection == connection]
+    return max((one for one in left if one.leave_asked_us), key=lambda one: one.leave_asked_us, default=None)
 
 
 def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:

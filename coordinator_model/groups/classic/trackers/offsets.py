@@ -22,6 +22,7 @@ from coordinator_model.groups.classic.trackers.commits import (
     lived_through,
     minus,
     read_assignment,
+    who_left_on,
 )
 from coordinator_model.groups.committed_offsets import (
     POSITIONS_KEPT,
@@ -407,5 +408,8 @@ class Offsets:
         else:
             frames = (request_evidence(exchange), response_evidence(exchange, error))
             commit = SimpleCommit(exchange.actor, exchange.effective_us, exchange.res_us, exchange.res_us, 1, frames)
+            former = who_left_on(group, exchange.actor.connection)
+            if former is not None:
+                commit = commit._replace(former_id=former.id, left_us=former.leave_asked_us)
             keep_newest(noted, committer, commit, KEPT)
         group.changed = group.changed or any(True for _ in group.present_members())
