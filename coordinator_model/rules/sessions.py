@@ -30,7 +30,7 @@ from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.events import FellSilent
+from coordinator_model.groups.events import FellSilent, Replaced
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import (
@@ -46,7 +46,7 @@ from coordinator_model.rules.base import (
     who,
     whom,
 )
-from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went
+from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went, static_pause
 from coordinator_model.rules.epoch_checks import came_back, session_ended, throttles
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wording import a_or_an, begin, seconds
@@ -404,11 +404,12 @@ T_05 = FrameRule(
     meaning="The application processes too slowly for its own settings, leaves the group, and makes it rebalance.",
     condition="A LeaveGroup gives a poll timeout as its reason (KIP-800); or, heuristically, a client without reasons left later than its "
     "rebalance timeout after it joined, and joins again for the same topics on the same connection, or under the same id in a group with "
-    "epochs.",
+    "epochs; or a static member, which does not leave, joins again so without its id on its own connection, two "
+    "heartbeat intervals or more after its last frame and its answer.",
     expected="The application polls within max.poll.interval.ms.",
     action="Process fewer records per poll, faster, or raise max.poll.interval.ms.",
     false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose.",
-    checks={PollTimeout: _says_poll_timeout, CameBack: _came_back, epoch_events.CameBack: came_back},
+    checks={PollTimeout: _says_poll_timeout, CameBack: _came_back, Replaced: static_pause, epoch_events.CameBack: came_back},
     quiet_times=5,
 )
 

@@ -587,6 +587,51 @@ def test_T_05_allows_other_reasons(talk: Conversation, reason: str) -> None:
     assert talk.rules() == ["M-06"]
 
 
+def pauses_in_its_poll(talk: Conversation, led_by: int, *, alive_s: int = 25, pause_ms: int = 4_000) -> None:
+    """A static member stops its heartbeats when it was not polled in time, and joins again without its id on its own connection."""
+    pair = [talk.client("a"), talk.client("b")]
+    for client in pair:
+        client.instance_id = f"i-{client.name}"
+    talk.round(pair, 3, leader=pair[led_by])
+    live(talk, pair, alive_s)
+    silence(talk, [pair[0]], pause_ms)
+    paused, leader_id = pair[1], pair[led_by].member_id
+    paused.member_id = ""
+    asked = talk.ask(paused, talk.join_request(paused), version=8)
+    reply = wire.JoinGroupResponse(
+        generation_id=3, protocol_type="consumer", protocol_name="range", leader=leader_id, member_id="i-b-2"
+    )
+    talk.answer(asked, reply)
+    paused.member_id = "i-b-2"
+    talk.call(paused, talk.sync_request(paused, []), talk.synced())
+    live(talk, pair, 6)
+
+
+def test_T_05_tells_of_a_static_member_that_joins_without_its_id_on_its_own_connection(talk: Conversation) -> None:
+    pauses_in_its_poll(talk, led_by=0)
+    assert talk.rules() == ["T-05"]
+    finding = talk.the("T-05")
+    assert (finding.severity, finding.certainty, finding.instance_id) == (Severity.WARNING, Certainty.HEURISTIC, "i-b")
+    assert "on its own connection, 5.0 s after its last frame: its application most likely polled too rarely" in finding.summary
+    assert "led the group" not in finding.summary
+
+
+def test_T_05_says_at_once_that_a_static_leader_lost_its_leadership(talk: Conversation) -> None:
+    pauses_in_its_poll(talk, led_by=1)
+    assert talk.rules() == ["T-05"]  # S-05 waits for ten minutes
+    assert "It led the group and was not told that it still does: nobody notices new partitions" in talk.the("T-05").summary
+
+
+@pytest.mark.parametrize(
+    ("alive_s", "pause_ms"),
+    [(5, 4_000), (25, 500)],
+    ids=["within its rebalance timeout", "as a client does whose coordinator does not answer"],
+)
+def test_T_05_allows_a_static_member_that_joins_without_its_id(talk: Conversation, alive_s: int, pause_ms: int) -> None:
+    pauses_in_its_poll(talk, led_by=0, alive_s=alive_s, pause_ms=pause_ms)
+    assert talk.rules() == []
+
+
 def leaves_and_comes_back(talk: Conversation, seconds: int) -> tuple[Client, Client]:
     a, b = settled(talk)
     live(talk, [a, b], seconds)
