@@ -15,8 +15,9 @@ from coordinator_model.groups.classic.trackers.sessions import USUAL_INTERVAL_US
 from coordinator_model.groups.events import Replaced
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Member
-from coordinator_model.rules.base import Breach, about, admission, seconds, who
+from coordinator_model.rules.base import Breach, about, admission, who
 from coordinator_model.wire import STREAMS_ASSIGNOR
+from coordinator_model.wording import seconds
 
 PATIENCE: Final = 2
 """How many times as many returns as of others make a loop of such a client's: it may have been closed on purpose each time."""
