@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.late_frames import may_explain
 from coordinator_model.groups.tracker import Event
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
@@ -118,7 +119,7 @@ class RuleEngine:
         """Drop held findings that a frame captured out of order has since explained."""
         for known in open_findings.held(now_us):
             rule = CATALOGUE[known.rule]
-            if isinstance(rule, FrameRule) and rule.explained is not None and rule.explained(group, known):
+            if isinstance(rule, FrameRule) and (may_explain(group, known) or (rule.explained and rule.explained(group, known))):
                 open_findings.withdraw(known)
                 self._record_counts["findings withdrawn"] += 1
 

@@ -12,9 +12,11 @@ from typing import Any, Protocol
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
+from coordinator_model.groups.late_frames import LateFrame
 from coordinator_model.groups.records import Exchange, ExchangeKey
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import Event
+from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 
 
@@ -36,10 +38,12 @@ class GroupModel(Protocol):
     addresses: CoordinatorAddresses  #: others of its coordinator
     facts: ClusterFacts  #: what is known of the cluster beside its groups
     incarnation: int
+    settings: Settings
     last_record_us: int
     changed: bool  #: something that the view shows
     counted: bool  #: a counter that the view shows, and no timer rule uses
     slow_changed: bool  #: something other than what every heartbeat changes
+    late_frames: tuple[LateFrame, ...]  #: that came after newer ones
     open: dict[ExchangeKey, Exchange]  #: requests without a response
     refused_joins: dict[str, RefusedJoin]  #: clients that are not let in
 

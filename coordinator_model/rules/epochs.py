@@ -25,7 +25,6 @@ from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import (
     Breach,
     FrameRule,
-    HeldFinding,
     about,
     sender_fields,
     sender_text,
@@ -164,14 +163,6 @@ def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
     )
 
 
-def _granted_after_all(group: EpochGroupData, held: HeldFinding) -> bool:
-    """Return True if the answer that granted the partitions was captured later, or if nothing is known any more."""
-    member = group.members.get(held.subject)
-    if member is None or (member.ever is None and member.removed is None):
-        return True
-    return member.ever is not None and member.ever.keys() >= set(member.claimed)
-
-
 _REPORT = "Keep the frames and the coordinator's log of that moment, and report them."
 
 E_01 = FrameRule(
@@ -269,7 +260,6 @@ E_08 = FrameRule(
     action="Restart that client; look at its library's version.",
     false_alarms="None known: members whose join was not seen, or with a missing frame since, are not judged.",
     checks={ClaimedMore: _claims},
-    explained=_granted_after_all,
 )
 E_14 = FrameRule(
     id="E-14",

@@ -26,11 +26,11 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, about, sender_text, the_client, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, about, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, still_refused
-from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
+from coordinator_model.rules.unlawful import accepted, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
 from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
@@ -59,10 +59,6 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
         generation=refusals.generation,
         **about(member),
     )
-
-
-def _explained_late(group: ClassicGroup, held: HeldFinding) -> bool:
-    return joined_after_all(group, held) or loads_after_all(group, held)
 
 
 def _unknown_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
@@ -250,12 +246,6 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
     )
 
 
-def _holds_it_after_all(group: ClassicGroup, held: HeldFinding) -> bool:
-    """Return True if the JoinGroup success that gave the sender the instance id was captured later."""
-    instance = group.instances.get(held.instance_id or "")
-    return instance is not None and instance.member_id == held.subject
-
-
 def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
     exchange, member = over.exchange, over.member
     newest = group.newest_generation
@@ -302,7 +292,7 @@ M_02 = FrameRule(
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",
     suppressed_by=("C-05",),
     checks={Verdict: _unknown_accepted},
-    explained=_explained_late,
+    explained=loads_after_all,
 )
 
 M_03 = FrameRule(
@@ -444,7 +434,6 @@ M_11 = FrameRule(
     "have.",
     suppressed_by=("C-05",),
     checks={Mispaired: _mispaired},
-    explained=_holds_it_after_all,
 )
 
 M_12 = FrameRule(

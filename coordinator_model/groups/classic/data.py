@@ -13,6 +13,7 @@ from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, are_one
+from coordinator_model.groups.late_frames import LateFrame
 from coordinator_model.groups.records import (
     NOBODY,
     Coverage,
@@ -72,6 +73,7 @@ class GroupData:
         "joins",
         "kind",
         "last_record_us",
+        "late_frames",
         "learning_because",
         "loading",
         "members",
@@ -137,6 +139,7 @@ class GroupData:
         self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
         self.abandoned_us = 0  #: when a connection last ended on which a JoinGroup or LeaveGroup waited, which may still act
         self.last_record_us = 0
+        self.late_frames: tuple[LateFrame, ...] = ()
         self.changed = True  #: something that the group view shows
         self.counted = False  #: a counter that the group view shows, and no timer rule uses
         self.slow_changed = True  #: something other than what every heartbeat changes

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
+from coordinator_model.groups import late_frames
 from coordinator_model.groups.classic import rebalance_events
 from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
 from coordinator_model.groups.classic.handlers import (
@@ -78,6 +79,7 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     if api_key == HEARTBEAT and member is not None and heartbeat.asks_steadily(exchange, member):
         return heartbeat.ask_steadily(exchange, member)
     group.slow_changed = True
+    late_frames.note(group, exchange, record.at_us)
     handler = _ON_REQUEST.get(api_key)
     events = NOTHING if handler is None else handler(group, exchange)
     member = group.members.get(exchange.member_id) if exchange.member_id else None
@@ -127,6 +129,7 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     line.last_response_us = record.at_us
     exchange.res_us = record.at_us
     exchange.response_offset = record.offset
+    late_frames.note(group, exchange, record.at_us, body)
     if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
         return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such a response
     if exchange.api_key != HEARTBEAT or body.error_code:

@@ -158,7 +158,7 @@ class ClassicGroup(GroupData):
             self.coordinator_changes.on_no_connection(self, at_us)
         if line is not None and line.outstanding:
             self.changed = True
-        self.last_record_us = at_us
+        self.last_record_us = max(self.last_record_us, at_us)
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so generation and membership may have changed unseen."""

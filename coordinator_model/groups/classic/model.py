@@ -26,7 +26,7 @@ _PLAIN: Final = (
     "protocol_type", "instances", "issued", "causes", "join_took_us", "sync_took_us", "deleted_us",
     "assignments", "offsets", "coordinator_changes", "rebalance_history", "sessions",
     "member_identity", "unconnected_us", "errors", "joins", "syncs", "rebalance_events",
-    "conversions", "abandoned_us", "committed_offsets", "refused_joins",
+    "conversions", "abandoned_us", "committed_offsets", "refused_joins", "late_frames",
 )  # fmt: skip
 
 _read_plain = attrgetter(*_PLAIN)

@@ -20,6 +20,7 @@ from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
+from coordinator_model.groups.late_frames import LateFrame
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings
@@ -76,6 +77,7 @@ class EpochGroupData:
         "instances",
         "kind",
         "last_record_us",
+        "late_frames",
         "learning_because",
         "loading",
         "members",
@@ -170,6 +172,7 @@ class EpochGroupData:
         self.deleted_us = 0  #: when an administrator deleted it, unless it has begun again since
         self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
         self.last_record_us = 0
+        self.late_frames: tuple[LateFrame, ...] = ()
         self.rebalance_events = EpochEvents()
         self.committed_offsets = CommittedOffsets()
         self.changed = True

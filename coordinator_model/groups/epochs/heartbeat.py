@@ -90,7 +90,7 @@ def ask_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember)
 
 
 def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
-    events = NOTHING if exchange.facts == UNCHANGED else _said(exchange, member)
+    events = NOTHING if exchange.facts == UNCHANGED else _said(group, exchange, member)
     if exchange.generation == JOIN_EPOCH:
         silence.found_coordinator(group, exchange)
     if member is None:
@@ -111,7 +111,7 @@ def _names_another_instance(exchange: Exchange, member: EpochMember) -> bool:
     return member.present and member.ever is not None and exchange.instance_id not in {None, member.instance_id}
 
 
-def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+def _said(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     """Return what is wrong with the content of a request."""
     facts, asked = exchange.facts, exchange.generation
     assert isinstance(facts, HeartbeatFacts)
@@ -120,9 +120,8 @@ def _said(exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     if asked <= JOIN_EPOCH or not facts.owned or member is None or member.ever is None:
         return NOTHING
     foreign = facts.owned.difference(member.ever)
-    if not foreign:
+    if not foreign or _others_open(group, exchange):  # what another answer grants may be known to the member already
         return NOTHING
-    member.claimed = tuple(sorted(foreign))
     return (ClaimedMore(exchange, member, foreign),)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
+from coordinator_model.groups import late_frames
 from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.epochs import classic_members, commits, coordinator, heartbeat, sessions, silence, stored
 from coordinator_model.groups.epochs.data import EpochGroupData
@@ -59,6 +60,7 @@ class EpochGroup(EpochGroupData):
         if member is not None and heartbeat.asks_steadily(exchange, member):
             return heartbeat.ask_steadily(self, exchange, member)
         self.slow_changed = True
+        late_frames.note(self, exchange, record.at_us)
         events = NOTHING
         if api_key == self.traits.api_key:
             events = heartbeat.on_request(self, exchange, member)
@@ -92,6 +94,7 @@ class EpochGroup(EpochGroupData):
             self.on_gap(record.at_us, "an answer does not belong to its request")
             return NOTHING
         line.last_response_us = record.at_us
+        late_frames.note(self, exchange, record.at_us, body)
         if self.open:
             self._lose_older(exchange)
         error = getattr(body, "error_code", 0)
@@ -176,7 +179,7 @@ class EpochGroup(EpochGroupData):
                 member.disconnected_us = at_us
                 member.heartbeat_us = 0
         self.connections.pop(connection, None)
-        self.last_record_us = at_us
+        self.last_record_us = max(self.last_record_us, at_us)
         self.note_state(at_us)
 
     # ------------------------------------------------------------------------------------------------ time

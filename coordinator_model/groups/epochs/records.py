@@ -76,7 +76,7 @@ class EpochMember:
     disconnected_us: int = 0
     reason: str = ""  #: heartbeats give none
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
-    claimed: tuple[tuple[str, int], ...] = ()  #: partitions that it listed last of those that it had not been assigned
+    claimed: tuple[tuple[str, int], ...] = ()  #: of earlier releases; snapshots keep its place
     leaving: bool = False  #: it asked to leave, or was named by a LeaveGroup, and has not gone on since
     throttled_until_us: int = 0  #: until when its broker told it to send nothing
 

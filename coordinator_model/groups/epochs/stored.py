@@ -36,6 +36,7 @@ _PLAIN: Final = (
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
     "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns", "state",
     "session_bounds", "refused_joins", "returns", "succeeded", "coordinator_changes", "searches", "deleted_us",
+    "late_frames",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
