@@ -195,7 +195,6 @@ class ClassicGroup(GroupData):
         """Remove a member whose session has certainly expired."""
         dropped_us = member.removed_us if member.removed == "dropped" else 0
         self.remove(member, "silent", at_us)
-        self.rebalance_history.on_silent(self, member, at_us)
         self.rebalance_events.on_silent(self, member, at_us)
         return (FellSilent(member, at_us, dropped_us),)
 

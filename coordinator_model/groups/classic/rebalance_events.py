@@ -34,6 +34,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     NOBODY_SEEN,
     NOT_SEEN,
     PARTITIONS_ADDED,
+    SESSION_EXPIRED,
     Starter,
     expired,
 )
@@ -324,7 +325,7 @@ class RebalanceEvents:
             self._begin(group, began_us, exchange.key, finished, before, frame=_response(exchange))
         current = self.current
         assert current is not None
-        if finished.cause != NOT_SEEN:
+        if finished.cause != NOT_SEEN and current.cause != SESSION_EXPIRED:  # else who has come back since did not begin it
             current.cause = finished.cause
             if finished.actor != NOBODY:
                 current.identity = Identity.of(finished.member_id, finished.instance_id, finished.actor)

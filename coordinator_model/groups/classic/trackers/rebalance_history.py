@@ -25,7 +25,6 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     Rebalance,
     Starter,
     cause_seen_late,
-    expired,
     expired_member,
     find_starter,
     had_members,
@@ -173,11 +172,6 @@ class RebalanceHistory:
                 _make_orphan(member, abandoned_request)
         elif exchange.instance_id is not None and not exchange.member_id:
             self.nameless = dict([*self.nameless.items(), (exchange.instance_id, abandoned_request)][-OTHERS_KEPT:])
-
-    def on_silent(self, group: GroupData, member: Member, at_us: int) -> None:
-        """Process the end of a session, which may have begun a join phase."""
-        if self.trigger is None and group.state is State.PREPARING and group.state_since_us == at_us:
-            self.trigger = expired(group, member)
 
     def on_gap(self, group: GroupData) -> None:
         """Drop what may have changed unseen, such as generations. What was counted stays."""
