@@ -21,7 +21,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
@@ -207,6 +207,22 @@ def _variables(listed: str) -> dict[str, str]:
     from streaming.spark.versions import connector  # noqa: PLC0415 - pyspark takes a moment, and not every list needs it
 
     return {"scala": connector().scala, "connector": connector().revision}
+
+
+def listed(jars: Iterable[Path], separator: str, form: Callable[[Path], str] = str) -> str:
+    """Return jars as a list that Java or Spark takes apart.
+
+    :param form: how a path is written.
+    :raises JvmError: when a path has the separator in it, at which it would be split.
+    """
+    jars = list(jars)
+    for jar in jars:
+        if separator in str(jar):
+            raise JvmError(
+                f"the JVM parts are in {jar.parent}, and a list of jars is split at each {separator!r}: choose a folder without one with "
+                f"{CACHE_VARIABLE}"
+            )
+    return separator.join(map(form, jars))
 
 
 def _cache_root() -> Path:

@@ -97,12 +97,12 @@ def _conf(job: Job, settings: Spark) -> SparkConf:
     }
     if settings.is_one_machine:  # nothing listens outside, and the one class path is enough
         conf |= {"spark.driver.host": _ONE_MACHINE, "spark.driver.bindAddress": _ONE_MACHINE, "spark.local.dir": str(scratch)}
-        conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, connector_jars()))
+        conf["spark.driver.extraClassPath"] = jvm.listed(connector_jars(), os.pathsep)
         conf |= settings.conf
     else:
         conf |= settings.conf
         given = [conf["spark.jars"]] if "spark.jars" in conf else []
-        conf["spark.jars"] = ",".join([*given, *(jar.as_uri() for jar in connector_jars())])
+        conf["spark.jars"] = ",".join([*given, jvm.listed(connector_jars(), ",", Path.as_uri)])
     return SparkConf(loadDefaults=False).setAll(list(conf.items()))
 
 

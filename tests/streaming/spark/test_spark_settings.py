@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from streaming.config.settings import Job
 from streaming.spark import session
+from streaming.spark.jvm import JvmError
 from streaming.spark.settings import Spark
 
 
@@ -54,6 +55,26 @@ def test_a_cluster_gets_the_connector_and_keeps_sparks_own_places(conf_of, tmp_p
     assert conf["spark.jars"] == f"/own.jar,{(tmp_path / 'connector.jar').as_uri()}"
     assert conf["spark.executor.cores"] == "1"
     assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.local.dir", "spark.driver.extraClassPath"} & set(conf)
+
+
+@pytest.mark.parametrize(("folder", "master"), [("jars, of ours", "spark://h:7077"), ("jars:of ours", None)])
+def test_a_folder_of_jars_whose_name_would_split_their_list_is_refused_in_a_sentence(
+    conf_of, monkeypatch, tmp_path, folder, master
+):
+    """Spark dropped the connector, and said it were missing."""
+    monkeypatch.setattr(session, "connector_jars", lambda: [tmp_path / folder / "connector.jar"])
+    with pytest.raises(
+        JvmError, match=r"the JVM parts are in .*/jars.*ours, and a list of jars is split at each '[,:]': choose a folder"
+    ):
+        conf_of(master=master)
+
+
+@pytest.mark.parametrize(("folder", "master"), [("jars, of ours", None), ("jars:of ours", "spark://h:7077")])
+def test_a_folder_of_jars_is_taken_where_its_name_splits_nothing(conf_of, monkeypatch, tmp_path, folder, master):
+    jar = tmp_path / folder / "connector.jar"
+    monkeypatch.setattr(session, "connector_jars", lambda: [jar])
+    conf = conf_of(master=master)
+    assert conf.get("spark.jars", conf.get("spark.driver.extraClassPath")) in {str(jar), jar.as_uri()}
 
 
 def test_what_is_configured_counts_more_than_the_defaults_of_the_job(conf_of):
