@@ -11,9 +11,10 @@ import typer
 
 from coordinator_model.wire.record import pack_envelope
 from coordinator_model.wire.recording import MAGIC
+from streaming.commands.capture_files import STDIN, ReplayError, progress_of, source_of
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
-from streaming.commands.replay import STDIN, ReplayError, progress_of, source_of, told_of_capture
+from streaming.commands.replay import told_of_capture
 from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order

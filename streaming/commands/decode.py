@@ -1,6 +1,6 @@
 """``rebalance-monitor decode``: prints the frames of a file as JSON lines, or as text on a terminal.
 
-The input is a recording of mirror records, or JSON lines with one frame each:
+The input is a packet capture, a recording of mirror records, or JSON lines with one frame each:
 ``{"request": true, "api_key": 12, "api_version": 4, "frame": "000c0004…"}``, with the frame in hexadecimal or base64.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
+import io
 import json
 import sys
 from pathlib import Path
@@ -23,11 +24,15 @@ from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
 from coordinator_model.wire.recording import MAGIC, read_recording
 from streaming.commands.output import EXIT_OK, fail, stderr
+from streaming.mirror.pcap.capture_reader import CaptureReader
+from streaming.mirror.pcap.files import COMPRESSED, CaptureError, Source, is_packets, opened, packets
+from streaming.mirror.pcap.tls.key_log import KeyLog
 from streaming.mirror.plain_frames import Counts, plain_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+_FILE_HEADER: Final = 24  # bytes of a pcap file before its packets
 _ARROWS: Final = {Kind.REQUEST: "→", Kind.RESPONSE: "←"}
 
 
@@ -37,7 +42,10 @@ class InputError(Exception):
 
 def decode(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="File of mirror records, or JSON lines of frames. - is standard input.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Packet capture, file of mirror records, or JSON lines of frames. - is standard input."
+        ),
     ],
     group: Annotated[str | None, typer.Option("--group", "-g", help="Print only frames of this group.", show_default=False)] = None,
     api: Annotated[
@@ -54,6 +62,8 @@ def decode(
     ] = False,
 ) -> None:
     """Print the frames of a file: as text on a terminal, as JSON lines elsewhere.
+
+    rebalance-monitor decode traffic.pcap
 
     rebalance-monitor decode traffic.records
 
@@ -118,12 +128,44 @@ def lines_of(file: Path, wanted: Wanted, counts: Counts) -> Iterator[dict[str, A
 
 def _records(file: Path) -> Iterator[MirrorRecord]:
     try:
-        with sys.stdin.buffer if str(file) == "-" else file.open("rb") as stream:
-            yield from _read(stream)
+        with io.BufferedReader(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as stream:  # type: ignore[arg-type, type-var]
+            if _may_be_a_capture(stream.peek(_FILE_HEADER)):
+                yield from _captured(opened(stream), "standard input" if str(file) == "-" else str(file))
+            else:
+                yield from _read(stream)
+    except CaptureError as error:
+        raise InputError(f"{file} {error}") from None
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from None
     except RecordError as error:
         raise InputError(f"{file}: {error}") from None
+
+
+def _may_be_a_capture(beginning: bytes) -> bool:
+    return (is_packets(beginning[:4]) and len(beginning) >= _FILE_HEADER) or beginning.startswith(COMPRESSED)
+
+
+def _captured(source: Source, called: str) -> Iterator[MirrorRecord]:
+    """The frames of group coordination in a packet capture."""
+    found: list[MirrorRecord] = []
+    damage: list[str] = []
+    key_log = KeyLog()
+    reader = CaptureReader(found.append, key_log=key_log)
+    for some in packets(source, damage.append, key_log.add_all):
+        reader.read([some])
+        yield from _frames(found)
+        found.clear()
+    reader.finish()
+    yield from _frames(found)
+    why = reader.why_nothing()
+    if why is not None:
+        raise InputError(f"{called} {why}")
+    if damage:
+        raise InputError(f"{called} {damage[0]}: everything before it was decoded")
+
+
+def _frames(records: Iterable[MirrorRecord]) -> Iterator[MirrorRecord]:
+    return (record for record in records if record.kind in _ARROWS)
 
 
 def _read(stream: BinaryIO) -> Iterator[MirrorRecord]:

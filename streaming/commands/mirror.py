@@ -23,9 +23,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coordinator_model.wire.record import HEADER_NAME
+from streaming.commands.capture_files import STDIN, ReplayError, files_of, progress_of, source_of
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
-from streaming.commands.replay import STDIN, ReplayError, files_of, progress_of, source_of, told_of_capture
+from streaming.commands.replay import told_of_capture
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
@@ -125,7 +126,7 @@ def mirror(
     )
     try:
         with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):
-            _read(files_of(pcap), reader, secrets, notes, console)
+            _read(files_of(pcap, notes.append), reader, secrets, notes, console)
     except ReplayError as error:
         sink.close(_FLUSH_TIMEOUT_S)
         fail(error)

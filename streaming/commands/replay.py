@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
-from coordinator_model.wire.recording import MAGIC
 from coordinator_model.wording import counted
+from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
 from streaming.gc_tuning import collected_seldom
@@ -31,7 +29,8 @@ from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.capture_stats import CaptureStats
-from streaming.mirror.pcap.files import CaptureError, Source, opened
+from streaming.mirror.pcap.files import CaptureError, Source
+from streaming.mirror.pcap.links import in_words
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.replay.engine import ReplayEngine
@@ -45,19 +44,12 @@ if TYPE_CHECKING:
     from coordinator_model.group_view import GroupView
     from streaming.mirror.pcap.capture_reader import Captured
 
-STDIN: Final = "-"
-_FIRST_BYTES: Final = len(MAGIC)
-
 
 class Format(StrEnum):
     """The output format."""
 
     TEXT = "text"
     JSON = "json"
-
-
-class ReplayError(Exception):
-    """Nothing can be replayed; the message is one sentence that names the file and the remedy."""
 
 
 def replay(
@@ -180,14 +172,14 @@ class ReplaySession:
         self._key_log = KeyLog()
 
     def read(self, files: Sequence[str], ports: Sequence[int], cluster: str, key_log: Path | None) -> None:
-        files = self._names = files_of(files)
+        files = self._names = files_of(files, self.notes.append)
         self._ports = ports
         self._key_log = key_log_of(key_log, self.notes.append)
         with ExitStack() as stack:
             stack.enter_context(collected_seldom())
             progress = stack.enter_context(progress_of(files, self._complain))
             sources = [stack.enter_context(source_of(name, progress)) for name in files]
-            if all(is_record_file(source.peek(_FIRST_BYTES)) for source in sources):
+            if all(is_record_file(source.peek(FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
                 return
             self._read_captures([self._captured(name, source) for name, source in zip(files, sources, strict=True)], cluster)
@@ -242,21 +234,21 @@ class ReplaySession:
                     offline.recorded(record)
 
     def _captured(self, name: str, source: Source) -> Iterator[Sequence[Captured]]:
-        beginning = source.peek(_FIRST_BYTES)
+        beginning = source.peek(FIRST_BYTES)
         if beginning and not is_capture(source):
             what = (
                 "holds mirror records: replay captures and records one after the other"
                 if is_record_file(beginning)
                 else ("is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a file of mirror records")
             )
-            raise ReplayError(f"{_called(name)} {what}")
+            raise ReplayError(f"{called(name)} {what}")
         try:
             return captured(source, self._damage(name), self._key_log.add_all)
         except CaptureError as error:
-            raise ReplayError(f"{_called(name)} {error}") from None
+            raise ReplayError(f"{called(name)} {error}") from None
 
     def _damage(self, name: str) -> Callable[[str], None]:
-        return lambda why: self._note_damage(f"{_called(name)} {why}: everything before it was replayed")
+        return lambda why: self._note_damage(f"{called(name)} {why}: everything before it was replayed")
 
     def _note_damage(self, note: str) -> None:
         self.is_damaged = True
@@ -383,108 +375,9 @@ def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     for tunnel, count in stats.tunnels.most_common():
         yield f"{count:,} TCP packets were wrapped in {tunnel}"
     for link, count in stats.links.most_common():
-        yield f"{count:,} packets of link type {link} cannot be read"
-
-
-# --- files --------------------------------------------------------------------------------------------------------------------------
-
-
-class _Counted:
-    """A file that reports how many bytes were read."""
-
-    def __init__(self, raw: BinaryIO, name: str, advance: Callable[[int], None]) -> None:
-        self._raw = raw
-        self._name = name
-        self._advance = advance
-
-    def read1(self, count: int = -1) -> bytes:
-        try:
-            data: bytes = self._raw.read1(count)  # type: ignore[attr-defined]
-        except OSError as error:
-            raise _unreadable(self._name, error) from None
-        self._advance(len(data))
-        return data
-
-    read = read1
-
-
-def files_of(names: Sequence[str]) -> list[str]:
-    """Name the files to read: those given, and of a folder those in it that are not empty.
-
-    :raises ReplayError: when a folder holds none.
-    """
-    found: list[str] = []
-    for name in names:
-        if name == STDIN or not Path(name).is_dir():
-            found.append(name)
-            continue
-        inside = sorted(str(path) for path in Path(name).iterdir() if path.is_file() and path.stat().st_size)
-        if not inside:
-            raise ReplayError(f"{name} holds no file that is not empty")
-        found += inside
-    _allow_open(len(found))
-    return found
-
-
-def _allow_open(files: int) -> None:
-    """Each file is open while its times are merged with those of the others; the limit is often 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = files + 256
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
-
-
-@contextmanager
-def source_of(name: str, advance: Callable[[int], None] = lambda _: None) -> Iterator[Source]:
-    """Open a file, which may be compressed, or standard input.
-
-    :param advance: called with the number of bytes read, before decompression.
-    :raises ReplayError: when the input cannot be opened or read.
-    """
-    try:
-        raw = _open(name)
-    except OSError as error:
-        raise _unreadable(name, error) from None
-    with raw:
-        try:
-            source = opened(_Counted(raw, name, advance))  # type: ignore[arg-type]
-            source.peek(_FIRST_BYTES)
-        except CaptureError as error:
-            raise ReplayError(f"{_called(name)} {error}") from None
-        yield source
-
-
-def _open(name: str) -> BinaryIO:
-    if name != STDIN:
-        return Path(name).open("rb")
-    if sys.stdin.isatty():
-        raise ReplayError(
-            "standard input is a terminal: pipe a capture into it, as in 'tcpdump -U -w - | rebalance-monitor replay -'"
-        )
-    return sys.stdin.buffer
-
-
-def _unreadable(name: str, error: OSError) -> ReplayError:
-    return ReplayError(f"{_called(name)} cannot be read: {(error.strerror or str(error)).lower()}")
-
-
-@contextmanager
-def progress_of(files: Sequence[str], console: Console) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar over all files on a terminal; standard input has no known length."""
-    if not console.is_terminal or STDIN in files:
-        yield lambda _: None
-        return
-    columns = (TextColumn("replaying"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    total = sum(Path(name).stat().st_size for name in files if Path(name).is_file())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("replaying", total=total)
-        yield lambda count: progress.advance(task, count)
-
-
-def _called(name: str) -> str:
-    return "standard input" if name == STDIN else name
+        yield f"{count:,} packets of link type {in_words(link)} cannot be read"
 
 
 def _listed(names: Sequence[str]) -> str:
-    called = [_called(name) for name in names]
-    return called[0] if len(called) == 1 else f"{', '.join(called[:-1])} and {called[-1]} together"
+    words = [called(name) for name in names]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]} together"

@@ -15,8 +15,9 @@ import typer
 
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import MAGIC
+from streaming.commands.capture_files import ReplayError, source_of
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
-from streaming.commands.replay import ReplayError, ReplaySession, source_of
+from streaming.commands.replay import ReplaySession
 from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError

@@ -14,7 +14,7 @@ from harness import running_tap, wait_for
 from test_mirror_cli import _settled, _told
 
 from coordinator_model.wire.record import MirrorRecord
-from streaming.commands.replay import files_of
+from streaming.commands.capture_files import files_of
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.captures import captured
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order

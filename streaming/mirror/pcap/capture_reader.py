@@ -23,6 +23,7 @@ from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, Unide
 from streaming.mirror.pcap.dedup import Legs
 from streaming.mirror.pcap.files import Seam
 from streaming.mirror.pcap.first_look import FirstLook
+from streaming.mirror.pcap.links import inside
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
 from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
 from streaming.mirror.pcap.sockets import Sockets
@@ -122,8 +123,11 @@ class CaptureReader:
             stats.snap_length = max(stats.snap_length, len(data))
             stats.longest_packet = max(stats.longest_packet, original)
         if link not in LINK_TYPES:
-            stats.links[link] += 1
-            return
+            found = inside(link, data)
+            if found is None:
+                stats.links[link] += 1
+                return
+            link, data, original = found.link, data[found.at :], original - found.at
         segment = segment_of(link, data, original)
         if segment is None:
             segment = self._wrapped(link, data, original)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wording import counted
+from streaming.mirror.pcap.links import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -59,7 +60,7 @@ class CaptureStats:
         if not self.packets and not self.socket_events:
             return "holds no packets"
         if self.packets and self.links.total() == self.packets:
-            kinds = ", ".join(str(link) for link in sorted(self.links))
+            kinds = ", ".join(in_words(link) for link in sorted(self.links))
             return f"holds packets of link type {kinds} only, which cannot be read (see https://www.tcpdump.org/linktypes.html)"
         if not self.segments and 0 < self.snap_length < _HEADERS:
             cut = f"cut at {self.snap_length} bytes, which leaves no TCP header"

@@ -46,6 +46,17 @@ _COMPRESSED: Final[tuple[tuple[bytes, Callable[[Any], Any]], ...]] = (
     (b"BZh", bz2.BZ2File),
 )
 
+COMPRESSED: Final = tuple(begins for begins, _ in _COMPRESSED)
+"""How files begin that are decompressed here."""
+
+_PACKED: Final = (
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "zstd -dc FILE | rebalance-monitor replay -"),
+    (b"\x04\x22\x4d\x18", "compressed with lz4", "lz4 -dc FILE | rebalance-monitor replay -"),
+    (b"PK\x03\x04", "a zip archive", "unpack it into a folder, and name that"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it into a folder, and name that"),
+)
+"""How a file begins that is packed, what that is, and what to do."""
+
 _DECOMPRESSION_ERRORS: Final = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
 
 _PCAPNG: Final = struct.pack("<I", dpkt.pcapng.PCAPNG_BT_SHB)  # reads the same in both byte orders
@@ -60,12 +71,18 @@ class CaptureError(Exception):
 
 
 def opened(raw: BinaryIO) -> Source:
-    """A stream of bytes, decompressed if it is gzip, xz or bzip2."""
+    """A stream of bytes, decompressed if it is gzip, xz or bzip2.
+
+    :raises CaptureError: when it is packed in another way.
+    """
     source = Source(raw)
     magic = source.peek(6)
     for begins, decompressor in _COMPRESSED:
         if magic.startswith(begins):
             return Source(decompressor(source), damaged=_DECOMPRESSION_ERRORS)
+    for begins, what, remedy in _PACKED:
+        if magic.startswith(begins):
+            raise CaptureError(f"is {what}, which is not read here: {remedy}")
     return source
 
 

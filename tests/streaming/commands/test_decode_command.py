@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 
 import pytest
@@ -13,6 +14,7 @@ from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming.commands.decode import _show_on, decode
+from tests.streaming.mirror.wires import Connection, Segment, pcap
 
 APP = typer.Typer()
 APP.command()(decode)
@@ -120,6 +122,36 @@ def test_json_lines(tmp_path):
     ]
     file.write_text("\n".join(map(json.dumps, told)) + "\n\n")
     assert [line["groups"] for line in lines(CliRunner().invoke(APP, [str(file)]))] == [["billing"]] * 2
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_packet_capture_is_decoded(tmp_path, pack):
+    segments: list[Segment] = []
+    line = Connection(segments).open()
+    line.heartbeat(0)
+    line.wait(2_000)
+    line.heartbeat(1, error_code=27)
+    file = tmp_path / "traffic.pcap"
+    file.write_bytes(pack(pcap(segments)))
+    result = CliRunner().invoke(APP, [str(file)])
+    assert [(found["kind"], found["api"]) for found in lines(result)] == [("request", "Heartbeat"), ("response", "Heartbeat")] * 2
+    assert "4 of 4 frames" in result.stderr
+    assert len(lines(CliRunner().invoke(APP, [str(file), "--errors-only"]))) == 1
+
+
+def test_a_packet_capture_without_kafka_or_an_end_says_so(tmp_path):
+    segments: list[Segment] = []
+    line = Connection(segments).open()
+    file = tmp_path / "traffic.pcap"
+    file.write_bytes(pcap(segments))
+    result = CliRunner().invoke(APP, [str(file)])
+    assert result.exit_code == 2
+    assert "none of them speaks Kafka" in result.stderr.replace("\n", " ")
+    line.heartbeat(0)
+    file.write_bytes(pcap(segments)[:-5])
+    result = CliRunner().invoke(APP, [str(file)])
+    assert result.exit_code == 2
+    assert "ends in the middle of a packet" in result.stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -428,6 +428,41 @@ class TestBadInput:
         whole.write_bytes(pcap(segments))
         assert invoke(tmp_path, "--format", "json").stdout == invoke(whole, "--format", "json").stdout != ""
 
+    def test_a_stray_file_in_a_folder_is_named_and_skipped(self, tmp_path, segments):
+        folder = tmp_path / "captures"
+        folder.mkdir()
+        (folder / "a.pcap").write_bytes(pcap(segments))
+        (folder / "README.md").write_text("what these are")
+        (folder / "b.pcap.gz").write_bytes(gzip.compress(pcap(segments), mtime=0)[:7])
+        result = invoke(folder)
+        assert result.exit_code == 1
+        told = result.stderr.replace("\n", "")
+        assert "README.md is neither a capture nor a file of mirror records, and was skipped" in told
+        assert "b.pcap.gz holds compressed data that is damaged" in told
+        assert "it was skipped" in told
+        assert result.stdout == invoke(folder / "a.pcap").stdout
+
+    def test_a_folder_of_nothing_but_stray_files_is_one_sentence_and_status_2(self, tmp_path):
+        (tmp_path / "README.md").write_text("what these are")
+        result = invoke(tmp_path)
+        assert result.exit_code == 2
+        assert "holds neither a packet capture" in result.stderr.replace("\n", " ")
+
+    @pytest.mark.parametrize(
+        ("begins", "words"),
+        [
+            (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
+            (b"\x04\x22\x4d\x18", "compressed with lz4"),
+            (b"PK\x03\x04", "a zip archive"),
+        ],
+    )
+    def test_a_file_that_is_packed_in_another_way_is_named_with_the_remedy(self, tmp_path, begins, words):
+        path = tmp_path / "odd.pcap"
+        path.write_bytes(begins + b"\0" * 40)
+        result = invoke(path)
+        assert result.exit_code == 2
+        assert f"is {words}, which is not read here: " in result.stderr.replace("\n", " ")
+
     def test_captures_and_recordings_do_not_mix(self, tmp_path, capture):
         path = tmp_path / "traffic.records"
         path.write_bytes(recording(captured(capture.read_bytes())))

@@ -172,8 +172,10 @@ def pcap(
     nanoseconds: bool = False,
     snap: int = 262_144,
     wrap: Callable[[bytes], bytes] | None = None,
+    number: int | None = None,
 ) -> bytes:
-    number, in_link = LINKS[link]
+    of_link, in_link = LINKS[link]
+    number = of_link if number is None else number
     wrap = wrap or in_link
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snap, number)]

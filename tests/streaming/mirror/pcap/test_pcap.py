@@ -632,6 +632,40 @@ class TestOtherTraffic:
         ):
             assert why in Read(capture, ports=ports).stats.why_nothing(ports)
 
+    @pytest.mark.parametrize(
+        ("number", "before"),
+        [
+            (149, struct.pack("<III", 156, 1, 1) + b"\0" * 144 + b"\2" * 12 + b"\x08\0"),
+            (258, struct.pack("<III", 108, 1, 101) + b"\0" * 96),
+            (9, b"\xff\x03\x00\x21"),
+            (9, b"\x00\x21"),
+            (104, b"\x0f\x00\x08\x00"),
+            (117, bytes([61, 2]) + b"\0" * 62),
+            (
+                239,
+                b"\2\0\0\0"
+                + struct.pack("<HH", 8, 1)
+                + b"abcd"
+                + struct.pack("<HH", 7, 10)
+                + b"pre\0"
+                + struct.pack("<HH", 9999, 9),
+            ),
+        ],
+    )
+    def test_link_layers_before_another_one_are_taken_off(self, wires, line, number, before):
+        beats(line, 0)
+        found = Read(pcap(wires, wrap=lambda ip: before + ip, number=number))
+        assert found.told() == ["open", "req 12 #0", "res 12 #0"]
+        cut = Read(pcap(wires, wrap=lambda ip: before + ip, number=number, snap=len(before) + 60))
+        assert any(record.cut_bytes for record in cut.records)
+
+    def test_link_types_that_cannot_be_read_are_named_in_words(self, wires, line):
+        beats(line, 0)
+        why = Read(pcap(wires, wrap=lambda ip: ip, number=127)).reader.why_nothing()
+        assert "link type 127 (IEEE 802.11 with radiotap) only" in why
+        for number in (9, 104, 117, 149, 239, 258):
+            assert Read(pcap(wires, wrap=lambda _: b"\1\2\3", number=number)).reader.why_nothing() is not None
+
     NEXT_TO_NOTHING = "it cannot be told whether they speak Kafka: "
 
     @pytest.mark.parametrize("side", [0, 1])
