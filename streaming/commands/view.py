@@ -25,7 +25,7 @@ from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
 from streaming.replay.report import print_finding
-from streaming.sinks.findings import from_json
+from streaming.sinks.finding_json import from_json
 from streaming.sinks.published import (
     STALE_S,
     Json,

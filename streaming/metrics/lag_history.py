@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.finding import iso_utc
-from streaming.sinks.findings import microseconds
+from streaming.sinks.finding_json import microseconds
 from streaming.sinks.published import REBALANCING
 
 if TYPE_CHECKING:

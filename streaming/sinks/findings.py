@@ -7,13 +7,13 @@ findings; one that reports each record reports some twice. So the reader starts 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status
+from coordinator_model.finding import Finding, Status
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader, Record
 from streaming.kafka.credentials import Credentials
+from streaming.sinks.finding_json import from_json, microseconds  # noqa: F401 - who reads findings reads their times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -124,40 +124,3 @@ class FindingsWriter:
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything is written; return False if ``timeout_s`` passes first."""
         return bool(self._producer.flush(timeout_s) == 0)
-
-
-def from_json(published: dict[str, Any]) -> Finding:
-    """Return the finding of an object that :meth:`Finding.as_json` made.
-
-    :raises KeyError: when a field is missing.
-    :raises ValueError: when a field has an invalid value.
-    """
-    times = {name: published[name] for name in ("opened_at", "updated_at", "resolved_at")}
-    plain = {name: value for name, value in published.items() if name not in times and name != "evidence"}
-    return Finding(
-        **plain
-        | {
-            "severity": Severity(published["severity"]),
-            "certainty": Certainty(published["certainty"]),
-            "blame": Blame(published["blame"]),
-            "status": Status(published["status"]),
-            "evidence": tuple(
-                Evidence(
-                    partition=frame["partition"],
-                    offset=frame["offset"],
-                    connection=frame["connection"],
-                    exchange=frame["exchange"],
-                    at_us=microseconds(frame["at"]),
-                    frame=frame["frame"],
-                )
-                for frame in published["evidence"]
-            ),
-            **{f"{name}_us": None if at is None else microseconds(at) for name, at in times.items()},
-        }
-    )
-
-
-def microseconds(moment: str) -> int:
-    """Return the microseconds since the epoch of an ISO 8601 time; exact, where a float rounds the last digit."""
-    parsed = datetime.fromisoformat(moment)
-    return int(parsed.replace(microsecond=0).timestamp()) * 1_000_000 + parsed.microsecond

@@ -21,7 +21,7 @@ from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
-from streaming.sinks.findings import from_json
+from streaming.sinks.finding_json import from_json
 from streaming.sinks.published import STALE_S, Json, duration, is_open
 from streaming.terminal.board import Board, View
 from streaming.terminal.tables import (

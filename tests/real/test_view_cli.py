@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Status, iso_utc
 from streaming.cli import app
-from streaming.sinks.findings import microseconds
+from streaming.sinks.finding_json import microseconds
 from streaming.sinks.published import duration
 from tests.golden import transcript
 from tests.streaming.terminal.records import rebalance
