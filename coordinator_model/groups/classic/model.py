@@ -13,6 +13,7 @@ from coordinator_model.groups.classic.data import CLASSIC, ConnectionState
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.session_end import awaits_heartbeat, last_frame_us_of, session_end_us
 from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.tracker import Event
@@ -65,6 +66,7 @@ class ClassicGroupModel(ClassicGroup):
             self.generations,
             list(self.connections),
             self.addresses.values(),
+            self.descriptions.values(),
         ]
 
     def fast_values(self) -> list[Any]:
@@ -85,7 +87,7 @@ class ClassicGroupModel(ClassicGroup):
         return [members, connections, list(self.open.values())]
 
     def fill(self, slow_values: Sequence[Any], fast_values: Sequence[Any]) -> None:
-        plain, state, members, generations, connections, *addresses = slow_values
+        plain, state, members, generations, connections, *later = slow_values
         if len(plain) > len(_PLAIN):
             raise ValueError(f"it has {len(plain)} fields: the snapshot was written by a newer release")
         for name, value in zip(_PLAIN, plain, strict=False):
@@ -94,8 +96,10 @@ class ClassicGroupModel(ClassicGroup):
         self.state = State(state)
         self.generations = list(generations)
         self.members = {member.id: member for member in members}
-        if addresses:  # earlier releases did not store them
-            self.addresses = CoordinatorAddresses(*addresses[0])
+        if later:  # earlier releases did not store them
+            self.addresses = CoordinatorAddresses(*later[0])
+        if len(later) > 1:
+            self.descriptions = Descriptions.restored(later[1])
         if self.kind != CLASSIC:  # written while groups of another type were only counted, and held as classic ones
             self.kind, self.members, self.generations = CLASSIC, {}, []
         self._fill_fast(connections, *fast_values)

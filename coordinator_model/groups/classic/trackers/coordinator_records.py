@@ -16,7 +16,6 @@ class Followed(Coordinated, Protocol):
     name: str
     settings: Settings
     changed: bool
-    slow_changed: bool
     incarnation: int
 
 

@@ -9,7 +9,7 @@ seen in mid-life become known; the handler adopts them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.state import State
@@ -19,6 +19,8 @@ from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import DESCRIBE_GROUPS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from coordinator_model.groups.classic.data import GroupData
     from coordinator_model.groups.records import Exchange, ExchangeKey, Generation
 
@@ -64,7 +66,7 @@ class DescribedOtherwise(NamedTuple):
 
 @dataclass(slots=True)
 class Descriptions:
-    """The newest description of one group. It is not stored: after a restart, the next one is the first."""
+    """The newest description of one group."""
 
     newest: Description | None = None
     asked: tuple[ExchangeKey, int | None] | None = None  #: the newest request, and the newest generation seen then
@@ -96,6 +98,19 @@ class Descriptions:
 
     def on_gap(self, group: GroupData) -> None:  # noqa: ARG002
         self.newest = self.asked = None
+
+    def values(self) -> list[Any]:
+        """Return plain values for a snapshot."""
+        return [] if self.newest is None and self.asked is None else [self.newest, self.asked]
+
+    @classmethod
+    def restored(cls, stored: Sequence[Any]) -> Self:
+        """Return what :meth:`values` stored."""
+        newest, asked = stored or (None, None)
+        if newest is not None:
+            description = Description(*newest)
+            newest = description._replace(members=tuple(DescribedMember(*member) for member in description.members))
+        return cls(newest, asked)
 
 
 def _contradicted(group: GroupData, described: Description) -> tuple[Event, ...]:
