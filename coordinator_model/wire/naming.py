@@ -25,7 +25,8 @@ def _group_id(body: Any) -> tuple[str, ...]:
 def _coordinator_keys(body: m.FindCoordinatorRequest) -> tuple[str, ...]:
     if body.key_type != GROUP_KEY_TYPE:
         return ()
-    return body.coordinator_keys or (body.key,)  # v4+ asks for many at once (KIP-699)
+    keys = body.coordinator_keys or (body.key,)  # v4+ asks for many at once (KIP-699)
+    return tuple(key for key in keys if key) or keys  # clients send an empty one beside a group's, which is no other group
 
 
 def _fetched(body: m.OffsetFetchRequest) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from coordinator_model.wire.layouts import LAYOUTS
         (wire.FindCoordinatorRequest(key="g"), ("g",)),
         (wire.FindCoordinatorRequest(key="t", key_type=1), ()),
         (wire.FindCoordinatorRequest(coordinator_keys=("a", "b")), ("a", "b")),
+        (wire.FindCoordinatorRequest(coordinator_keys=("", "a")), ("a",)),
+        (wire.FindCoordinatorRequest(coordinator_keys=("",)), ("",)),
         (wire.FindCoordinatorRequest(coordinator_keys=("a",), key_type=2), ()),
         (wire.FindCoordinatorResponse(coordinators=(wire.FindCoordinatorResponseCoordinator(key="a"),)), ()),
         (wire.OffsetFetchRequest(group_id="g"), ("g",)),
