@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.group_model import KnownMember
 from coordinator_model.groups.records import ClientInfo, Exchange, Member
+from coordinator_model.wire import CONNECT
 from coordinator_model.wording import a_or_an, begin, clock, since
 
 
@@ -188,6 +189,11 @@ def the_client(actor: ClientInfo) -> str:
     if actor.software:
         parts.append(actor.software)
     return ", ".join(parts)
+
+
+def work_of(protocol_type: str) -> str:
+    """Return what members of a classic group are assigned, as a word."""
+    return "connectors and tasks" if protocol_type == CONNECT else "partitions"
 
 
 def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:

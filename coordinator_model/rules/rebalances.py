@@ -19,7 +19,19 @@ from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, kept_waiting, the_client, who, whom
+from coordinator_model.rules.base import (
+    Breach,
+    Due,
+    FrameRule,
+    Matter,
+    TimerRule,
+    about,
+    kept_waiting,
+    the_client,
+    who,
+    whom,
+    work_of,
+)
 from coordinator_model.rules.epoch_checks import does_not_rejoin
 from coordinator_model.rules.generations import is_zombie, still_refused
 from coordinator_model.rules.sync_phase import R_02, R_03, R_04
@@ -142,7 +154,8 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
             return Breach(
                 id_,
                 f"Member {id_} {whom(abandoned.actor)} is in generation {newest.generation} of group {group.name}, but its client "
-                f"disconnected while it waited to join: its partitions lie idle until its session ends, {seconds(timeout_us)}, and then "
+                f"disconnected while it waited to join: its {work_of(group.protocol_type)} lie idle until its session "
+                f"ends, {seconds(timeout_us)}, and then "
                 "all rejoin.",
                 f"the connection of its JoinGroup ended {seconds(newest.proven_us - abandoned.at_us)} before the generation was complete, "
                 "and nothing came since",
@@ -236,7 +249,8 @@ def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
     return Breach(
         member.id,
         f"Static {who(member)}, instance {member.instance_id}, stayed behind at generation {refusals.generation} while group {group.name} "
-        f"went on to {newest.generation} with it: its partitions are its own and idle, and it does not rejoin.",
+        f"went on to {newest.generation} with it: its {work_of(group.protocol_type)} are its own and idle, and it does not "
+        "rejoin.",
         f"{counted(refusals.count, 'request')} refused with ILLEGAL_GENERATION over {seconds(refusals.last_us - refusals.first_us)}, "
         "no JoinGroup between",
         (*refusals.evidence, newest.proof),

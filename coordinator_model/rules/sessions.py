@@ -45,6 +45,7 @@ from coordinator_model.rules.base import (
     the_client,
     who,
     whom,
+    work_of,
 )
 from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went, static_pause
 from coordinator_model.rules.epoch_checks import came_back, session_ended, throttles
@@ -86,7 +87,7 @@ def _late_survivor(group: ClassicGroup, survived: Survived) -> Breach | None:
         member.id,
         f"The coordinator {exchange.broker} accepted {a_or_an(api)} of {who(member)} in group {group.name} after "
         f"{seconds(exchange.silence_us)} of silence, although its session timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}: "
-        f"its session should have ended, and its partitions gone to others.",
+        f"its session should have ended, and its {work_of(group.protocol_type)} gone to others.",
         f"{api} accepted {seconds(exchange.silence_us)} after the last frame of the member, with nothing of it waiting",
         (request_evidence(exchange), response_evidence(exchange, exchange.error)),
         generation=exchange.generation if exchange.generation >= 0 else member.joined,
@@ -150,7 +151,7 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
             return Breach(
                 member.id,
                 f"{begin(who(member))} in group {group.name} {how_it_went(member)}: its connection ended and it has not come back. Its "
-                f"partitions are idle until its session ends, up to {seconds(waits_us)} after that.",
+                f"{work_of(group.protocol_type)} are idle until its session ends, up to {seconds(waits_us)} after that.",
                 f"the connection {member.actor.connection} closed after {a_or_an(member.last_frame)} and without a LeaveGroup, and no "
                 "frame of the member since",
                 admission(member),
@@ -177,7 +178,8 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     return Breach(
         member.id,
         f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}, its session "
-        f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its partitions were idle {_idle_for(group, silent)}.",
+        f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its {work_of(group.protocol_type)} were "
+        f"idle {_idle_for(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted",
         admission(member),
         generation=member.joined,

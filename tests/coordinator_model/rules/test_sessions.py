@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
 from tests.coordinator_model.conversation import VERSIONS, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
@@ -997,3 +998,15 @@ def test_T_01_allows_a_member_whose_connection_ended(talk: Conversation) -> None
         b = b.reconnected()
         talk.heartbeat(b)
     assert set(talk.rules()) <= {"T-09"}
+
+
+def test_T_04_of_a_Connect_worker_speaks_of_connectors_and_tasks() -> None:
+    assert (work_of("connect"), work_of("consumer"), work_of("")) == ("connectors and tasks", "partitions", "partitions")
+    talk = Conversation()
+    talk.protocol_type = "connect"
+    a, b = settled(talk)
+    for _ in range(60):
+        talk.wait(1_000)
+        talk.heartbeat(a)
+    assert b.member_id in talk.the("T-04").summary
+    assert "its connectors and tasks were idle" in talk.the("T-04").summary
