@@ -39,6 +39,7 @@ _COMMANDS: Final = {
     "group": "streaming.commands.view:group",
     "findings": "streaming.commands.view:findings",
     "rebalances": "streaming.commands.view:rebalances",
+    "clients": "streaming.commands.clients:clients",
     "top": "streaming.commands.top:top",
     "trace": "streaming.commands.trace:trace",
     "web": "streaming.commands.web:web",

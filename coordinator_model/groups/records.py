@@ -233,6 +233,7 @@ class Member:
     least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
     leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
     idle_since_us: int = 0  #: when it sent a JoinGroup and owned nothing, until it gets an assignment; 0 if that is not known
+    versions: dict[int, int] = field(default_factory=dict)  #: API key → version of its last request; without heartbeats
 
     @property
     def present(self) -> bool:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from coordinator_model.group_event import GroupEvent
     from coordinator_model.group_view import GroupView
+    from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.pcap.capture_reader import Captured
 
 
@@ -159,10 +160,13 @@ class Shown(Protocol):
 class ReplaySession:
     """One run: reads and replays the files, and prints a summary at the end."""
 
-    def __init__(self, shown: Shown, settings: Settings, complain: Console) -> None:
+    def __init__(
+        self, shown: Shown, settings: Settings, complain: Console, seen: Callable[[MirrorRecord], None] | None = None
+    ) -> None:
         self.notes: list[str] = []
         self.is_damaged = False  #: True if a file is truncated or cannot be read to its end
         self._shown = shown
+        self._seen = seen
         self._settings = settings
         self._complain = complain
         self._offline: ReplayEngine | None = None
@@ -219,7 +223,12 @@ class ReplaySession:
 
     def _model(self, topic: str) -> ReplayEngine:
         return ReplayEngine(
-            topic=topic, settings=self._settings, found=self._shown.finding, shown=self._shown.group, happened=self._shown.event
+            topic=topic,
+            settings=self._settings,
+            found=self._shown.finding,
+            shown=self._shown.group,
+            happened=self._shown.event,
+            seen=self._seen,
         )
 
     def _read_records(self, sources: Sequence[Source]) -> None:

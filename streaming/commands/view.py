@@ -227,6 +227,11 @@ def rebalances(
 # ---------------------------------------------------------------------------------------------------- reading
 
 
+def published_groups(config: Path | None, bootstrap_server: str | None, command_config: list[str] | None) -> list[Json]:
+    """Read the groups; on an error print it and exit."""
+    return _read(config, bootstrap_server, command_config, "groups")[0]
+
+
 def _read(config: Path | None, bootstrap_server: str | None, command_config: list[str] | None, *names: str) -> list[list[Json]]:
     """Read topics to their end, and return the newest records of each; on an error print it and exit.
 

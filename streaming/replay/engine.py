@@ -41,6 +41,7 @@ class ReplayEngine:
 
     :param found: takes each finding as it opens, changes or is resolved.
     :param shown: called with each group as it is at the end; None if not needed.
+    :param seen: called with each record; None if not needed.
     :param happened: called with each event of a group, before the findings of the same record; None if not needed.
     """
 
@@ -52,6 +53,7 @@ class ReplayEngine:
         found: Callable[[Finding], None],
         shown: Callable[[GroupView], None] | None = None,
         happened: Callable[[GroupEvent], None] | None = None,
+        seen: Callable[[MirrorRecord], None] | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
         self.groups: set[tuple[str, str]] = set()
@@ -60,6 +62,7 @@ class ReplayEngine:
         self._found = found
         self._shown = shown
         self._happened = happened
+        self._seen = seen
         self._partitions: dict[int, _Partition] = {}
         self._numbered = 0
 
@@ -77,6 +80,8 @@ class ReplayEngine:
         except Exception as error:  # as in the job: one bad record must not stop the rest
             findings = partition.model.receive_unreadable(record.offset, record.at_us, record.group, raised_in_words(error))
         self._report(partition.model, findings)
+        if self._seen is not None:
+            self._seen(record)
         kind, at_us = record.kind, record.at_us
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:
             self.counters["frames"] += 1

@@ -206,6 +206,22 @@ def findings_table(shown: list[Json], now_s: float) -> Table:
     return table
 
 
+def clients_table(shown: list[Json]) -> Table:
+    """Return clients with the API versions that they speak, as :mod:`streaming.sinks.clients` finds them."""
+    table = _table("client", "software", "addresses", "groups", "versions", "before brokers of 4.0")
+    for one in shown:
+        cells = {
+            "client": Text(one["client_id"] or "", "bold", overflow="fold"),
+            "software": Text(one["client_software"] or "not known", overflow="fold"),
+            "addresses": Text(str(len(one["client_addresses"]))),
+            "groups": Text(", ".join(map(readable, one["groups"])), overflow="fold"),
+            "versions": Text(one["told"], overflow="fold"),
+            "before brokers of 4.0": Text(one["before_4_0"] or "", "yellow", overflow="fold"),
+        }
+        _add_row(table, cells)
+    return table
+
+
 def clock(at_s: float) -> str:
     """Return the time of day in UTC, like every published time."""
     return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S")

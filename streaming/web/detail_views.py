@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
+from streaming.sinks.clients import oldest_first
 from streaming.sinks.published import STALE_S, Json, began_s, is_open, lag_of_rebalance, member_name, moment, seconds
 from streaming.web import drawing, sentences
 from streaming.web.group_view import FINISHED_FIELDS, group_by_id, link_to, rebalance_by_row
@@ -24,6 +25,7 @@ _FIRST_AND_LAST: Final = 12
 _UNHELD_SHOWN: Final = 20
 _LOST_NAMED: Final = 3
 _TAPS_SHOWN: Final = 20
+_CLIENTS_SHOWN: Final = 100
 _BROKERS_SHOWN: Final = 100
 
 
@@ -136,6 +138,7 @@ class Details:
                         _partition(status, state.mirror_ends.get(partition)) for partition, status in sorted(state.status.items())
                     ],
                     taps=_taps(state.status.values()),
+                    clients=oldest_first(past.content for past in state.groups.values() if past.content)[:_CLIENTS_SHOWN],
                     brokers=_brokers(past.content for past in state.groups.values()),
                     stale_s=now_s - state.status_written_s if state.status_written_s else None,
                     is_stale=not state.is_recorded and now_s - state.status_written_s > STALE_S,

@@ -29,6 +29,7 @@ from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.groups.requests import MODELLED_API_KEYS, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes
+from coordinator_model.groups.spoken_versions import note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
@@ -145,6 +146,8 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
         events += group.sessions.on_response(group, exchange, body)
     if group.member_identity.alert:
         events += group.member_identity.recheck(group, exchange, body)
+    if note_version(group.members, exchange, body):
+        group.changed = True
     return events
 
 

@@ -13,6 +13,7 @@ from coordinator_model.group_view import GroupView
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.records import Member
+from coordinator_model.groups.spoken_versions import named_versions
 
 
 def view(group: ClassicGroup, open_findings: int, partition: int, now_us: int) -> GroupView:
@@ -83,6 +84,7 @@ def _member(group: ClassicGroup, member: Member) -> dict[str, Any]:
         "reason": member.reason or None,
         "last_frame": member.last_frame or None,
         "last_frame_at": iso_utc(member.last_frame_us) if member.last_frame_us else None,
+        "versions": named_versions(member.versions),
     }
 
 

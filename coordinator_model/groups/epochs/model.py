@@ -20,6 +20,7 @@ from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes
+from coordinator_model.groups.spoken_versions import note_version
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
@@ -104,6 +105,8 @@ class EpochGroup(EpochGroupData):
             self.counters.errors[self.cluster, record.api_key, error] += 1
             self.counted = True
         events = self._answered(exchange, body) + coordinator.on_response(self, exchange, body)
+        if note_version(self.members, exchange, body):
+            self.changed = True
         events += silence.on_response(self, exchange, body.throttle_time_ms)
         self.note_state(record.at_us)
         return events

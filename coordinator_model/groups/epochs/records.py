@@ -82,6 +82,7 @@ class EpochMember:
 
     foreign_commits: int = 0  #: in a row, of partitions that it had given up and another owned
     stop_told_us: int = 0  #: of a Streams member: when it was told first that the application stops
+    versions: dict[int, int] = field(default_factory=dict)  #: API key → version of its last request; without Heartbeats
 
     def __post_init__(self) -> None:
         # A snapshot stores sets as plain lists.

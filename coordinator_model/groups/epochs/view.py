@@ -10,6 +10,7 @@ from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.waits import as_json, wait_for
+from coordinator_model.groups.spoken_versions import named_versions
 
 ASIDE: Final = "left for a while"
 GIVES_UP: Final = "gives partitions up"
@@ -69,6 +70,7 @@ def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:
         "protocol": "classic" if member.classic else group.kind,
         "partitions": None if member.granted is None else len(member.granted),
         "gives_up": len(member.pending),
+        "versions": named_versions(member.versions),
     }
 
 

@@ -1,0 +1,85 @@
+"""Which API versions clients speak, oldest first: who has to be upgraded before the brokers are.
+
+Only requests to coordinators are mirrored. What a client fetches and produces with is not known, so that a client with nothing newer
+than Kafka 0.10 is to be looked at, and is not said to be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
+from coordinator_model.wire.layouts import REQUESTS
+from streaming.sinks.published import Json
+
+REFUSED_SINCE_4_0: Final = {API_NAMES[OFFSET_COMMIT]: 2, API_NAMES[OFFSET_FETCH]: 1}
+"""API → the oldest version that brokers since 4.0 answer, where they dropped some (KIP-896)."""
+
+_OF_0_10: Final = {API_NAMES[key]: last for key, last in {JOIN_GROUP: 1, HEARTBEAT: 0, SYNC_GROUP: 0, OFFSET_FETCH: 2}.items()}
+"""API → the newest version of Kafka 0.10."""
+
+_NEWEST: Final = {layout.name.removesuffix("Request"): layout.versions.last for layout in REQUESTS.values()}
+
+
+@dataclass(slots=True)
+class SpokenVersions:
+    """A kind of client: what has the same id, software and versions."""
+
+    client_id: str
+    software: str
+    versions: tuple[tuple[str, int], ...]
+    addresses: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+
+    @property
+    def verdict(self) -> str:
+        """Return what is to be done before brokers of 4.0 or later; empty if nothing is known to be."""
+        refused = [f"{api} v{version}" for api, version in self.versions if version < REFUSED_SINCE_4_0.get(api, 0)]
+        if refused:
+            return f"Upgrade: 4.0 refuses {' and '.join(refused)}"
+        if self.versions and all(version <= _OF_0_10.get(api, -1) for api, version in self.versions if api in _OF_0_10):
+            known = any(api in _OF_0_10 for api, _ in self.versions)
+            return "Check: nothing newer than Kafka 0.10; 4.0 refuses Fetch below v4 and Produce below v3" if known else ""
+        return ""
+
+    @property
+    def told(self) -> str:
+        """Return the versions as text: ``JoinGroup v5, Heartbeat v3``."""
+        return ", ".join(f"{api} v{version}" for api, version in self.versions)
+
+    def as_json(self) -> Json:
+        return {
+            "client_id": self.client_id or None,
+            "client_software": self.software or None,
+            "versions": dict(self.versions),
+            "client_addresses": sorted(self.addresses),
+            "groups": sorted(self.groups),
+            "before_4_0": self.verdict or None,
+        }
+
+
+def oldest_first(groups: Iterable[Json]) -> list[SpokenVersions]:
+    """Return the clients of published groups, those whose versions are oldest first.
+
+    A record of an earlier release has no versions; its members are left out.
+    """
+    found: dict[tuple[str, str, tuple[tuple[str, int], ...]], SpokenVersions] = {}
+    for group in groups:
+        for member in group["members"]:
+            versions = tuple(sorted((member.get("versions") or {}).items()))
+            if not versions:
+                continue
+            key = (member["client_id"] or "", member["client_software"] or "", versions)
+            known = found.setdefault(key, SpokenVersions(*key))
+            known.groups.add(group["group"])
+            if member["client_address"]:
+                known.addresses.add(member["client_address"])
+    return sorted(found.values(), key=_age)
+
+
+def _age(one: SpokenVersions) -> tuple[int, float, str, str]:
+    must = 0 if one.verdict.startswith("Upgrade") else 1 if one.verdict else 2
+    return must, min(version / (_NEWEST.get(api) or 1) for api, version in one.versions), one.client_id, one.software
