@@ -10,7 +10,7 @@ alone, so nothing of it on where batches end.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 from zlib import crc32
 
@@ -32,11 +32,11 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class _Rate:
-    """How often an event came lately."""
+    """How often an event came lately. In milliseconds, since a partition keeps many."""
 
-    since_us: int
+    since_ms: int
     count: int
-    last_us: int
+    last_ms: int
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class EventLog:
             self._write([key for key, fold in self._folds.items() if now_us >= fold.since_us + FOLDED_US])
         if now_us >= self._swept_us + FOLDED_US:
             self._swept_us = now_us
-            self._rates = {key: rate for key, rate in self._rates.items() if now_us < rate.last_us + FOLDED_US}
+            self._rates = {key: rate for key, rate in self._rates.items() if now_us // 1_000 < rate.last_ms + FOLDED_US // 1_000}
 
     def conclude(self) -> None:
         """Write what was folded, since no record follows."""
@@ -96,13 +96,15 @@ class EventLog:
 
     def pack(self) -> list[Any]:
         """Return plain values for :meth:`fill`. Call :meth:`drain` before."""
-        rates = [[key, *astuple(rate)] for key, rate in self._rates.items()]
+        base_ms = self._swept_us // 1_000  # times before or after it take half the bytes
+        rates = [[key, rate.since_ms - base_ms, rate.count, rate.last_ms - base_ms] for key, rate in self._rates.items()]
         return [self._swept_us, rates, [[fold.since_us, fold.count, _values_of(fold.last)] for fold in self._folds.values()]]
 
     def fill(self, packed: list[Any]) -> None:
         """Take over what :meth:`pack` returned."""
         self._swept_us, rates, folds = packed
-        self._rates = {key: _Rate(*values) for key, *values in rates}
+        base_ms = self._swept_us // 1_000
+        self._rates = {key: _Rate(base_ms + since_ms, count, base_ms + last_ms) for key, since_ms, count, last_ms in rates}
         for since_us, count, values in folds:
             event = _event_of(values)
             key = _key(event)
@@ -111,14 +113,15 @@ class EventLog:
 
     def _is_too_fast(self, key: _Key, at_us: int) -> bool:
         number = crc32("\x00".join(key).encode(errors="surrogatepass"))
+        at_ms = at_us // 1_000
         rate = self._rates.get(number)
         if rate is None:
-            rate = self._rates[number] = _Rate(at_us, 0, at_us)
-        over = rate.count <= READ and at_us >= rate.since_us + WINDOW_US
-        if over or at_us >= rate.last_us + FOLDED_US:
-            rate.since_us, rate.count = at_us, 0
+            rate = self._rates[number] = _Rate(at_ms, 0, at_ms)
+        over = rate.count <= READ and at_ms >= rate.since_ms + WINDOW_US // 1_000
+        if over or at_ms >= rate.last_ms + FOLDED_US // 1_000:
+            rate.since_ms, rate.count = at_ms, 0
         rate.count += 1
-        rate.last_us = at_us
+        rate.last_ms = at_ms
         return rate.count > READ
 
     def _write(self, keys: list[_Key]) -> None:
