@@ -144,6 +144,7 @@ _WHY_UNSEEN: Final = {
     Cause.NOT_DELIVERED: "which it cannot follow",
     Cause.NOT_CAPTURED: "of which packets are missing",
     Cause.ONE_DIRECTION: "of which it has one direction only",
+    Cause.MAY_WAIT: "whose next request may wait at the coordinator: a request log has it when it is answered",
 }
 _REMEDIES: Final = {
     Cause.NOT_DELIVERED: "See what that client speaks: TLS, which a capture opens with --key-log, or another protocol than Kafka's.",
@@ -152,6 +153,8 @@ _REMEDIES: Final = {
     "max_buffered_tx_bytes.",
     Cause.ONE_DIRECTION: "Capture where both directions pass: answers may take another route (asymmetric routing, a second interface), "
     "or the mirror port or the filter takes one direction only. On the broker itself, -i any has both.",
+    Cause.MAY_WAIT: "Read a longer part of the log: the next lines show whether that client waited or was silent. What is stuck now, "
+    "a tap or a capture shows.",
 }
 
 

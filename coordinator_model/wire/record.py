@@ -80,6 +80,7 @@ class Cause(IntEnum):
     NOT_DELIVERED = 0  #: with a connection: it cannot be followed
     NOT_CAPTURED = 1  #: packets of the connection are missing
     ONE_DIRECTION = 2  #: of the connection only one side's packets were captured
+    MAY_WAIT = 3  #: a request of the connection may wait for its answer, and is not told before
 
 
 class Loss(NamedTuple):

@@ -14,8 +14,10 @@ from coordinator_model.wire.recording import MAGIC
 from streaming.commands.capture_files import STDIN, ReplayError, progress_of, source_of
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
-from streaming.commands.replay import told_of_capture
+from streaming.commands.told import told_of, told_of_capture
 from streaming.mirror.anonymised import Anonymiser
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError
@@ -34,7 +36,8 @@ def anonymise(
         str,
         typer.Argument(
             metavar="IN",
-            help="Packet capture (pcap, pcapng), trace of Envoy, or file of mirror records, compressed or not. - is stdin.",
+            help="Packet capture (pcap, pcapng), broker's request log, trace of Envoy, or file of mirror records, compressed or not. "
+            "- is stdin.",
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="File of mirror records to write. It must not exist yet.")],
@@ -81,6 +84,8 @@ def anonymise(
 
             if is_record_file(source.peek(len(MAGIC))):
                 _copy_records(source, called, notes, write)
+            elif is_broker_log(source):
+                _copy_log(source, called, RequestLogReader(write), notes)
             else:
                 _copy_capture(source, called, CaptureReader(write, ports=port or (), key_log=secrets), secrets, notes)
         if names is not None:
@@ -107,10 +112,19 @@ def _copy_records(source: Source, called: str, notes: list[str], write: Callable
         notes.append(f"{unreadable:,} records that cannot be read were left out")
 
 
+def _copy_log(source: Source, called: str, reader: RequestLogReader, notes: list[str]) -> None:
+    reader.read([reader.told_in(source, lambda why: notes.append(_damaged(called, why)))])
+    reader.finish()
+    why = reader.why_nothing()
+    if why is not None:
+        raise ReplayError(f"{called} {why}")
+    notes += told_of(reader)
+
+
 def _copy_capture(source: Source, called: str, reader: CaptureReader, secrets: KeyLog, notes: list[str]) -> None:
     if not is_capture(source):
         raise ReplayError(
-            f"{called} is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a file of mirror records"
+            f"{called} is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a broker's log, nor a file of mirror records"
         )
     try:
         capture = captured(source, lambda why: notes.append(_damaged(called, why)), secrets.add_all)

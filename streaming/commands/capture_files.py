@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from coordinator_model.wire.recording import MAGIC
+from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import is_capture
 from streaming.mirror.pcap.files import CaptureError, Source, opened
 from streaming.mirror.record_file import is_record_file
@@ -62,24 +63,31 @@ def files_of(names: Sequence[str], note: Callable[[str], object] = lambda _: Non
         inside = sorted(str(path) for path in Path(name).iterdir() if path.is_file() and path.stat().st_size)
         if not inside:
             raise ReplayError(f"{name} holds no file that is not empty")
-        readable = [path for path in inside if _is_input(path, note)]
-        if not readable:
-            raise ReplayError(f"{name} holds neither a packet capture, nor a trace of Envoy, nor a file of mirror records")
-        found += readable
+        kinds = {path: _kind_of(path, note) for path in inside}
+        captures, logs = ([path for path in inside if kinds[path] == kind] for kind in ("capture", "log"))
+        if not captures and not logs:
+            raise ReplayError(
+                f"{name} holds neither a packet capture, nor a trace of Envoy, nor a broker's log, nor a file of mirror records"
+            )
+        for path in logs if captures else ():
+            note(f"{path} is a log among captures, and was skipped")
+        found += captures or logs
     _allow_open(len(found))
     return found
 
 
-def _is_input(path: str, note: Callable[[str], object]) -> bool:
+def _kind_of(path: str, note: Callable[[str], object]) -> str:
     try:
         with source_of(path) as source:
             if is_capture(source) or is_record_file(source.peek(FIRST_BYTES)):
-                return True
+                return "capture"
+            if is_broker_log(source):
+                return "log"
     except ReplayError as error:
         note(f"{error}; it was skipped")
     else:
-        note(f"{path} is neither a capture nor a file of mirror records, and was skipped")
-    return False
+        note(f"{path} is neither a capture, nor a log, nor a file of mirror records, and was skipped")
+    return ""
 
 
 def _allow_open(files: int) -> None:

@@ -1,6 +1,6 @@
 """``rebalance-monitor decode``: prints the frames of a file as JSON lines, or as text on a terminal.
 
-The input is a packet capture, a recording of mirror records, or JSON lines with one frame each:
+The input is a packet capture, a broker's request log, a recording of mirror records, or JSON lines with one frame each:
 ``{"request": true, "api_key": 12, "api_version": 4, "frame": "000c0004…"}``, with the frame in hexadecimal or base64.
 """
 
@@ -24,6 +24,8 @@ from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
 from coordinator_model.wire.recording import MAGIC, read_recording
 from streaming.commands.output import EXIT_OK, fail, stderr
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.broker_log.scan import BEGINNING, begins_like_a_log, is_broker_log
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import COMPRESSED, CaptureError, Source, is_packets, opened, packets
 from streaming.mirror.pcap.tls.key_log import KeyLog
@@ -44,7 +46,8 @@ def decode(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Packet capture, file of mirror records, or JSON lines of frames. - is standard input."
+            metavar="FILE",
+            help="Packet capture, broker's request log, file of mirror records, or JSON lines of frames. - is standard input.",
         ),
     ],
     group: Annotated[str | None, typer.Option("--group", "-g", help="Print only frames of this group.", show_default=False)] = None,
@@ -129,7 +132,8 @@ def lines_of(file: Path, wanted: Wanted, counts: Counts) -> Iterator[dict[str, A
 def _records(file: Path) -> Iterator[MirrorRecord]:
     try:
         with io.BufferedReader(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as stream:  # type: ignore[arg-type, type-var]
-            if _may_be_a_capture(stream.peek(_FILE_HEADER)):
+            beginning = stream.peek(BEGINNING)
+            if _may_be_a_capture(beginning) or begins_like_a_log(beginning[:BEGINNING]):
                 yield from _captured(opened(stream), "standard input" if str(file) == "-" else str(file))
             else:
                 yield from _read(stream)
@@ -146,7 +150,10 @@ def _may_be_a_capture(beginning: bytes) -> bool:
 
 
 def _captured(source: Source, called: str) -> Iterator[MirrorRecord]:
-    """The frames of group coordination in a packet capture."""
+    """The frames of group coordination in a packet capture, or a request log."""
+    if is_broker_log(source):
+        yield from _logged(source, called)
+        return
     found: list[MirrorRecord] = []
     damage: list[str] = []
     key_log = KeyLog()
@@ -162,6 +169,21 @@ def _captured(source: Source, called: str) -> Iterator[MirrorRecord]:
         raise InputError(f"{called} {why}")
     if damage:
         raise InputError(f"{called} {damage[0]}: everything before it was decoded")
+
+
+def _logged(source: Source, called: str) -> Iterator[MirrorRecord]:
+    found: list[MirrorRecord] = []
+    damage: list[str] = []
+    reader = RequestLogReader(found.append)
+    for told in reader.told_in(source, damage.append):
+        reader.take(told)
+        yield from _frames(found)
+        found.clear()
+    reader.finish()
+    yield from _frames(found)
+    why = reader.why_nothing() or (f"{damage[0]}: everything before it was decoded" if damage else None)
+    if why is not None:
+        raise InputError(f"{called} {why}")
 
 
 def _frames(records: Iterable[MirrorRecord]) -> Iterator[MirrorRecord]:

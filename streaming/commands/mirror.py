@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
@@ -23,15 +23,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coordinator_model.wire.record import HEADER_NAME
-from streaming.commands.capture_files import STDIN, ReplayError, files_of, progress_of, source_of
+from streaming.commands.capture_files import STDIN, ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
-from streaming.commands.replay import told_of_capture
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
+from streaming.commands.told import told_of
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.broker_log.follow import FollowedFile, follow
+from streaming.mirror.broker_log.reader import HELD_AT_LEAST, HELD_BACK_US, RequestLogReader
+from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured
 from streaming.mirror.conversation import FRAME_CAP
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
@@ -42,7 +45,7 @@ from streaming.mirror.producer import KafkaSink
 from streaming.mirror.record_file import RecordFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from confluent_kafka import Message
@@ -60,17 +63,34 @@ _POLL_S: Final = 0.5
 
 
 def mirror(
+    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="Brokers of the cluster with the mirror topic.")],
+    *,
     pcap: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--pcap",
             metavar="FILE",
-            help="Packet capture (pcap, pcapng) or trace of Envoy's tap. A folder stands for the files in it, - for standard input. "
-            "Can be repeated.",
+            help="Packet capture (pcap, pcapng), whole request log, or trace of Envoy's tap. A folder stands for the files in it, - for "
+            "standard input. Can be repeated.",
+            show_default=False,
         ),
-    ],
-    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="Brokers of the cluster with the mirror topic.")],
-    *,
+    ] = None,
+    request_log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Request log of a broker, to be followed from its end on, across rotation. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    hold_back: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long what a request log tells is held back for requests that came before, and wait. What waits longer is a gap.",
+        ),
+    ] = HELD_BACK_US / 1_000_000,
     port: Annotated[
         list[int] | None,
         typer.Option(
@@ -101,8 +121,12 @@ def mirror(
         tcpdump -i any -U -w - port 9092 | rebalance-monitor mirror --pcap - --port 9092 --bootstrap-server monitor:9092
 
         rebalance-monitor mirror --pcap incident.pcapng --bootstrap-server monitor:9092 --topic incident --create-topic
+
+        rebalance-monitor mirror --request-log /var/log/kafka/kafka-request.log --bootstrap-server monitor:9092
     """
     console = stderr()
+    if bool(pcap) == bool(request_log):
+        fail("give either --pcap or --request-log")
     notes: list[str] = []
     try:
         secrets = key_log_of(key_log, notes.append)
@@ -116,63 +140,104 @@ def mirror(
         )
     except (MirrorError, KeyLogError) as error:
         fail(error)
-    reader = CaptureReader(
-        lambda record: _write(sink, record),
-        ports=port or (),
-        cluster=cluster,
-        name=f"pcap-{os.getpid()}",
-        key_log=secrets,
-        frame_cap=FRAME_CAP,
-    )
+    run = _Run(sink, cluster, port or (), secrets, notes)
     try:
         with _terminated_as_interrupted(), contextlib.suppress(KeyboardInterrupt):
-            _read(files_of(pcap, notes.append), reader, secrets, notes, console)
+            if request_log:
+                run.follow(request_log, hold_back)
+            else:
+                run.read(files_of(pcap or (), notes.append), console)
     except ReplayError as error:
         sink.close(_FLUSH_TIMEOUT_S)
         fail(error)
+    reader = run.reader
     reader.finish()
     unsent = sink.close(_FLUSH_TIMEOUT_S)
     why = reader.why_nothing()
-    for note in [*notes, *([] if why else told_of_capture(reader.stats, reader.echoes))]:
+    for note in [*notes, *([] if why else told_of(reader))]:
         console.print(note, style="dim", soft_wrap=True, markup=False)
     if why is not None:
-        fail(ReplayError(f"the capture {why}"))
+        fail(ReplayError(f"the {'capture' if isinstance(reader, CaptureReader) else 'log'} {why}"))
     console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost:,} lost", soft_wrap=True)
     if unsent:
         fail(MirrorError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
 
 
-def _read(names: list[str], reader: CaptureReader, secrets: KeyLog, notes: list[str], console: Console) -> None:
-    with ExitStack() as stack:
-        progress = stack.enter_context(progress_of(names, console))
-        captures = []
-        for name in names:
-            if name == STDIN:
-                source = opened(_Pipe(sys.stdin.buffer, lambda: _tick_if_live(reader)))  # type: ignore[arg-type]
+class _Run:
+    """One run: reads captures or logs, and writes their records.
+
+    :ivar reader: of what there is to read; a capture's until it is known to be a log.
+    """
+
+    def __init__(self, sink: KafkaSink, cluster: str, ports: Sequence[int], secrets: KeyLog, notes: list[str]) -> None:
+        self._sink = sink
+        self._cluster = cluster
+        self._secrets = secrets
+        self._notes = notes
+        self._capture = CaptureReader(
+            self._write, ports=ports, cluster=cluster, name=f"pcap-{os.getpid()}", key_log=secrets, frame_cap=FRAME_CAP
+        )
+        self.reader: CaptureReader | RequestLogReader = self._capture
+
+    def read(self, names: list[str], console: Console) -> None:
+        """Read files to their ends."""
+        with ExitStack() as stack:
+            progress = stack.enter_context(progress_of(names, console))
+            sources = [
+                opened(_Pipe(sys.stdin.buffer, self._tick_if_live))  # type: ignore[arg-type]
+                if name == STDIN
+                else stack.enter_context(source_of(name, progress))
+                for name in names
+            ]
+            if all(is_broker_log(source) for source in sources):
+                self._read_logs(names, sources)
             else:
-                source = stack.enter_context(source_of(name, progress))
-            captures.append(_captured(name, source, secrets, notes))
-        reader.read(in_order(captures))
+                self._capture.read(in_order([self._captured(*given) for given in zip(names, sources, strict=True)]))
 
+    def follow(self, paths: Sequence[Path], hold_back_s: float) -> None:
+        """Follow logs that are being written, until a KeyboardInterrupt."""
+        reader = self.reader = self._log_reader(int(hold_back_s * 1_000_000), held_at_least=0)
+        for path in paths:
+            if not path.exists():
+                self._notes.append(f"{path} did not exist at the start")
+        try:
+            with ExitStack() as stack:
+                follow([stack.enter_context(closing(FollowedFile(path))) for path in paths], reader)
+        except OSError as error:
+            raise ReplayError(f"{error.filename} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
-def _captured(name: str, source: Source, secrets: KeyLog, notes: list[str]) -> Iterator[Any]:
-    called = "standard input" if name == STDIN else name
-    try:
-        return captured(source, lambda why: notes.append(f"{called} {why}: everything before it was written"), secrets.add_all)
-    except CaptureError as error:
-        raise ReplayError(f"{called} {error}") from None
+    def _read_logs(self, names: Sequence[str], sources: Sequence[Source]) -> None:
+        reader = self.reader = self._log_reader(HELD_BACK_US, held_at_least=HELD_AT_LEAST)
+        reader.read([reader.told_in(source, self._damage(name)) for name, source in zip(names, sources, strict=True)])
 
+    def _log_reader(self, held_back_us: int, *, held_at_least: int) -> RequestLogReader:
+        return RequestLogReader(
+            self._write,
+            cluster=self._cluster,
+            name=f"request-log-{os.getpid()}",
+            held_back_us=held_back_us,
+            held_at_least=held_at_least,
+            frame_cap=FRAME_CAP,
+        )
 
-def _write(sink: KafkaSink, record: MirrorRecord) -> None:
-    while sink.buffered > _HELD_AT_MOST:
-        time.sleep(0.01)  # the producer's own thread empties it
-    sink.write(record)
+    def _captured(self, name: str, source: Source) -> Iterator[Any]:
+        try:
+            return captured(source, self._damage(name), self._secrets.add_all)
+        except CaptureError as error:
+            raise ReplayError(f"{called(name)} {error}") from None
 
+    def _damage(self, name: str) -> Callable[[str], None]:
+        return lambda why: self._notes.append(f"{called(name)} {why}: everything before it was written")
 
-def _tick_if_live(reader: CaptureReader) -> None:
-    now_us = time.time_ns() // 1000
-    if now_us - reader.now_us < _LIVE_US + _LATE_US:
-        reader.tick(now_us - _LATE_US)
+    def _write(self, record: MirrorRecord) -> None:
+        while self._sink.buffered > _HELD_AT_MOST:
+            time.sleep(0.01)  # the producer's own thread empties it
+        self._sink.write(record)
+
+    def _tick_if_live(self) -> None:
+        now_us = time.time_ns() // 1000
+        if now_us - self._capture.now_us < _LIVE_US + _LATE_US:
+            self._capture.tick(now_us - _LATE_US)
 
 
 class _Pipe:

@@ -24,13 +24,14 @@ from coordinator_model.wording import counted
 from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
+from streaming.commands.told import told_of
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
-from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.mirror.pcap.files import CaptureError, Source
-from streaming.mirror.pcap.links import in_words
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.replay.engine import ReplayEngine
@@ -58,7 +59,8 @@ def replay(
         list[str],
         typer.Argument(
             metavar="FILE…",
-            help="Packet captures (pcap, pcapng), traces of Envoy's tap, or files of mirror records; gzip, xz and bzip2 are read too. "
+            help="Packet captures (pcap, pcapng), brokers' request logs, traces of Envoy's tap, or files of mirror records; gzip, xz and "
+            "bzip2 are read too. "
             "A folder stands for the files in it, - for standard input.",
         ),
     ],
@@ -103,6 +105,8 @@ def replay(
         tcpdump -i any -U -w - port 9092 | rebalance-monitor replay -
 
         rebalance-monitor replay --key-log keys.log encrypted.pcapng
+
+        rebalance-monitor replay kafka-request.log*
 
         rebalance-monitor replay --format json traffic.records | jq .summary
 
@@ -170,7 +174,7 @@ class ReplaySession:
         self._settings = settings
         self._complain = complain
         self._offline: ReplayEngine | None = None
-        self._reader: CaptureReader | None = None
+        self._reader: CaptureReader | RequestLogReader | None = None
         self._names: Sequence[str] = ()
         self._ports: Sequence[int] = ()
         self._key_log = KeyLog()
@@ -186,6 +190,9 @@ class ReplaySession:
             if all(is_record_file(source.peek(FIRST_BYTES)) for source in sources):
                 self._read_records(sources)
                 return
+            if all(is_broker_log(source) for source in sources):
+                self._read_logs(sources, cluster)
+                return
             self._read_captures([self._captured(name, source) for name, source in zip(files, sources, strict=True)], cluster)
 
     @property
@@ -199,11 +206,10 @@ class ReplaySession:
         summary: list[str] = []
         if self._reader is not None:
             self._reader.finish()
-            stats = self._reader.stats
             why = self._reader.why_nothing()
             if why is not None:
                 raise ReplayError("; ".join([f"{_listed(self._names)} {why}", *self.notes]))
-            summary = list(told_of_capture(stats, self._reader.echoes))
+            summary = list(told_of(self._reader))
         elif not self._offline.counters and not self._offline.last_us:
             raise ReplayError("; ".join([f"{_listed(self._names)} holds no records", *self.notes]))
         self._offline.finish()
@@ -217,6 +223,15 @@ class ReplaySession:
         reader = self._reader = CaptureReader(offline.recorded, ports=self._ports, cluster=cluster, key_log=self._key_log)
         try:
             reader.read(in_order(captures))
+        except KeyboardInterrupt:
+            reader.next_offset = offline.next_offset  # the current record may not be processed
+            raise
+
+    def _read_logs(self, sources: Sequence[Source], cluster: str) -> None:
+        offline = self._offline = self._model("log")
+        reader = self._reader = RequestLogReader(offline.recorded, cluster=cluster)
+        try:
+            reader.read([reader.told_in(source, self._damage(name)) for name, source in zip(self._names, sources, strict=True)])
         except KeyboardInterrupt:
             reader.next_offset = offline.next_offset  # the current record may not be processed
             raise
@@ -248,7 +263,9 @@ class ReplaySession:
             what = (
                 "holds mirror records: replay captures and records one after the other"
                 if is_record_file(beginning)
-                else ("is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a file of mirror records")
+                else "is a broker's log: replay logs and other files one after the other"
+                if is_broker_log(source)
+                else "is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a broker's log, nor a file of mirror records"
             )
             raise ReplayError(f"{called(name)} {what}")
         try:
@@ -344,47 +361,6 @@ def _told_of_all(offline: ReplayEngine) -> Iterator[str]:
 
 
 _NOT_WORTH_A_WORD: Final = {"tick", "open", "close"}
-
-
-def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
-    brokers = ", ".join(f"{address} ({count})" for address, count in stats.brokers.most_common(8))
-    more = f" and {len(stats.brokers) - 8} more" if len(stats.brokers) > 8 else ""
-    sizes = [f"{stats.packets:,} packets"] * (stats.packets > 0) + [f"{stats.socket_events:,} events"] * (stats.socket_events > 0)
-    yield f"{' and '.join(sizes)}; connections to brokers: {brokers}{more}"
-    if stats.unseen_us:
-        unseen = f"{stats.unseen_us / 1_000_000:,.0f} s"
-        yield f"nothing was captured for {unseen} of that time: no packet of any kind, or the time between two files"
-    if not stats.frames:
-        yield "none of these connections coordinates a group"
-    if stats.foreign:
-        tls = f", {stats.encrypted} of them TLS" if stats.encrypted else ""
-        yield f"{counted(stats.foreign, 'other connection')} without Kafka{tls}"
-    if stats.decrypted:
-        yield f"decrypted: {counted(stats.decrypted, 'TLS connection')}"
-    for reason, count in stats.refused_tls.most_common():
-        yield f"{counted(count, 'connection')} could not be decrypted: {reason}"
-    for reason, count in stats.opaque.most_common():
-        yield f"{counted(count, 'connection')} to a broker could not be decoded: {reason}"
-    if echoes:
-        yield f"{counted(echoes, 'connection')} ignored: repeats of others, as behind a proxy"
-    if stats.cut_frames:
-        short = (
-            f": the capture keeps {stats.snap_length:,} bytes of a packet, and packets have up to {stats.longest_packet:,} (tcpdump -s 0 "
-            "keeps all)"
-        )
-        yield f"{stats.cut_frames:,} group frames were not captured to their end{short if stats.snap_length else ''}"
-    if stats.losses:
-        gaps = f"{stats.losses:,} gap{'s' if stats.losses > 1 else ''}"
-        yield f"{stats.lost_bytes:,} bytes of connections with group requests were not captured ({gaps}); their groups get a gap"
-    if stats.lost_elsewhere:
-        yield f"{stats.lost_elsewhere:,} bytes of other broker connections were not captured; these had named no group"
-    if stats.fragments:
-        plural = "s" if stats.fragments > 1 else ""
-        yield f"{stats.fragments:,} IP fragment{plural} of TCP packets cannot be reassembled, and count as not captured"
-    for tunnel, count in stats.tunnels.most_common():
-        yield f"{count:,} TCP packets were wrapped in {tunnel}"
-    for link, count in stats.links.most_common():
-        yield f"{count:,} packets of link type {in_words(link)} cannot be read"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -379,7 +379,7 @@ class TestBadInput:
             (b"", "is empty"),
             (
                 b"GIF89a and so on",
-                "is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a file of mirror records",
+                "is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a broker's log, nor a file of mirror records",
             ),
             (pcap([])[:10], "ends within its file header"),
             (pcap([]), "holds no packets"),
@@ -437,7 +437,7 @@ class TestBadInput:
         result = invoke(folder)
         assert result.exit_code == 1
         told = result.stderr.replace("\n", "")
-        assert "README.md is neither a capture nor a file of mirror records, and was skipped" in told
+        assert "README.md is neither a capture, nor a log, nor a file of mirror records, and was skipped" in told
         assert "b.pcap.gz holds compressed data that is damaged" in told
         assert "it was skipped" in told
         assert result.stdout == invoke(folder / "a.pcap").stdout

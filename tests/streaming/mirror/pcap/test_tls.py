@@ -18,7 +18,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
-from streaming.commands.replay import told_of_capture
+from streaming.commands.told import told_of_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.tls.connection import (

@@ -1,0 +1,61 @@
+"""What commands say at the end of the input that they have read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator_model.wording import counted
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.pcap.links import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streaming.mirror.pcap.capture_reader import CaptureReader
+    from streaming.mirror.pcap.capture_stats import CaptureStats
+
+
+def told_of(reader: CaptureReader | RequestLogReader) -> Iterator[str]:
+    """What a reader has found in its input beside the records, a sentence each."""
+    return reader.told() if isinstance(reader, RequestLogReader) else told_of_capture(reader.stats, reader.echoes)
+
+
+def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
+    brokers = ", ".join(f"{address} ({count})" for address, count in stats.brokers.most_common(8))
+    more = f" and {len(stats.brokers) - 8} more" if len(stats.brokers) > 8 else ""
+    sizes = [f"{stats.packets:,} packets"] * (stats.packets > 0) + [f"{stats.socket_events:,} events"] * (stats.socket_events > 0)
+    yield f"{' and '.join(sizes)}; connections to brokers: {brokers}{more}"
+    if stats.unseen_us:
+        unseen = f"{stats.unseen_us / 1_000_000:,.0f} s"
+        yield f"nothing was captured for {unseen} of that time: no packet of any kind, or the time between two files"
+    if not stats.frames:
+        yield "none of these connections coordinates a group"
+    if stats.foreign:
+        tls = f", {stats.encrypted} of them TLS" if stats.encrypted else ""
+        yield f"{counted(stats.foreign, 'other connection')} without Kafka{tls}"
+    if stats.decrypted:
+        yield f"decrypted: {counted(stats.decrypted, 'TLS connection')}"
+    for reason, count in stats.refused_tls.most_common():
+        yield f"{counted(count, 'connection')} could not be decrypted: {reason}"
+    for reason, count in stats.opaque.most_common():
+        yield f"{counted(count, 'connection')} to a broker could not be decoded: {reason}"
+    if echoes:
+        yield f"{counted(echoes, 'connection')} ignored: repeats of others, as behind a proxy"
+    if stats.cut_frames:
+        short = (
+            f": the capture keeps {stats.snap_length:,} bytes of a packet, and packets have up to {stats.longest_packet:,} (tcpdump -s 0 "
+            "keeps all)"
+        )
+        yield f"{stats.cut_frames:,} group frames were not captured to their end{short if stats.snap_length else ''}"
+    if stats.losses:
+        gaps = f"{stats.losses:,} gap{'s' if stats.losses > 1 else ''}"
+        yield f"{stats.lost_bytes:,} bytes of connections with group requests were not captured ({gaps}); their groups get a gap"
+    if stats.lost_elsewhere:
+        yield f"{stats.lost_elsewhere:,} bytes of other broker connections were not captured; these had named no group"
+    if stats.fragments:
+        plural = "s" if stats.fragments > 1 else ""
+        yield f"{stats.fragments:,} IP fragment{plural} of TCP packets cannot be reassembled, and count as not captured"
+    for tunnel, count in stats.tunnels.most_common():
+        yield f"{count:,} TCP packets were wrapped in {tunnel}"
+    for link, count in stats.links.most_common():
+        yield f"{count:,} packets of link type {in_words(link)} cannot be read"

@@ -1,0 +1,96 @@
+"""The connections that a request log names."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
+from streaming.mirror.conversation import Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from coordinator_model.wire.record import MirrorRecord
+    from streaming.mirror.client_software import ClientSoftware
+
+_ENDS: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)-\d+(?:-\d+)?")
+_size = struct.Struct(">i").pack
+
+
+class Ends(NamedTuple):
+    """The sides of a connection."""
+
+    broker: str  #: host:port of the listener
+    client: str  #: address without its port
+
+
+def ends_of(connection: str) -> Ends:
+    """Read ``broker:port-client:port-processor-number``, as Kafka names connections."""
+    found = _ENDS.fullmatch(connection)
+    if found is None:
+        return Ends("", "")
+    return Ends(f"{_address(found[1])}:{found[2]}", _address(found[3]))
+
+
+def _address(text: str) -> str:
+    """Java writes IPv6 in full."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return text
+
+
+class LoggedConnection(Conversation):
+    """A connection whose exchanges are told one by one, whole.
+
+    :param software: what the broker says of the client's software.
+    :param midway: the log begins while the connection is open.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[MirrorRecord], None],
+        *,
+        cluster: str,
+        name: str,
+        ends: Ends,
+        at_us: int,
+        midway: bool,
+        frame_cap: int,
+        on_opaque: Callable[[str], None],
+        known_software: ClientSoftware,
+    ) -> None:
+        super().__init__(
+            write,
+            cluster=cluster,
+            broker=ends.broker,
+            connection=name,
+            client_address=ends.client,
+            at_us=at_us,
+            frame_cap=frame_cap,
+            on_opaque=on_opaque,
+            software=known_software,
+        )
+        self.over_us = 0  #: when the newest exchange was over, that is known of
+        self.waiting = 0  #: exchanges that are known of, and not told yet
+        if midway:
+            self._held.clear()
+
+    def asked(self, frame: bytes, at_us: int, software: str) -> None:
+        """The client's next request."""
+        self.waiting -= 1
+        self._software = self._software or software
+        self.client_sent(_size(len(frame)) + frame, at_us)
+
+    def answered(self, frame: bytes, at_us: int) -> None:
+        """The broker's response to the oldest request that has none."""
+        self.broker_sent(_size(len(frame)) + frame, at_us)
+
+    def not_seen(self, groups: Iterable[str], loss: Loss) -> None:
+        """Say that a request of this connection was not known in time, for groups and those that it has named."""
+        self._at_us = loss.to_us
+        named = dict.fromkeys((*groups, *self._groups))
+        self._write_to(named, self._record(Kind.GAP, frame=pack_loss(loss._replace(cause=Cause.MAY_WAIT))))

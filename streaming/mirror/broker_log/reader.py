@@ -1,0 +1,253 @@
+"""Mirror records out of brokers' request logs: what a tap would have written, had it stood before them.
+
+A line is written when its exchange is over. Records are told in the order in which requests came and responses left, so they are held back
+until nothing older is to be expected: as long as the coordinator may keep a request waiting.
+
+The trap: a request that waits (a JoinGroup until the others have joined, a SyncGroup until the leader's) is not in the log before it is
+answered. Its member looks silent. Where the log does not go on long enough to tell one from the other, a gap says so, and the groups go
+back to learning: nobody is blamed for a silence that may be the broker's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import heappop, heappush, merge
+from typing import TYPE_CHECKING, Final
+
+from coordinator_model.wire.constants import API_VERSIONS
+from coordinator_model.wire.record import DecodedRecord, Loss, MirrorRecord, tick, topics
+from streaming.mirror.broker_log.connections import LoggedConnection, ends_of
+from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold
+from streaming.mirror.broker_log.scan import Scanner
+from streaming.mirror.client_software import ClientSoftware
+from streaming.mirror.conversation import LARGEST_REQUEST
+from streaming.mirror.pcap.files import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from streaming.mirror.pcap.files import Source
+
+HELD_BACK_US: Final = 330_000_000
+"""A little more than a JoinGroup waits with Java's default ``max.poll.interval.ms`` of five minutes."""
+
+_WAITS_AT_MOST_US: Final = 300_000_000
+HELD_AT_LEAST: Final = 200_000
+"""Exchanges of a file that are held back even longer: with them an hour of waiting is told in its place."""
+
+_TICK_US: Final = 1_000_000
+_LIVES_US: Final = 120_000_000
+"""As long a pause of the log is one of the clients; after a longer one nobody knows."""
+
+_GRACE_US: Final = 1_000_000
+_CONNECTIONS_AT_MOST: Final = 100_000
+
+
+class RequestLogReader:
+    """Takes what request lines tell, in the order of the log, and writes mirror records.
+
+    :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
+    :param cluster: name of the cluster in the records.
+    :param held_back_us: how long records are held back for requests that came before and are not over.
+    :param held_at_least: so many exchanges are held back for longer.
+    :param frame_cap: how many bytes of a frame are kept; all, unless the records go to a topic.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[MirrorRecord], None],
+        *,
+        cluster: str = "",
+        name: str = "request-log",
+        held_back_us: int = HELD_BACK_US,
+        held_at_least: int = HELD_AT_LEAST,
+        frame_cap: int = LARGEST_REQUEST,
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self.brokers: Counter[str] = Counter()  #: connections by broker
+        self.lines = RequestLines()
+        self.next_offset = 0  #: number of the next record
+        self.newest_us = 0  #: of the log
+        self.now_us = 0  #: up to which everything is told
+        self._write = write
+        self._cluster = cluster
+        self._name = name
+        self._held_back_us = held_back_us
+        self._held_at_least = held_at_least
+        self._frame_cap = frame_cap
+        self._held: list[tuple[int, int, LoggedConnection | None, Logged | TopicsTold, bool]] = []
+        self._order = 0
+        self._connections: dict[str, LoggedConnection] = {}
+        self._software = ClientSoftware()
+        self._topics: dict[str, str] = {}
+        self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
+        self._of_members: Counter[str] = Counter()  # exchanges that are not told yet, on whichever connection
+        self._asked = 0  # requests that are told, and whose responses are not
+        self._next_tick_us = 0
+
+    def read(self, logs: Sequence[Iterator[Told]]) -> None:
+        """Read logs to their ends (:meth:`told_in`); several are merged by the times of their lines."""
+        for told in merge(*logs, key=lambda told: told.at_us):
+            self.take(told)
+
+    def told_in(self, source: Source, damage: Callable[[str], None]) -> Iterator[Told]:
+        """What the lines of a file tell, in its order.
+
+        :param damage: called with half a sentence that says why reading ended before the file did.
+        """
+        scanner = Scanner(self.counts)
+        try:
+            while data := source.more():
+                yield from self.told_by(scanner.feed(data))
+        except CaptureError as error:
+            damage(str(error))
+        yield from self.told_by(scanner.finish())
+
+    def told_by(self, lines: Iterable[bytes]) -> Iterator[Told]:
+        """What lines tell that may be request lines."""
+        for line in lines:
+            told = self.lines.read(line)
+            if told is not None:
+                yield told
+
+    def take(self, told: Told) -> None:
+        """Take the next line of the log."""
+        self.newest_us = max(self.newest_us, told.at_us)
+        if isinstance(told, Logged):
+            self._hold(told)
+        elif isinstance(told, TopicsTold):
+            self._hold_topics(told)
+        self._tell_until(self.newest_us - self._held_back_us, self._held_at_least)
+
+    def finish(self) -> None:
+        """The log has ended: tell what was held back."""
+        self._tell_until(self.newest_us, 0)
+
+    # --- holding back --------------------------------------------------------------------------------------------------
+
+    def _hold(self, logged: Logged) -> None:
+        self.counts["exchanges"] += 1
+        connection = self._connection(logged)
+        received_us = max(logged.received_us, connection.over_us)  # a broker reads the next request when it has answered this one
+        connection.over_us = over_us = max(logged.at_us, received_us)
+        connection.waiting += 1
+        self._of_members[logged.member] += 1
+        if received_us < self.now_us:
+            self.counts["exchanges that waited longer than records are held back"] += 1
+            loss = Loss(records=0, bytes=len(logged.request), from_us=received_us, to_us=self.now_us)
+            connection.not_seen(logged.groups, loss)
+            received_us, over_us = self.now_us, max(over_us, self.now_us)
+        self._push(received_us, connection, logged, is_answer=False)
+        self._push(over_us, connection, logged, is_answer=True)
+
+    def _hold_topics(self, told: TopicsTold) -> None:
+        new = {id_: name for id_, name in told.names.items() if self._topics.get(id_) != name}
+        if new:
+            self._topics.update(new)
+            self._push(max(told.at_us, self.now_us), None, TopicsTold(told.at_us, new), is_answer=False)
+
+    def _push(self, at_us: int, connection: LoggedConnection | None, told: Logged | TopicsTold, *, is_answer: bool) -> None:
+        self._order += 1
+        heappush(self._held, (at_us, self._order, connection, told, is_answer))
+
+    def _connection(self, logged: Logged) -> LoggedConnection:
+        found = self._connections.get(logged.connection)
+        if found is None:
+            ends = ends_of(logged.connection)
+            self.brokers[ends.broker] += 1
+            found = self._connections[logged.connection] = LoggedConnection(
+                self._number,
+                cluster=self._cluster,
+                name=logged.connection,
+                ends=ends,
+                at_us=logged.received_us,
+                midway=logged.api_key != API_VERSIONS,
+                frame_cap=self._frame_cap,
+                on_opaque=lambda reason: self.counts.update({f"connections that cannot be followed: {reason}": 1}),
+                known_software=self._software,
+            )
+        return found
+
+    # --- telling -------------------------------------------------------------------------------------------------------
+
+    def _tell_until(self, until_us: int, keep: int) -> None:
+        held = self._held
+        while held and held[0][0] <= until_us and len(held) > keep:
+            at_us, _, connection, told, is_answer = heappop(held)
+            self._pass_time(at_us)
+            if isinstance(told, TopicsTold):
+                self._number(topics(at_us, told.names, cluster=self._cluster))
+            elif connection is not None:
+                self._tell(connection, told, at_us, is_answer=is_answer)
+        if not keep and until_us > self.now_us:
+            self._pass_time(until_us)
+
+    def _tell(self, connection: LoggedConnection, logged: Logged, at_us: int, *, is_answer: bool) -> None:
+        if not is_answer:
+            self._asked += 1
+            self._may_wait.pop(connection, None)
+            self._of_members[logged.member] -= 1
+            if not self._of_members[logged.member]:
+                del self._of_members[logged.member]
+            connection.asked(logged.request, at_us, logged.software)
+            return
+        self._asked -= 1
+        if logged.response:
+            connection.answered(logged.response, at_us)
+        if logged.next_may_wait:
+            self._may_wait[connection] = at_us, logged.member
+
+    def _pass_time(self, at_us: int) -> None:
+        """Write ticks for the seconds that have passed, and gaps for those who may wait unseen."""
+        if not self.now_us or (at_us - self.now_us > _LIVES_US and not self._asked):
+            self._next_tick_us = at_us - at_us % _TICK_US + _TICK_US
+        while self._next_tick_us <= at_us:
+            self._give_up(self._next_tick_us)
+            self._number(tick(self._next_tick_us, cluster=self._cluster, connection=self._name))
+            self._next_tick_us += _TICK_US
+        self.now_us = max(self.now_us, at_us)
+
+    def _give_up(self, at_us: int) -> None:
+        for connection, (since_us, member) in list(self._may_wait.items()):
+            if since_us + _GRACE_US > at_us:
+                break  # they are in the order of time
+            del self._may_wait[connection]
+            elsewhere = bool(member and self._of_members.get(member))  # what waited on a connection that was closed is never logged
+            if not connection.waiting and (elsewhere or self.newest_us - since_us < _WAITS_AT_MOST_US):
+                self.counts["connections whose next request may have waited, and is not in the log; their groups get a gap"] += 1
+                connection.not_seen((), Loss(records=0, bytes=0, from_us=since_us, to_us=at_us))
+
+    def _number(self, record: MirrorRecord) -> None:
+        numbered = tuple.__new__(DecodedRecord, (0, self.next_offset, *record[2:]))
+        if isinstance(record, DecodedRecord):
+            numbered.body = record.body
+        self.next_offset += 1
+        self._write(numbered)
+
+    # --- what is said of it --------------------------------------------------------------------------------------------
+
+    def why_nothing(self) -> str | None:
+        """Why there is nothing to replay, as a half sentence behind the log's name; None if there is something."""
+        if self.counts["exchanges"]:
+            return None
+        if self.counts["lines in text form"]:
+            return "is a request log of Kafka 2.7 or older, which writes no JSON: only those of 2.8 and newer can be read"
+        if self.lines.counts:
+            return f"has no request line that can be read; they {self.lines.counts.most_common(1)[0][0]}"
+        if self.counts["other requests"]:
+            return "has request lines, but none of a group: is it the log of the group's coordinator?"
+        return "has no line of kafka.request.logger: set that logger to DEBUG on the brokers"
+
+    def told(self) -> Iterator[str]:
+        """What is to be known of what was read, a sentence each."""
+        brokers = ", ".join(f"{address or 'unknown'} ({count})" for address, count in self.brokers.most_common(8))
+        others = self.counts["other requests"]
+        yield f"{self.counts['exchanges']:,} request lines of groups, and {others:,} others; connections to brokers: {brokers}"
+        yield "a request that waits is in a request log when it is over: what is stuck at the log's end is not seen"
+        for what, count in sorted(self.counts.items()):
+            if count and what not in ("exchanges", "other requests"):
+                yield f"{count:,} {what}"
+        for reason, count in self.lines.counts.most_common():
+            yield f"{count:,} request lines {reason}"
+        for field, count in self.lines.unknown_fields.most_common(8):
+            yield f"{count:,} times {field}, which only a newer Kafka has, was passed over"

@@ -1,0 +1,221 @@
+"""Lines of ``kafka.request.logger``: an exchange that is over, with the frames that it was made of.
+
+The line is written when the response has been sent. When the broker took the request follows from the time that it took.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.wire import groups_named
+from coordinator_model.wire.constants import MEMBER_ID_REQUIRED, NONE, REBALANCE_IN_PROGRESS
+from coordinator_model.wire.encoder import encode_request, encode_response
+from coordinator_model.wire.layouts import REQUESTS, RESPONSES, Layout
+from coordinator_model.wire.messages import HeartbeatResponse, JoinGroupResponse, OffsetCommitResponse, SyncGroupResponse
+from streaming.mirror.broker_log.from_json import message_of
+from streaming.mirror.broker_log.scan import REQUEST
+from streaming.mirror.broker_log.times import LogTime, time_in, time_of
+from streaming.mirror.topic_names import METADATA
+
+_PREFIX_AT_MOST: Final = 2_000
+_MESSAGE_FIELDS: Final = ("message", "msg", "log", "@message")
+_MARGIN_US: Final = 1_000
+"""The clock of the line is read a little after that of the measured times."""
+
+_LONGEST_MS: Final = 7 * 86_400_000
+
+_decode = json.JSONDecoder().raw_decode
+
+
+class Passed(NamedTuple):
+    """A line of no group: the broker was alive, and logged requests."""
+
+    at_us: int
+
+
+class TopicsTold(NamedTuple):
+    """Names of topics, as a Metadata response told them."""
+
+    at_us: int
+    names: dict[str, str]
+
+
+class Logged(NamedTuple):
+    """A request and its response."""
+
+    at_us: int  #: when it was over, microseconds since the epoch
+    received_us: int
+    connection: str
+    api_key: int
+    api_version: int
+    request: bytes  #: the frame
+    response: bytes  #: the frame; empty where the client wanted none
+    member: str  #: id of the member that asks, or that joins; empty if it names none
+    next_may_wait: bool  #: the coordinator may let the client's next request wait
+    groups: tuple[str, ...]
+    software: str
+    principal: str
+    listener: str
+
+
+Told = Logged | TopicsTold | Passed
+
+
+class UnreadableLineError(ValueError):
+    """A line says something else than Kafka would; the message is a reason that can be counted."""
+
+
+class RequestLines:
+    """Reads the lines of brokers.
+
+    :ivar counts: reasons why lines could not be read, and fields that are not known.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.unknown_fields: Counter[str] = Counter()
+
+    def read(self, line: bytes) -> Told | None:
+        """Return what a line tells; None if it cannot be read, which is counted."""
+        try:
+            time, told = _split(line)
+            return self._told(time, told)
+        except UnreadableLineError as error:
+            self.counts[str(error)] += 1
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            self.counts["contradict themselves"] += 1
+        except RecursionError:
+            self.counts["are nested too deeply"] += 1
+        return None
+
+    def _told(self, time: LogTime, told: dict[str, Any]) -> Told | None:
+        header = told["requestHeader"]
+        key, version = _integer(header["requestApiKey"]), _integer(header["requestApiVersion"])
+        if told.get("isForwarded") or (key not in REQUESTS and key != METADATA):
+            return Passed(time.at_us)
+        if key == METADATA:
+            return TopicsTold(time.at_us, _topics(told["response"]))
+        took_us = int(_number(told["totalTimeMs"]) * 1_000)
+        if not 0 <= took_us <= _LONGEST_MS * 1_000:
+            raise UnreadableLineError("have an impossible duration")
+        connection = told["connection"]
+        if not isinstance(connection, str) or not connection:
+            raise UnreadableLineError("name no connection")
+        known = self._known_version(REQUESTS[key], version)
+        correlation_id = _integer(header["correlationId"])
+        request = message_of(REQUESTS[key], told["request"], known, self.unknown_fields)
+        frame = encode_request(request, api_version=known, correlation_id=correlation_id, client_id=header.get("clientId"))
+        answer, may_wait = b"", False
+        member = _member(request)
+        if told.get("response"):
+            response = message_of(RESPONSES[key], told["response"], known, self.unknown_fields)
+            answer = encode_response(response, api_version=known, correlation_id=correlation_id)
+            may_wait = _next_may_wait(response)
+            member = member or _member(response)
+        late_us = time.step_us if time.step_us > 1_000 else 0
+        return Logged(
+            at_us=time.at_us + late_us,
+            received_us=time.at_us - took_us - _MARGIN_US,
+            connection=connection,
+            api_key=key,
+            api_version=known,
+            request=frame,
+            response=answer,
+            member=member,
+            next_may_wait=may_wait,
+            groups=groups_named(request),
+            software=_software(told.get("clientInformation")),
+            principal=_text(told.get("principal")),
+            listener=_text(told.get("listener")),
+        )
+
+    def _known_version(self, layout: Layout, version: int) -> int:
+        if version > layout.versions.last:
+            self.unknown_fields[f"{layout.name} v{version}"] += 1
+            return layout.versions.last
+        return version
+
+
+def _split(line: bytes) -> tuple[LogTime, dict[str, Any]]:
+    """The time of a line, and the object behind ``Completed request:``."""
+    text = line.decode("utf-8", "replace")
+    time = None
+    if text.lstrip()[:1] == "{":
+        fields = _object(text, text.index("{"))
+        time = time_of(fields)
+        text = next((told for name in _MESSAGE_FIELDS if isinstance(told := fields.get(name), str)), "")
+    at = text.find(REQUEST.decode())
+    if at < 0:
+        raise UnreadableLineError("are no request line, though they name an API")
+    time = time or time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
+    if time is None:
+        raise UnreadableLineError("have no date and time before the message")
+    return time, _object(text, at + len(REQUEST))
+
+
+def _object(text: str, at: int) -> dict[str, Any]:
+    while text[at : at + 1] == " ":
+        at += 1
+    try:
+        found, _ = _decode(text, at)
+    except ValueError:
+        raise UnreadableLineError("are cut or interleaved with others") from None
+    if not isinstance(found, dict):
+        raise UnreadableLineError("hold no object")
+    return found
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UnreadableLineError("have a value of the wrong type")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise UnreadableLineError("have a value of the wrong type")
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _software(told: Any) -> str:
+    """Name and version, as the tap has it of ApiVersions; brokers call "unknown" what was not announced."""
+    if not isinstance(told, dict):
+        return ""
+    said = (_text(told.get("softwareName")), _text(told.get("softwareVersion")))
+    return " ".join(part for part in said if part and part != "unknown")
+
+
+def _member(body: Any) -> str:
+    return str(getattr(body, "member_id", None) or "")
+
+
+def _next_may_wait(response: Any) -> bool:
+    """Whether a JoinGroup may follow, which waits for the others, or a SyncGroup, which waits for the leader's."""
+    match response:
+        case HeartbeatResponse():
+            return response.error_code == REBALANCE_IN_PROGRESS
+        case OffsetCommitResponse():
+            return any(one.error_code == REBALANCE_IN_PROGRESS for topic in response.topics for one in topic.partitions)
+        case JoinGroupResponse():
+            if response.error_code == NONE:
+                return response.leader != response.member_id  # a leader's SyncGroup does not wait
+            return response.error_code in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS)
+        case SyncGroupResponse():
+            return response.error_code in (NONE, REBALANCE_IN_PROGRESS)
+        case _:
+            return False
+
+
+def _topics(response: Any) -> dict[str, str]:
+    found = {}
+    for topic in response.get("topics") or ():
+        name, id_ = topic.get("name"), topic.get("topicId")
+        if isinstance(name, str) and name and isinstance(id_, str) and len(id_) == 22 and id_.strip("A"):
+            found[id_] = name
+    return found

@@ -1,0 +1,86 @@
+"""The time of a log line, in whatever pattern a broker writes it.
+
+The traps: most patterns name no zone, so the time is that of the reader's own zone (``TZ`` sets it). Some have whole seconds only. A line
+may have two times, that of the broker and that of the container's runtime; the finer one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, Final, NamedTuple
+
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_CLOCK: Final = r"(?P<hour>\d\d):?(?P<minute>\d\d):?(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?"
+_ZONE: Final = r"(?: ?(?P<zone>Z|[+-]\d\d:?\d\d))?(?![\d:])"
+_ISO: Final = re.compile(rf"(?<!\d)(?P<year>\d{{4}})-?(?P<month>\d\d)-?(?P<day>\d\d)[T ]{_CLOCK}{_ZONE}")
+_DATE: Final = re.compile(rf"(?<!\d)(?P<day>\d\d) (?P<month>{'|'.join(_MONTHS)}) (?P<year>\d{{4}}) {_CLOCK}{_ZONE}")
+_MILLIS: Final = re.compile(r"(?<![\w.])(\d{13})(?![\w.])")
+_JSON_FIELDS: Final = ("@timestamp", "timestamp", "time", "ts", "datetime")
+
+
+class LogTime(NamedTuple):
+    """When a line was written."""
+
+    at_us: int  #: since the epoch
+    step_us: int  #: how fine the time is
+
+
+def time_in(text: str) -> LogTime | None:
+    """Return the finest time in what precedes a message."""
+    found = [_of_match(match) for pattern in (_ISO, _DATE) for match in pattern.finditer(text)]
+    told = [time for time in found if time is not None]
+    if told:
+        return min(told, key=lambda time: time.step_us)
+    millis = _MILLIS.search(text)
+    return LogTime(int(millis[1]) * 1_000, 1_000) if millis else None
+
+
+def time_of(fields: dict[str, Any]) -> LogTime | None:
+    """Return the time of a line whose layout is JSON."""
+    match fields.get("instant"), fields.get("timeMillis"):
+        case {"epochSecond": int(second), "nanoOfSecond": int(nano)}, _:
+            return _checked(second * 1_000_000 + nano // 1_000, 1)
+        case _, int(millis):
+            return _checked(millis * 1_000, 1_000)
+    for name in _JSON_FIELDS:
+        told = fields.get(name)
+        if isinstance(told, str) and (found := time_in(told[:64])) is not None:
+            return found
+        if isinstance(told, int) and not isinstance(told, bool):
+            return _checked(told * 1_000 if told > 10**11 else told * 1_000_000, 1_000 if told > 10**11 else 1_000_000)
+    return None
+
+
+_LATEST_US: Final = 253_402_300_800_000_000  # the year 10,000
+
+
+def _checked(at_us: int, step_us: int) -> LogTime | None:
+    return LogTime(at_us, step_us) if 0 < at_us < _LATEST_US else None
+
+
+def _of_match(match: re.Match[str]) -> LogTime | None:
+    said = match.groupdict()
+    month = said["month"]
+    fraction = said["fraction"] or ""
+    try:
+        at = datetime(  # noqa: DTZ001 - the reader's zone, unless the line names one
+            int(said["year"]),
+            _MONTHS.index(month) + 1 if month in _MONTHS else int(month),
+            int(said["day"]),
+            int(said["hour"]),
+            int(said["minute"]),
+            int(said["second"]),
+        )
+        if said["zone"]:
+            at = at.replace(tzinfo=_zone(said["zone"]))
+        return _checked(int(at.timestamp()) * 1_000_000 + int(fraction[:6].ljust(6, "0")), 10 ** max(6 - len(fraction), 0))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _zone(text: str) -> timezone:
+    if text == "Z":
+        return UTC
+    hours, minutes = int(text[1:3]), int(text[-2:])
+    return timezone(timedelta(hours=hours, minutes=minutes) * (-1 if text[0] == "-" else 1))

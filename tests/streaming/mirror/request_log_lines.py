@@ -1,0 +1,74 @@
+"""Writes request lines as brokers do, from messages."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from coordinator_model.wire.encoder import default_of
+from coordinator_model.wire.layouts import LAYOUTS, REQUESTS, RESPONSES, Layout
+from coordinator_model.wire.message import Struct
+
+BASE_S = 1_700_000_000
+
+
+def request_line(
+    asked: Any,
+    answered: Any,
+    *,
+    over_ms: int,
+    took_ms: float = 1.0,
+    api_version: int | None = None,
+    connection: str = "10.0.0.1:9092-10.0.0.7:40000-0-1",
+    correlation_id: int = 1,
+    client_id: str | None = "app",
+    header: dict[str, Any] | None = None,
+    **more: Any,
+) -> bytes:
+    """A line that was written ``over_ms`` after the base."""
+    layout = LAYOUTS[type(asked).__name__]
+    version = layout.versions.last if api_version is None else api_version
+    key = layout.api_key
+    at = datetime.fromtimestamp(BASE_S + over_ms // 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S") + f",{over_ms % 1000:03}"
+    told = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": key,
+            "requestApiVersion": version,
+            "correlationId": correlation_id,
+            "clientId": client_id,
+            "requestApiKeyName": layout.name,
+            **(header or {}),
+        },
+        "request": plain(asked, REQUESTS[key], version),
+        "response": plain(answered, RESPONSES[key], version),
+        "connection": connection,
+        "totalTimeMs": took_ms,
+        "securityProtocol": "SASL_SSL",
+        "principal": "User:billing",
+        "listener": "CLIENTS",
+        "clientInformation": {"softwareName": "apache-kafka-java", "softwareVersion": "4.3.1"},
+        **more,
+    }
+    return f"[{at}] DEBUG Completed request:{json.dumps(told, separators=(',', ':'))} (kafka.request.logger)\n".encode()
+
+
+def plain(value: Any, layout: Layout, version: int) -> Any:
+    """A message as Kafka's JsonConverter writes it."""
+    if isinstance(value, Struct):
+        fields = layout.structs[type(value).__name__]
+        return {
+            _camel(field.name): plain(getattr(value, field.name), layout, version)
+            for field in fields
+            if version in field.versions and (field.tag is None or getattr(value, field.name) != default_of(field))
+        }
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return [plain(item, layout, version) for item in value] if isinstance(value, tuple) else value
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
