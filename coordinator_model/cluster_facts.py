@@ -10,22 +10,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from coordinator_model.cluster_nodes import ClusterNodes
+from coordinator_model.releases import Release, new_in
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
-
-Release = tuple[int, int]
 
 OLDEST: Final[Release] = (4, 0)
 """The first release with groups whose members have epochs."""
 
 TOPICS_KEPT: Final = 10_000
 
-_SIGNS: Final[tuple[tuple[Release, dict[int, int]], ...]] = (
-    ((4, 0), {68: 1}),
-    ((4, 1), {0: 13, 1: 18, 66: 2}),
-    ((4, 2), {8: 10, 9: 10}),
-    ((4, 3), {35: 5}),
-    ((4, 4), {18: 5, 28: 6, 42: 3}),
+_SIGNS: Final[tuple[tuple[Release, dict[int, int]], ...]] = tuple(
+    (release, new_in(release)) for release in ((4, 0), (4, 1), (4, 2), (4, 3), (4, 4))
 )
 """Release → the highest versions by API that the one before does not advertise (message schemas of kafka-clients 4.0.2 to 4.4.0)."""
 

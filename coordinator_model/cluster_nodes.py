@@ -1,8 +1,8 @@
 """Which addresses of a cluster are one broker: a broker has a listener for each network or way to log in, and an address for each.
 
 A coordinator is a node. FindCoordinator names the node's id with the address for those who ask on that listener, so that two addresses with
-one id are one broker. Behind address translation the named address is not the one that a capture has: then the client that was told of a
-node shows it, by the connection that it opens next to the same port.
+one id are one broker. Behind a tap or another address translation the named address is not the one that a capture has: then the client that
+was told of a node shows it, by the connection that it opens next and on which it is accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ClusterNodes:
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[str, str], int] = {}  # (cluster, address) → node id
-        self._named_to: dict[tuple[str, str | None, str], tuple[int, str, int]] = {}  # client → node id, port, time
+        self._named_to: dict[tuple[str, str | None, str], tuple[int, int]] = {}  # client → node id, time
 
     def learn(self, cluster: str, address: str, node_id: int) -> None:
         """Take over whose address this is. The newest counts: an address may pass to another broker."""
@@ -42,7 +42,7 @@ class ClusterNodes:
                 self.learn(record.cluster, f"{answer.host}:{answer.port}", answer.node_id)
                 client = (record.cluster, record.client_id, host_of(record.client_address))
                 self._named_to.pop(client, None)
-                self._named_to[client] = answer.node_id, str(answer.port), record.at_us
+                self._named_to[client] = answer.node_id, record.at_us
                 _limit(self._named_to, CLIENTS_KEPT)
 
     def coordinator_accepted(self, cluster: str, exchange: Exchange) -> None:
@@ -51,7 +51,7 @@ class ClusterNodes:
         if exchange.key[1] > _YOUNG or (cluster, broker) in self._nodes:
             return
         named = self._named_to.get((cluster, actor.client_id, host_of(actor.address)))
-        if named is not None and named[1] == broker.rpartition(":")[2] and named[2] <= exchange.inv_us:
+        if named is not None and named[1] <= exchange.inv_us:
             self.learn(cluster, broker, named[0])
 
     def node_id(self, cluster: str, broker: str) -> int | None:
@@ -79,8 +79,8 @@ class ClusterNodes:
         nodes, clients = packed
         for cluster, address, node_id in nodes:
             self._nodes[cluster, address] = node_id
-        for cluster, client_id, host, *named in clients:
-            self._named_to[cluster, client_id, host] = tuple(named)
+        for cluster, client_id, host, node_id, at_us in clients:
+            self._named_to[cluster, client_id, host] = node_id, at_us
 
 
 def _limit(kept: dict[Any, Any], most: int) -> None:

@@ -126,7 +126,7 @@ class Exchange:
     inv_us: int
     queued_behind: int
     gap_free: bool = True  #: no records were lost since the request, so "no response captured" means "no response"
-    connection_closed_us: int | None = None
+    connection_closed_us: int | None = None  #: when the client hung up while it waited for the response
     superseded: bool = False  #: by a later JoinGroup of the same member: no response to this one is due
     starts_phase: bool = False
     # Set with the response:

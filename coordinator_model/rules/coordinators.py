@@ -25,12 +25,12 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
 from coordinator_model.groups.classic.trackers.coordinator_records import LostCoordinator, Signs
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import Member
+from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, the_client, whom
 from coordinator_model.rules.internal_errors import C_08
 from coordinator_model.rules.unanswered import C_01, C_02, C_03
 from coordinator_model.wire import API_NAMES
-from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, GROUP_MAX_SIZE_REACHED
+from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR, GROUP_MAX_SIZE_REACHED
 from coordinator_model.wording import a_or_an, counted, seconds
 
 _LOADS_US: Final = 60_000_000
@@ -204,15 +204,32 @@ def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
     lost = group.coordinator_changes.lost
     if lost is None or not (lost.searching or (not lost.returned_us and group.coordinator_changes.lost_with_others(group))):
         return
+    told_us = lost.since_us + lost.session_ms * 500
     if not lost.searching and any(exchange.inv_us > lost.since_us for exchange in group.open.values()):
         return  # new connections take requests: the broker is there, and may let a JoinGroup wait
-    told_us = lost.since_us + lost.session_ms * 500
+    if any(lost.since_us < one.inv_us <= told_us and _may_be_sent_right(group, one, lost) for one in group.open.values()):
+        return
     if not lost.returned_us:
         yield Due(told_us, "", Severity.WARNING if lost.searching else Severity.INFO, lambda: _lost_coordinator(group, lost))
-    elif lost.returned_us > told_us and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000:
+    elif (
+        min(lost.returned_us, lost.asked_us or lost.returned_us) > told_us
+        and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000
+    ):
         # One microsecond later for each member, so that each return is another occurrence and updates the text.
         due_us = lost.returned_us + len(_came_back(group, lost))
         yield Due(due_us, "", Severity.WARNING, lambda: _returned_coordinator(group, lost))
+
+
+def _may_be_sent_right(group: ClassicGroup, exchange: Exchange, lost: LostCoordinator) -> bool:
+    """Return True if a request was sent to a broker that may be the one which FindCoordinator named last."""
+    named = group.coordinator_changes.named
+    if exchange.api_key == FIND_COORDINATOR:
+        return False
+    if not named:
+        return True
+    node_id = group.facts.nodes.node_id(group.cluster, exchange.broker)
+    known = lost.node_id if node_id is None and exchange.broker == lost.broker else "" if node_id is None else str(node_id)
+    return known in {"", named[0]}
 
 
 def _came_back(group: ClassicGroup, lost: LostCoordinator) -> list[Member]:

@@ -218,7 +218,9 @@ E_04 = FrameRule(
     "all of which it was assigned.",
     expected="FENCED_MEMBER_EPOCH.",
     action=_REPORT,
-    false_alarms="None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it.",
+    false_alarms="None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it. After an "
+    "epoch that went back (E-01) the client may go on with either.",
+    suppressed_by=("E-01",),
     checks={Unlawful: _broke(STALE)},
 )
 E_05 = FrameRule(

@@ -22,7 +22,7 @@ from coordinator_model.groups.events import (
     TwoRosters,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import Ahead
+from coordinator_model.groups.records import Ahead, Member
 from coordinator_model.rules.base import (
     Breach,
     Due,
@@ -52,6 +52,11 @@ def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
         return False
     span_us = max(2 * member.heartbeat_interval_us, group.settings.zombie_span_ms * 1_000)
     return refusals.last_us - refusals.first_us >= span_us
+
+
+def time_to_rejoin_us(group: ClassicGroup, member: Member) -> int:
+    """Return how long a refused member may take to join again: its application may poll as rarely as its rebalance timeout allows."""
+    return (member.rebalance_timeout_ms or group.settings.unbounded_join_ms) * 1_000
 
 
 def still_refused(group: ClassicGroup, member_id: str) -> bool:

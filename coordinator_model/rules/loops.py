@@ -44,6 +44,7 @@ _WASTED = 4  #: first generations of a new group; most groups begin with one or 
 _ALTERNATIONS, _TOPIC_SETS = 4, 3
 
 _COORDINATOR = ("C-04", "C-05", "C-13")
+_NOBODY = frozenset({NOT_SEEN, REMOVED})  #: causes without a client that is known
 _MILD = frozenset({LEADER_REJOINED, SAME_TOPICS})
 _BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09")
 
@@ -53,16 +54,20 @@ def _window_us(group: ClassicGroup) -> int:
     return min(max(5 * MINUTE_US, 3_000 * timeout_ms), LONG_US)
 
 
-def _size(group: ClassicGroup) -> int:
-    """Return the number of members of the largest known generation, at least that of present members, and of clients that started
-    rebalances, since a group that shrinks was larger than its known generations.
-    """
+def _members(group: ClassicGroup) -> int:
+    """Return the number of members of the largest known generation, at least that of present members."""
     rosters = [len(known.roster) for known in group.generations if known.roster is not None]
+    return max([*rosters, sum(1 for _ in group.present_members())])
+
+
+def _starters(group: ClassicGroup) -> int:
+    """Return the number of clients that were seen to start rebalances: a group that shrinks was larger than its known generations."""
     starters: list[Starter] = []
     for rebalance in group.rebalance_history.rebalances:
-        if not any(rebalance.starter.is_same(known) for known in starters):
-            starters.append(rebalance.starter)
-    return max([*rosters, sum(1 for _ in group.present_members()), len(starters)])
+        starter = rebalance.starter
+        if starter.cause not in _NOBODY and not any(starter.is_same(known) for known in starters):
+            starters.append(starter)
+    return len(starters)
 
 
 def _told(rebalances: tuple[Rebalance, ...]) -> str:
@@ -81,7 +86,7 @@ def _frames(rebalances: tuple[Rebalance, ...]) -> list[Rebalance]:
 
 def _most_frequent(rebalances: tuple[Rebalance, ...]) -> tuple[Rebalance, int] | None:
     """Return the newest rebalance of the client that started most of them, and how many it started."""
-    named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {NOT_SEEN, REMOVED, WORKER_REJOINED}]
+    named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {*_NOBODY, WORKER_REJOINED}]
     counted = [(sum(1 for other in named if other.starter.is_same(one.starter)), one) for one in named]
     if not counted:
         return None
@@ -95,15 +100,16 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     count = timeline.rebalanced_within(window_us, now_us)
     busy_us = timeline.busy_us(now_us)
     most = _most_frequent(timeline.rebalances)
-    size = _size(group)
+    members, starters = _members(group), _starters(group)
     if count >= _STORM and busy_us * 2 >= LONG_US:
         severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
     elif most is not None and most[1] >= _STUCK_LOOP and most[1] * 2 >= len(timeline.rebalances):
         starter = most[0].starter
         severity = Severity.WARNING if starter.cause in _MILD else Severity.ERROR
         why = f"{most[1]} of the last {len(timeline.rebalances)} were started by {the_client(starter.actor)}"
-    elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * size + 2):
-        severity, why = Severity.WARNING, f"more than one restart of each of its {counted(size, 'member')} explains"
+    elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):
+        ids = f" and of {starters} ids that started them" if starters > members else ""
+        severity, why = Severity.WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
     frames = [rebalance.starter.frame for rebalance in _frames(timeline.rebalances)]

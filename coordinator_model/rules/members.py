@@ -29,7 +29,7 @@ from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, FrameRule, about, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
-from coordinator_model.rules.generations import is_zombie, still_refused
+from coordinator_model.rules.generations import is_zombie, still_refused, time_to_rejoin_us
 from coordinator_model.rules.unlawful import accepted, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
@@ -49,7 +49,8 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
     member, refusals = refused.member, refused.member.refusals
     if refusals is None or refusals.error != UNKNOWN_MEMBER_ID or not is_zombie(group, refused):
         return None
-    span = seconds(refusals.last_us - refusals.first_us)
+    span_us, allowed_us = refusals.last_us - refusals.first_us, time_to_rejoin_us(group, member)
+    span, overdue = seconds(span_us), span_us > allowed_us
     return Breach(
         member.id,
         f"{who(member)} goes on in group {group.name} although the coordinator no longer knows it: "
@@ -57,6 +58,7 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
         f"{counted(refusals.count, 'request')} refused with UNKNOWN_MEMBER_ID over {span}, no JoinGroup between",
         tuple(refusals.evidence),
         generation=refusals.generation,
+        severity=None if overdue else Severity.WARNING,
         **about(member),
     )
 
@@ -269,10 +271,11 @@ M_01 = FrameRule(
     blame=Blame.CLIENT,
     meaning="An evicted member goes on processing records that now belong to others.",
     condition="The same member id was refused with UNKNOWN_MEMBER_ID at least three times, over at least 10 s and two of its heartbeat "
-    "intervals, and sent no JoinGroup in between.",
+    "intervals (warning), or over more than its rebalance timeout (error), and sent no JoinGroup in between.",
     expected="After UNKNOWN_MEMBER_ID a member forgets its id and joins again.",
     action="Restart that client; compare its session timeout with its pauses (garbage collection, suspended host).",
-    false_alarms="None known. What a client had under way when it left is refused within seconds, and too soon to count.",
+    false_alarms="A starved client that polls so late that it rejoins within its rebalance timeout: a warning, until it does. What a "
+    "client had under way when it left is refused within seconds, and too soon to count.",
     suppressed_by=("S-02",),
     checks={Refused: _zombie_member},
     over=lambda group, member_id: not still_refused(group, member_id),
@@ -394,7 +397,8 @@ M_09 = FrameRule(
     certainty=Certainty.HEURISTIC,
     blame=Blame.CLIENT,
     meaning="A client leaves member ids behind; each is waited for in every join phase until its session runs out.",
-    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour without LeaveGroup; "
+    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour: it hung up "
+    "without a LeaveGroup while the coordinator still had them; "
     "in a group with epochs, joined under one after the sessions of so many had ended.",
     expected="A client keeps its member id, or leaves.",
     action="Find out why that client dies or gives up: its log, and a request timeout that is shorter than its rebalance timeout. The "
@@ -460,9 +464,10 @@ M_13 = FrameRule(
     meaning="A process dies and is started again, over and over: each time the group rebalances, and waits for the dead member first.",
     condition="Three times within ten minutes (crash_loop_returns, crash_loop_ms) a client's connection closed without a LeaveGroup and "
     "the client came back with an empty member id: the same group.instance.id; the same client id on the same host; or the same client "
-    "id, or host, that nobody else in the group has. Each time it was the one that had come back before that died. In groups with epochs "
-    "a new member id counts, and the end of a session as well as that of a connection. Kafka Streams never leaves, so it takes twice as "
-    "many.",
+    "id, or host, that nobody else in the group has. Each time it was the one that had come back before that died. A process that is known "
+    "to live does not count: it goes on with another connection, or gave up a JoinGroup that the coordinator held (R-05). In groups with "
+    "epochs a new member id counts, and the end of a session as well as that of a connection. Kafka Streams never leaves, so it takes "
+    "twice as many.",
     expected="A process that stops leaves the group, and one that starts stays.",
     action="Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a liveness "
     "probe that kills it. Take it out of the group until it is mended.",

@@ -39,6 +39,7 @@ from coordinator_model.rules.base import (
 )
 from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign
 from coordinator_model.rules.epoch_members import commits_again
+from coordinator_model.rules.generations import time_to_rejoin_us
 from coordinator_model.rules.unlawful import rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
@@ -99,6 +100,7 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
         f"{counted(refusals.count, 'commit')} at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
         "JoinGroup between",
         tuple(refusals.evidence),
+        severity=None if span_us > time_to_rejoin_us(group, member) else Severity.WARNING,
         **_about(exchange),
     )
 
@@ -320,8 +322,8 @@ O_01 = FrameRule(
     blame=Blame.CLIENT,
     meaning="A member works on, but none of its progress is saved: the next owner of its partitions processes the records again.",
     condition="Commits of one member at one generation were refused with the same error (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, "
-    "FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals, without a "
-    "JoinGroup or an accepted commit in between.",
+    "FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals (warning), or "
+    "over more than its rebalance timeout (error), without a JoinGroup or an accepted commit in between.",
     expected="After such a refusal a member joins again before it commits again.",
     action="Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).",
     false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
-from coordinator_model.groups.classic.trackers.sessions import held_joins
+from coordinator_model.groups.classic.trackers.sessions import has_come_again, held_joins
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.events import Refused, ToldToRejoin
-from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
 from coordinator_model.rules.base import (
     Breach,
@@ -142,7 +142,7 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
         return
     for id_ in newest.roster:
         member = group.members.get(id_)
-        abandoned = member.abandoned_request if member is not None else None
+        abandoned = group.rebalance_history.given_up_by(group, member) if member is not None else None
         if member is None or abandoned is None or abandoned.api_key != JOIN_GROUP or abandoned.at_us > newest.proven_us:
             continue
         spoke = member.last_frame and member.last_frame_us > abandoned.at_us
@@ -151,12 +151,12 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
 
         def describe(id_: str = id_, abandoned: AbandonedRequest = abandoned) -> Breach:
             timeout_us = (abandoned.session_timeout_ms or 0) * 1_000
+            waited_us = abandoned.at_us - abandoned.frame.at_us
             return Breach(
                 id_,
                 f"Member {id_} {whom(abandoned.actor)} is in generation {newest.generation} of group {group.name}, but its client "
-                f"disconnected while it waited to join: its {work_of(group.protocol_type)} lie idle until its session "
-                f"ends, {seconds(timeout_us)}, and then "
-                "all rejoin.",
+                f"disconnected after it had waited {seconds(waited_us)} to join{_came_again(group, id_, abandoned)}: its "
+                f"{work_of(group.protocol_type)} lie idle until its session ends, {seconds(timeout_us)}, and then all rejoin.",
                 f"the connection of its JoinGroup ended {seconds(newest.proven_us - abandoned.at_us)} before the generation was complete, "
                 "and nothing came since",
                 (abandoned.frame, newest.proof),
@@ -164,9 +164,27 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
                 member_id=id_,
                 instance_id=abandoned.instance_id,
                 generation=newest.generation,
+                action=_raise_timeout(abandoned, waited_us),
             )
 
         yield Due(newest.proven_us + _RETRY_US, id_, Severity.WARNING, describe)
+
+
+def _came_again(group: ClassicGroup, id_: str, abandoned: AbandonedRequest) -> str:
+    """Return that the client of a ghost has asked again under another id, as a clause."""
+    client = abandoned.actor.client_id, host_of(abandoned.actor.address)
+    return ", and came again under a new id" if has_come_again(group, id_, client, abandoned.at_us) else ""
+
+
+def _raise_timeout(abandoned: AbandonedRequest, waited_us: int) -> str | None:
+    """Return what to do about a client that gave up before its rebalance timeout, None if that is not known."""
+    timeout_us = (abandoned.rebalance_timeout_ms or 0) * 1_000
+    if waited_us >= timeout_us:
+        return None
+    return (
+        f"Raise that client's request timeout above its rebalance timeout, {seconds(timeout_us)}: it gave up after {seconds(waited_us)}. "
+        "If its process ended then, find out why."
+    )
 
 
 def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
@@ -303,7 +321,8 @@ R_05 = TimerRule(
     meaning="A client disconnected while it waited to join. The coordinator cannot notice, counts it in, and needs another generation to "
     "get rid of it.",
     condition="The member list of a generation holds an id whose JoinGroup's connection ended before the generation was complete; no newer "
-    "JoinGroup and nothing else came from it for 2 s.",
+    "JoinGroup and nothing else came from it for 2 s. Before JoinGroup v4 the id is one that the answer to the lost connection names, or "
+    "that begins with the client id and that no frame uses.",
     expected="A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.",
     action="Raise the request timeout of that client above its rebalance timeout; see whether it crashed.",
     false_alarms="A client that needs more than 2 s to ask again on a new connection: resolved when it does.",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.handlers.comebacks import gave_up_joining
 from coordinator_model.groups.classic.session_end import last_frame_us_of
 from coordinator_model.groups.classic.trackers.sessions import (
     SLOW_TIMES,
@@ -173,6 +174,8 @@ def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
 def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
     if member.leaving or _all_disconnected(group) or _goes_on_as_another(group, member) or _is_closed(group, member):
+        return None
+    if gave_up_joining(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
     return Breach(

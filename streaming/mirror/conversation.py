@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.wire import DecodeError, decode, groups_named
+from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.wire.leading import leading_group
 from coordinator_model.wire.record import MIRRORED_API_KEYS, DecodedRecord, Kind, Loss, MirrorRecord, pack_loss, topics
 from streaming.mirror.client_software import Client, ClientSoftware
@@ -49,6 +50,7 @@ _KEY_LIMIT_AMONG_TOKENS: Final = 128
 _VERSION_LIMIT_AMONG_TOKENS: Final = 32
 
 _HELD_AT_MOST: Final = 8
+_HELD_BY_COORDINATOR: Final = frozenset({JOIN_GROUP, SYNC_GROUP})
 
 _new: Final = tuple.__new__
 _header = struct.Struct(">hhi").unpack_from
@@ -123,6 +125,8 @@ class Conversation:
         self._opaque_since_us = 0
         self._opaque_bytes = 0
         self._gap_told = False
+        self._client_finished_us = 0  #: when the client closed its end; 0 while it has not, and once that is told
+        self._end_told = False
         self._held = [self._record(Kind.OPEN)]
 
     # --- what the capturer reports ---------------------------------------------------------------------------------
@@ -138,6 +142,16 @@ class Conversation:
         self._follow(self._responses, data)
         if self._opaque and not self._gap_told:
             self._tell_gap()  # the broker understands what this client says, and we do not
+        if self._client_finished_us:
+            self._tell_end_of_client()
+
+    def client_finished(self, at_us: int) -> None:
+        """The client has closed its end of the connection: it takes no answer any more.
+
+        The broker does not notice while it holds a JoinGroup or a SyncGroup, so that its own end of the connection may come minutes later.
+        """
+        self._at_us = self._client_finished_us = at_us
+        self._tell_end_of_client()
 
     def closed(self, at_us: int) -> None:
         """The connection has ended, on whichever side."""
@@ -146,6 +160,18 @@ class Conversation:
             self._known_software.closed(*self._announced)
         if self._gap_told:
             self._tell_gap()
+        if not self._end_told:
+            self._tell_end()
+
+    def _tell_end_of_client(self) -> None:
+        """Say that the client has gone, once no answer is under way to it but those that the coordinator holds."""
+        if any(asked.number >= 0 and asked.api_key not in _HELD_BY_COORDINATOR for asked in self._waiting):
+            return
+        self._at_us, self._client_finished_us = self._client_finished_us, 0
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        self._end_told = True
         self._write_to(self._groups, self._record(Kind.CLOSE))
 
     # --- both directions -------------------------------------------------------------------------------------------

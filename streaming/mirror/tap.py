@@ -379,6 +379,8 @@ class _Bridge:
     def half_closed(self, other: asyncio.Transport | None) -> None:
         """One side sends no more; once neither does, the connection is over."""
         self._half_closed += 1
+        if other is self.broker and self._conversation is not None:
+            self._conversation.client_finished(self._tap.now_us())
         if self._half_closed == 1:
             if other is not None:
                 with contextlib.suppress(OSError):

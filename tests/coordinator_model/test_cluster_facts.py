@@ -7,6 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.cluster_facts import TOPICS_KEPT, ClusterFacts, release_shown
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.releases import first_release
 from coordinator_model.wire.record import Kind, topics
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
@@ -34,6 +35,13 @@ def greets(talk: Epochs, client: Client, release: str) -> None:
         for api_key, highest in ADVERTISED[release].items()
     )
     talk.call(client, wire.ApiVersionsRequest(), wire.ApiVersionsResponse(api_keys=listed), version=3)
+
+
+def test_a_version_has_one_first_release_for_all_that_ask() -> None:
+    for name, advertised in ADVERTISED.items():
+        release = tuple(map(int, name.split(".")))
+        assert all(first_release(api_key, highest) <= release for api_key, highest in advertised.items())
+    assert first_release(8, 10) == first_release(9, 10) == (4, 2)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_C_05_is_silent_about_two_listeners_of_one_node(talk: Conversation) -> N
 def test_C_05_is_silent_where_an_advertised_name_is_not_what_the_capture_has(talk: Conversation) -> None:
     members = [
         look_up(talk, talk.client("a", PLAIN), address="inside.example:9092"),
-        look_up(talk, talk.client("b", TLS), address="outside.example:9093"),
+        look_up(talk, talk.client("b", TLS), address="outside.example:19093"),
     ]
     talk.round(members, 3)
     take_turns(talk, members)

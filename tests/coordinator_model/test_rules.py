@@ -388,7 +388,22 @@ def test_M_01_fires_on_an_evicted_member_that_goes_on(talk: Conversation) -> Non
     zombie(talk, b, 25)
     finding = talk.the("M-01")
     assert finding.member_id == b.member_id
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is Severity.WARNING
+    beside(talk, a, b, 25)
+    assert talk.the("M-01").severity is Severity.ERROR
+
+
+def test_M_01_is_no_error_before_the_rebalance_timeout_has_passed(talk: Conversation) -> None:
+    """The application of a starved machine polls again after 50 s, and rejoins then, as it may."""
+    a, b = settled(talk)
+    talk.joined(talk.ask_join(b, rebalance_timeout_ms=60_000), generation=4, leader=b, roster=[b])
+    talk.joined(talk.ask_join(a), generation=5, leader=a, roster=[a])
+    for _ in range(4):
+        beside(talk, a, b, 25)
+    assert talk.the("M-01").severity is Severity.WARNING
+    for _ in range(2):
+        beside(talk, a, b, 25)
+    assert talk.the("M-01").severity is Severity.ERROR
 
 
 def test_M_01_does_not_add_up_refusals_in_two_generations(talk: Conversation) -> None:

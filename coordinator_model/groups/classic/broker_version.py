@@ -9,31 +9,9 @@ was captured that this release does not have.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, SYNC_GROUP
-
-Release = tuple[int, int]
-
-#: API → (version, first release that had it), ascending. Versions between two entries came with the lower one.
-FIRST_RELEASES: Final[dict[int, tuple[tuple[int, Release], ...]]] = {
-    OFFSET_COMMIT: ((3, (0, 11)), (4, (2, 0)), (5, (2, 1)), (7, (2, 3)), (8, (2, 4)), (9, (3, 6)), (10, (4, 1))),
-    JOIN_GROUP: (
-        (1, (0, 10)), (2, (0, 11)), (3, (2, 0)), (4, (2, 2)), (5, (2, 3)), (6, (2, 4)), (7, (2, 5)), (8, (3, 2)),
-    ),
-    HEARTBEAT: ((1, (0, 11)), (2, (2, 0)), (3, (2, 3)), (4, (2, 4))),
-    LEAVE_GROUP: ((1, (0, 11)), (2, (2, 0)), (3, (2, 4)), (5, (3, 2))),
-    SYNC_GROUP: ((1, (0, 11)), (2, (2, 0)), (3, (2, 3)), (4, (2, 4)), (5, (2, 5))),
-}  # fmt: skip
-
-
-def first_release(api_key: int, api_version: int) -> Release:
-    """Return the first release with this version; 0.9, the first with group membership, for versions of all releases."""
-    known: Release = (0, 9)
-    for version, release in FIRST_RELEASES.get(api_key, ()):
-        if version <= api_version:
-            known = release
-    return known
+from coordinator_model.releases import Release, first_release
 
 
 class BrokerVersion(NamedTuple):

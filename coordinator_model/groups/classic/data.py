@@ -65,6 +65,7 @@ class GroupData:
         "facts",
         "generation_seen",
         "generations",
+        "given_up",
         "group_events",
         "incarnation",
         "instances",
@@ -128,6 +129,7 @@ class GroupData:
         self.issued: dict[str, IssuedId] = {}
         self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
         self.open: dict[ExchangeKey, Exchange] = {}
+        self.given_up: dict[ExchangeKey, Exchange] = {}  #: JoinGroups whose client hung up before the answer
         self.connections: dict[str, ConnectionState] = {}
         self.causes: dict[str, int] = {}  #: completed rebalances by cause
         self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → number of responses

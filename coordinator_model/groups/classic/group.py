@@ -79,6 +79,7 @@ TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
 )
 
 REMOVED_MEMBERS_KEPT: Final = 32
+GIVEN_UP_KEPT: Final = 32
 
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
 
@@ -143,6 +144,9 @@ class ClassicGroup(GroupData):
             abandoned = self.open.pop(key)
             if abandoned.api_key in {JOIN_GROUP, LEAVE_GROUP}:
                 self.abandoned_us = at_us
+            if abandoned.api_key == JOIN_GROUP and abandoned.gap_free:
+                abandoned.connection_closed_us = at_us
+                self.given_up = dict([*self.given_up.items(), (key, abandoned)][-GIVEN_UP_KEPT:])
             self.rebalance_history.on_abandoned(self, abandoned, at_us)
         for member in self.members.values():
             if member.actor.connection == connection:
@@ -165,6 +169,7 @@ class ClassicGroup(GroupData):
         self.rebalance_events.on_gap(self, at_us, because)
         self.learning_because = because
         self.addresses = CoordinatorAddresses()
+        self.given_up.clear()
         self.generations.clear()
         self.issued.clear()
         self.refused_joins.clear()
@@ -282,7 +287,7 @@ class ClassicGroup(GroupData):
 
     def accepted(self, exchange: Exchange) -> None:
         """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
-        self.coordinator_changes.returned(self, exchange.res_us)
+        self.coordinator_changes.returned(self, exchange)
         self.facts.nodes.coordinator_accepted(self.cluster, exchange)
         if not is_coordinator(self, exchange.broker) and not self.addresses.still_acts(self, exchange):
             addresses = CoordinatorAddresses.replaced(self, exchange)

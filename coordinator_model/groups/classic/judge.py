@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Certainty, Evidence
 from coordinator_model.groups.classic.answers import Way, unseen, ways
-from coordinator_model.groups.classic.broker_version import BrokerVersion, first_release
+from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.positions import (
     GENERATION,
     HOLDER,
@@ -25,6 +25,7 @@ from coordinator_model.groups.classic.positions import (
 )
 from coordinator_model.groups.classic.protocol import Condition, Generation, Row, Sender
 from coordinator_model.groups.records import Exchange
+from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
+from coordinator_model.groups.records import NOBODY, ClientInfo
 from coordinator_model.groups.tracker import Event
 from coordinator_model.wire import API_NAMES
 
@@ -67,6 +68,17 @@ class ClassicGroupModel(ClassicGroup):
             list(self.connections),
             self.addresses.values(),
             self.descriptions.values(),
+            list(self.given_up.values()),
+            self._clients_beside_members(),
+        ]
+
+    def _clients_beside_members(self) -> list[tuple[int, list[Any]]]:
+        """Return the clients of connections that no member used last: a frame of a member names its own."""
+        used = {member.actor.connection for member in self.members.values()}
+        return [
+            (place, list(line.actor))
+            for place, (connection, line) in enumerate(self.connections.items())
+            if connection not in used and line.actor is not NOBODY
         ]
 
     def fast_values(self) -> list[Any]:
@@ -100,9 +112,13 @@ class ClassicGroupModel(ClassicGroup):
             self.addresses = CoordinatorAddresses(*later[0])
         if len(later) > 1:
             self.descriptions = Descriptions.restored(later[1])
+        if len(later) > 2:
+            self.given_up = {exchange.key: exchange for exchange in later[2]}
         if self.kind != CLASSIC:  # written while groups of another type were only counted, and held as classic ones
             self.kind, self.members, self.generations = CLASSIC, {}, []
         self._fill_fast(connections, *fast_values)
+        for place, client in later[3] if len(later) > 3 else ():
+            self.connections[connections[place]].actor = ClientInfo(*client)
 
     def _fill_fast(self, connections: Sequence[str], values: Sequence[Any], lines: Sequence[int], open_: Sequence[Any]) -> None:
         base_us = self.last_record_us

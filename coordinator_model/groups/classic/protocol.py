@@ -224,6 +224,9 @@ C6  | COORDINATOR_LOAD_IN_PROGRESS | L
 C7  | UNKNOWN_MEMBER_ID            | D          |                  |            |                    |                   |         | -2.2
 C8  | COORDINATOR_NOT_AVAILABLE    | D
   # a client that assigns its partitions itself
+C19 | NONE                         | -E         | new              | none
+  # KAFKA-14201: these releases look for the member although the group has none
+C20 | UNKNOWN_MEMBER_ID            | -E         | outsider         | none       |                    |                   |         | 3.0-3.2
 C9  | NONE                         | -E         |                  | none
 C10 | ILLEGAL_GENERATION           | -          |                  | same other |                    |                   | 0-8
 C11 | ILLEGAL_GENERATION           | -          |                  | same other |                    |                   |         | -3.9
@@ -264,6 +267,8 @@ T7  | COORDINATOR_NOT_AVAILABLE    | D
 T8  | NONE                         | -EPKS      |                  |            |                    |                   | 0-2
 T9  | NONE                         | -EPKS      | new              | none
 T10 | ILLEGAL_GENERATION           | -          |                  | same other |                    |                   | 3-
+  # KAFKA-14201
+T16 | UNKNOWN_MEMBER_ID            | -E         | outsider         | none       |                    |                   | 3-      | 3.0-3.2
 T11 | NONE                         | -E         |                  | none
 T12 | FENCED_INSTANCE_ID           | EPKS       | fenced returning |            |                    |                   | 3-
 T13 | UNKNOWN_MEMBER_ID            | EPKS       | outsider renamed |            |                    |                   | 3-

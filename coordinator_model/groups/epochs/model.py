@@ -22,6 +22,7 @@ from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes
 from coordinator_model.groups.spoken_versions import note_version
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.releases import first_release
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COMMITS,
@@ -29,7 +30,6 @@ from coordinator_model.wire.constants import (
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
-    OFFSET_COMMIT,
     OFFSET_DELETE,
     OFFSET_FETCH,
     SYNC_GROUP,
@@ -38,7 +38,6 @@ from coordinator_model.wire.record import MirrorRecord
 
 _SOON_US: Final = 1_000_000
 _CLASSIC: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT})
-_SINCE: Final = {(OFFSET_COMMIT, 10): (4, 2)}
 
 
 class EpochGroup(EpochGroupData):
@@ -142,8 +141,8 @@ class EpochGroup(EpochGroupData):
 
     def _note_release(self, exchange: Exchange) -> None:
         """Note the oldest release that answers this version of a commit, which may be that of a broker before."""
-        since = _SINCE.get((exchange.api_key, exchange.api_version))
-        if since is not None and since > self.release and is_coordinator(self, exchange.broker):
+        since = first_release(exchange.api_key, exchange.api_version)
+        if since > self.release and is_coordinator(self, exchange.broker):
             self.release = since
 
     def _lose_older(self, exchange: Exchange) -> None:

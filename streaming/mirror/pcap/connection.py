@@ -179,6 +179,11 @@ class CapturedConnection(Conversation):
         else:
             self._go_on_with_response(self._response_search, self._response_search.feed(data, _awaited(self._waiting)))
 
+    def finished(self, side: int, at_us: int) -> None:
+        """A side has closed its end of the connection."""
+        if side == self._client_side:
+            self.client_finished(at_us)
+
     def missed(self, side: int, count: int, at_us: int) -> None:
         """The next bytes from a side were not captured."""
         self._at_us = at_us
@@ -401,6 +406,9 @@ class UnidentifiedConnection:
         talk = self._recognised(side, at_us)
         talk.received(side, found, at_us)
         talk.missed(side, count, at_us)
+
+    def finished(self, side: int, at_us: int) -> None:
+        """A side has closed its end of the connection."""
 
     def closed(self, at_us: int) -> None:
         """It has ended."""

@@ -49,6 +49,9 @@ class StreamListener(Protocol):
     def missed(self, side: int, count: int, at_us: int) -> None:
         """The next bytes from a side were not captured."""
 
+    def finished(self, side: int, at_us: int) -> None:
+        """A side sends no more: it has closed its end of the connection."""
+
     def closed(self, at_us: int) -> None:
         """Both sides have finished, or one has reset the connection."""
 
@@ -310,6 +313,8 @@ class Reassembler:
             half.finished = True
             if half.other.finished:
                 self._end(stream, at_us)
+            else:
+                stream.listener.finished(half.side, at_us)
 
     def _lose_patience(self, stream: Stream, now_us: int) -> None:
         """Give up what was waited for long enough."""

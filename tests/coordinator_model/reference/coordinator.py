@@ -497,11 +497,15 @@ class Coordinator:
         elif left:
             self._maybe_complete()
 
+    def _looks_for_member(self, body: wire.OffsetCommitRequest | wire.TxnOffsetCommitRequest) -> bool:
+        """Return True if a commit without a generation is checked although there are no members (KAFKA-14201)."""
+        return (3, 0) <= self.release < (3, 3) and bool(body.member_id or body.group_instance_id is not None)
+
     def _commit(self, asked: Asked, reply: Reply) -> None:
         group, body = self.group, asked.body
         generation = body.generation_id_or_member_epoch
         if generation < 0 and group.state == "E":
-            reply(committed(body, 0))  # a client that assigns its partitions itself
+            reply(committed(body, 25 if self._looks_for_member(body) else 0))  # a client that assigns its partitions itself
             return
         if self.is_unknown:
             reply(committed(body, 22 if asked.api_version < 9 or self.release < (4,) else 69))
@@ -522,8 +526,10 @@ class Coordinator:
     def _txn_commit(self, asked: Asked, reply: Reply) -> None:
         group, body = self.group, asked.body
         nobody = not body.member_id and body.group_instance_id is None
-        if asked.api_version < 3 or (body.generation_id_or_member_epoch < 0 and (nobody or group.state == "E")):
+        if asked.api_version < 3 or (body.generation_id_or_member_epoch < 0 and nobody):
             error = 0
+        elif body.generation_id_or_member_epoch < 0 and group.state == "E":
+            error = 25 if self._looks_for_member(body) else 0
         elif self.is_unknown:
             error = 22
         else:

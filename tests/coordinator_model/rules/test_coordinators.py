@@ -1173,6 +1173,22 @@ def test_C_14_believes_that_a_broker_is_there_which_names_itself_as_coordinator(
     assert talk.rules() == rules
 
 
+def test_C_14_takes_a_held_JoinGroup_for_a_coordinator_where_another_broker_answers_FindCoordinator(talk: Conversation) -> None:
+    """kafka-go asks the brokers that it was given for the coordinator, and then opens the connection for the next generation."""
+    clients = lost(talk)
+    waiting = []
+    for client in clients[:2]:
+        talk.find_coordinator(talk.client(client.name, "2"), 1)
+        waiting.append(client.reconnected("1"))
+    asked = [talk.ask_join(client) for client in waiting]
+    talk.wait(9_000)
+    for one in asked:
+        talk.joined(one, generation=4, leader=waiting[0], roster=waiting)
+    talk.sync_all(waiting)
+    live(talk, waiting, 10)
+    assert talk.rules() == []
+
+
 def test_C_14_and_the_members_that_do_not_come_back_are_told_apart(talk: Conversation) -> None:
     clients = lost(talk)
     searching(talk, clients, 15)

@@ -90,6 +90,18 @@ def test_E_01_allows_the_epochs_of_the_two_leaves() -> None:
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize("goes_on", [[(5, 5)], [(3, 3), (5, 5)], [(3, 5), (3, 5)]])
+def test_E_04_does_not_follow_E_01_whichever_epoch_the_client_goes_on_with(goes_on: list[tuple[int, int]]) -> None:
+    talk = Epochs()
+    a = alone(talk, 5)
+    talk.beats(a, 3)
+    for asked, answered in goes_on:
+        talk.wait(5_000)
+        talk.beats(a, answered, epoch=asked)
+    talk.settle()
+    assert talk.rules() == ["E-01"]
+
+
 # ---------------------------------------------------------------------------------------------------- E-02
 
 

@@ -573,6 +573,18 @@ def test_G_10_allows_commits_without_a_generation(talk: Conversation) -> None:
     assert talk.rules() == []
 
 
+def test_G_10_takes_a_generation_for_received_whose_answer_was_captured_after_the_next_one(talk: Conversation) -> None:
+    """The capture had a hole before the answer: it comes when another member has gone on."""
+    a, b = thrice(talk)
+    late = talk.ask_join(b)
+    talk.joined(talk.ask_join(a), generation=6, leader=a, roster=[a, b])
+    talk.joined(talk.ask_join(a), generation=7, leader=a, roster=[a])
+    talk.joined(late, generation=6, leader=a, roster=[])
+    talk.call(b, talk.sync_request(b, []), talk.synced(22))
+    talk.settle()
+    assert "G-10" not in talk.rules()
+
+
 def test_G_10_needs_to_know_the_generation_before(talk: Conversation) -> None:
     _, b = settled(talk)
     talk.heartbeat(b, 22, generation=1)

@@ -93,6 +93,16 @@ def test_R_06_warns_of_more_rebalances_than_restarts_explain(talk: Conversation)
     assert talk.rules() == ["R-06"]
 
 
+def test_R_06_counts_members_not_rebalances_that_nobody_is_known_to_have_started(talk: Conversation) -> None:
+    clients = settled(talk)
+    for generation in range(4, 40):
+        talk.wait(2_000)
+        told_to_rejoin(talk, clients)
+        talk.round(clients, generation)
+    talk.settle()
+    assert talk.the("R-06").summary.endswith("more than one restart of each of its 2 members explains.")
+
+
 def test_R_06_counts_within_its_window_only(talk: Conversation) -> None:
     alternating(talk, 12, every_ms=61_000)
     assert talk.rules() == ["T-04", "T-02"]

@@ -513,7 +513,7 @@ def killed_at_once(talk: Conversation, name: str, number: int, version: int = 9)
             talk.refuse_join(asked, 79, f"{name}-{index}")
         else:
             process.member_id = f"{name}-{index}"
-            talk.joined(asked, generation=20 + index, leader=process, roster=[process])
+            talk.joined(asked, generation=20 + index, leader=process, roster=processes[: index + 1])
     for process in processes:
         talk.close(process)
     talk.wait(100)
@@ -562,6 +562,25 @@ def test_M_09_tells_of_an_upgrade_only_to_clients_that_do_not_ask_for_an_id_firs
     talk.joined(asked, generation=40, leader=client, roster=[client])
     talk.settle()
     assert "it uses JoinGroup v3, which cannot ask for an id first" in talk.the("M-09").summary
+
+
+@pytest.mark.parametrize("removal", ["dropped", "refused", "silent"])
+def test_M_09_counts_no_ids_that_the_coordinator_had_removed(talk: Conversation, removal: str) -> None:
+    """One process is too slow again and again, and asks for a new id each time that it has lost its own."""
+    (a,) = settled(talk, ("a",))
+    slow = talk.client("slow")
+    for generation in range(4, 40, 2):
+        slow.member_id = ""
+        talk.round([a, slow], generation)
+        if removal == "silent":
+            live(talk, [a], 13)
+        else:
+            live(talk, [a, slow], 2)
+        talk.round([a], generation + 1)  # without it
+        if removal == "refused":
+            talk.heartbeat(slow, 25)
+    talk.settle()
+    assert "M-09" not in talk.rules()
 
 
 # ---------------------------------------------------------------------------------------------------- M-13

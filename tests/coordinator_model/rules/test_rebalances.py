@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wording import clock
@@ -271,6 +272,96 @@ def test_R_05_names_a_member_whose_client_hung_up_while_parked(talk: Conversatio
     assert finding.member_id == b.member_id
     assert finding.client_id == "b"
     assert "10.0 s" in finding.summary
+
+
+def give_up_and_come_again(talk: Conversation, a: Client, times: int) -> tuple[list[Asked], Client]:
+    """A client hangs up after 3 s of waiting, and asks again on a new connection soon after. ``a`` rejoins at the end."""
+    given_up = []
+    for _ in range(times):
+        b = talk.client("b")
+        given_up.append(talk.ask(b, talk.join_request(b), version=3))
+        talk.wait(3_000)
+        talk.close(b)
+        talk.wait(500)
+    b = talk.client("b")
+    waits = talk.ask(b, talk.join_request(b), version=3)
+    talk.wait(100)
+    asked = talk.ask_join(a)
+    b.member_id = "b-now"
+    ghosts = [talk.client("b") for _ in range(times)]
+    for number, one in enumerate(ghosts):
+        one.member_id = f"b-{number}"
+    talk.joined(waits, generation=4, leader=a, roster=[])
+    talk.joined(asked, generation=4, leader=a, roster=[a, b, *ghosts])
+    talk.sync_all([a, b])
+    return given_up, b
+
+
+@pytest.mark.parametrize("answers_seen", [True, False])
+def test_R_05_names_each_JoinGroup_before_v4_that_its_client_gave_up(talk: Conversation, *, answers_seen: bool) -> None:
+    """A capture has the answers that reach nobody. A tap has not: the member list names the ids."""
+    (a,) = settled(talk, ("a",))
+    given_up, b = give_up_and_come_again(talk, a, 2)
+    for number, asked in enumerate(given_up if answers_seen else []):
+        asked.client.member_id = f"b-{number}"
+        talk.joined(asked, generation=4, leader=a, roster=[])
+    live(talk, [a, b], 3)
+    findings = {finding.member_id: finding for finding in talk.opened()}
+    assert [finding.rule for finding in findings.values()] == ["R-05"] * 2
+    assert sorted(findings) == ["b-0", "b-1"]
+    assert "its client disconnected after it had waited 3.0 s to join, and came again under a new id" in findings["b-1"].summary
+    assert findings["b-1"].action.startswith("Raise that client's request timeout above its rebalance timeout, 20.0 s")
+    live(talk, [a, b], 12)
+    talk.round([a, b], 5)
+    live(talk, [a, b], 3)
+    assert talk.rules() == ["R-05"]  # nobody died, and no process was started anew
+
+
+def test_M_13_counts_a_process_that_dies_while_it_waits_and_looks_for_its_coordinator_anew(talk: Conversation) -> None:
+    (a,) = settled(talk, ("a",))
+    for generation in range(4, 8):
+        bootstrap = talk.client("b")
+        talk.find_coordinator(bootstrap)
+        b = talk.client("b")
+        talk.hand_out_id(b)
+        talk.ask_join(b)
+        talk.wait(500)
+        talk.close(bootstrap)
+        talk.close(b)
+        talk.joined(talk.ask_join(a), generation=generation, leader=a, roster=[a, b])
+        talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+        live(talk, [a], 12)
+    assert "M-13" in talk.rules()
+
+
+def test_M_13_spares_a_process_that_goes_on_with_another_connection(talk: Conversation) -> None:
+    (a,) = settled(talk, ("a",))
+    talk.find_coordinator(talk.client("b"))
+    for generation in range(4, 8):
+        b = talk.client("b")
+        talk.hand_out_id(b)
+        talk.round([a, b], generation)
+        live(talk, [a, b], 2)
+        talk.close(b)
+        live(talk, [a], 13)
+    assert "M-13" not in talk.rules()
+
+
+@pytest.mark.parametrize("answers_seen", [True, False])
+def test_what_was_given_up_survives_a_restart(talk: Conversation, *, answers_seen: bool) -> None:
+    (a,) = settled(talk, ("a",))
+    talk.find_coordinator(talk.client("b"))
+    given_up, b = give_up_and_come_again(talk, a, 2)
+    for number, asked in enumerate(given_up if answers_seen else []):
+        asked.client.member_id = f"b-{number}"
+        talk.joined(asked, generation=4, leader=a, roster=[])
+    live(talk, [a, b], 20)
+    model = Coordinator(topic="mirror", partition=0, settings=talk.settings)
+    found = []
+    for record in talk.records:
+        model = Coordinator.restore(model.snapshot(), settings=talk.settings)
+        found.extend(model.receive(record))
+    assert found == talk.findings
 
 
 def test_R_05_names_a_static_member_that_never_learned_its_id(talk: Conversation) -> None:

@@ -111,6 +111,10 @@ class Connection:
     def acknowledge(self, side: int) -> None:
         self._send(side, ACK)
 
+    def finish(self, side: int) -> None:
+        """A side closes its end."""
+        self._send(side, FIN | ACK)
+
     def close(self) -> None:
         self._send(0, FIN | ACK)
         self._send(1, FIN | ACK)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator_model.groups.classic.trackers.sessions import IDS_KEPT, hung_up_since
+from coordinator_model.groups.classic.trackers.sessions import IDS_KEPT, has_come_again, hung_up_since
+from coordinator_model.groups.evidence import host_of
 from coordinator_model.groups.records import ClientInfo, Exchange, Member
 from coordinator_model.groups.sameness import SAMENESS
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import JOIN_GROUP
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
@@ -61,7 +63,9 @@ def _dead_before(group: ClassicGroup, exchange: Exchange, member_id: str) -> tup
         ended = [
             Dead(one.id, one.actor)
             for one in holders
-            if hung_up_since(group, one) is not None and not group.coordinator_changes.lost_with(group, one)
+            if hung_up_since(group, one) is not None
+            and not group.coordinator_changes.lost_with(group, one)
+            and not lives_on(group, one)
         ]
         dead = _most_returned(group, ended, member_id)
         return (dead, "instance id") if dead is not None else None
@@ -99,4 +103,36 @@ def _died(group: ClassicGroup, member: Member) -> bool:
         member.removed != "refused"
         and hung_up_since(group, member) is not None
         and not group.coordinator_changes.lost_with(group, member)
+        and not lives_on(group, member)
+    )
+
+
+def gave_up_joining(group: ClassicGroup, member: Member) -> bool:
+    """Return True if the client hung up while its JoinGroup was held, and came again, and its process is known to live: R-05 reports it."""
+    abandoned = member.abandoned_request
+    if abandoned is None or abandoned.api_key != JOIN_GROUP:
+        return False
+    client = member.actor.client_id, host_of(member.actor.address)
+    return has_come_again(group, member.id, client, abandoned.at_us) and lives_on(group, member)
+
+
+def lives_on(group: ClassicGroup, member: Member) -> bool:
+    """Return True if the process of a member whose connection ended is known to live.
+
+    It gave up a JoinGroup that the coordinator held, and did not begin with a FindCoordinator on a new connection, as a process does that
+    starts; or it asks on a connection that it had before; or such a connection is open that no other member uses.
+    """
+    ended_us = member.disconnected_us
+    client = member.actor.client_id, host_of(member.actor.address)
+    searched = next((known for known in group.sessions.searches if known[:2] == client and known[2] > ended_us), None)
+    if searched is not None:
+        return 0 < searched[3] <= ended_us
+    abandoned = member.abandoned_request
+    if abandoned is not None and abandoned.api_key == JOIN_GROUP:
+        return True
+    used = {one.actor.connection for one in group.members.values()}
+    return any(
+        0 < line.last_response_us <= ended_us and (line.actor.client_id, host_of(line.actor.address)) == client
+        for connection, line in group.connections.items()
+        if connection not in used
     )

@@ -125,7 +125,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
             member.proven_us = exchange.res_us
             if member.leaving:
                 group.stays(member, exchange)
-            group.coordinator_changes.returned(group, exchange.res_us)
+            group.coordinator_changes.returned(group, exchange)
             if member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
                 group.changed = True

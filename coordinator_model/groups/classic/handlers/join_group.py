@@ -119,6 +119,16 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     return events
 
 
+def on_late_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Process the answer to a JoinGroup whose client had hung up. It reaches nobody, and shows which id the coordinator counts in."""
+    group.slow_changed = True
+    if body.error_code == MEMBER_ID_REQUIRED:
+        return _answered(group, exchange, body)
+    if body.error_code == NONE and body.member_id:
+        group.rebalance_history.on_late_join(group, exchange, body.member_id)
+    return NOTHING
+
+
 def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     error = exchange.error = body.error_code
     if error in COORDINATOR_MOVES:
@@ -158,6 +168,7 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
         skew = group.settings.clock_skew_ms * 1_000
         if newest.proven_us >= exchange.effective_us - skew:
             # It overlaps the newest generation, so it may be an old response that was captured late. Its request shows how old.
+            _receive_late(group, exchange, body)
             passed = group.proof_beyond(generation, exchange.effective_us)
             if passed is not None:
                 events.append(_regressed(group, exchange, passed, generation))
@@ -177,6 +188,16 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
     if body.members and body.member_id == body.leader and newest.roster is None:
         _adopt_roster(group, exchange, body, newest)
     return tuple(events)
+
+
+def _receive_late(group: ClassicGroup, exchange: Exchange, body: Any) -> None:
+    """Note that a member got a generation that others had gone beyond by the time at which the answer was captured."""
+    member, generation = group.members.get(body.member_id), body.generation_id
+    if member is not None and member.joined is not None and generation > member.joined:
+        member.joined_before, member.joined = member.joined, generation
+        member.joined_frame = response_evidence(exchange, NONE, generation)
+    elif member is not None and member.joined is not None and generation != member.joined:
+        member.joined_before = max(generation, member.joined_before or generation)
 
 
 def _regressed(group: ClassicGroup, exchange: Exchange, before: Generation, generation: int) -> Regressed:

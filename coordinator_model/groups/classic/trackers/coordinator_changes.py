@@ -192,7 +192,7 @@ class CoordinatorChanges:
     def follow(self, group: Followed, exchange: Exchange, body: Any, errors: frozenset[int]) -> list[Event]:
         """Process what any response shows of the coordinator, in a group of any type: that it is there, has moved, or refuses."""
         if exchange.api_key != FIND_COORDINATOR and not errors & COORDINATOR_MOVES:
-            self.returned(group, exchange.res_us)
+            self.returned(group, exchange)
         if body.throttle_time_ms:
             self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
         events: list[Event] = []
@@ -234,10 +234,10 @@ class CoordinatorChanges:
         """True from the end of all connections until a broker accepts a client."""
         return self.lost is not None and not self.lost.returned_us
 
-    def returned(self, group: Followed, at_us: int) -> None:
+    def returned(self, group: Followed, exchange: Exchange) -> None:
         """Note that a broker accepted a client."""
         if self.lost is not None and not self.lost.returned_us:
-            self.lost = self.lost._replace(returned_us=at_us)
+            self.lost = self.lost._replace(returned_us=exchange.res_us, asked_us=exchange.inv_us)
             group.changed = True
 
     def lost_with_others(self, group: GroupData) -> bool:
@@ -284,7 +284,7 @@ class CoordinatorChanges:
         if not are_one(group, exchange.broker, lost.broker):
             return
         if exchange.broker in self.named or self.named[:1] == (lost.node_id,):
-            self.returned(group, exchange.res_us)
+            self.returned(group, exchange)
 
     # ------------------------------------------------------------------------------------------------ moves
 

@@ -73,6 +73,7 @@ class LostCoordinator(NamedTuple):
     frames: tuple[Evidence, ...] = ()  #: the first and the latest of these requests
     returned_us: int = 0  #: when a broker accepted a client again, or the lost one was seen to be there
     node_id: str = ""  #: of the coordinator that FindCoordinator named last before; empty if unknown
+    asked_us: int = 0  #: when the request was sent whose answer showed the return: a JoinGroup may have been held since
 
 
 class Signs(Enum):

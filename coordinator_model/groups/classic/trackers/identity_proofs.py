@@ -141,15 +141,23 @@ def unused_ids(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
 
 
 def abandoned_joins(group: GroupData, exchange: Exchange) -> int:
-    """Return the number of member ids that this client abandoned within the hour: not used, or lost without a LeaveGroup."""
+    """Return the number of member ids that this client abandoned within the hour: it hung up while they were valid, and did not leave.
+
+    An id that the coordinator has removed, or denied knowing, is none of them: the client lawfully asks for another one.
+    """
     since_us = exchange.res_us - _HOUR_US
     members = sum(
         1
         for member in group.members.values()
-        if member.removed in {"dropped", "silent", "refused"}
+        if member.removed in {"dropped", "silent"}
         and member.instance_id is None
         and member.removed_us >= since_us
+        and member.last_frame_us <= member.disconnected_us <= member.removed_us
         and same_client(member.actor, exchange.actor)
     )
-    issued = sum(1 for one in group.issued.values() if one.issued_us >= since_us and same_client(one.actor, exchange.actor))
+    issued = sum(
+        1
+        for one in group.issued.values()
+        if one.issued_us >= since_us and one.actor.connection not in group.connections and same_client(one.actor, exchange.actor)
+    )
     return members + issued

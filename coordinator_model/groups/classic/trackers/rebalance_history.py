@@ -41,6 +41,7 @@ from coordinator_model.groups.records import (
     Member,
 )
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     FIND_COORDINATOR,
@@ -50,6 +51,7 @@ from coordinator_model.wire.constants import (
     NONE,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
+    TWO_STEP_JOIN_SINCE,
 )
 
 if TYPE_CHECKING:
@@ -173,6 +175,16 @@ class RebalanceHistory:
         elif exchange.instance_id is not None and not exchange.member_id:
             self.nameless = dict([*self.nameless.items(), (exchange.instance_id, abandoned_request)][-OTHERS_KEPT:])
 
+    def on_late_join(self, group: GroupData, exchange: Exchange, member_id: str) -> None:
+        """Note which id a JoinGroup got whose client had hung up: one that is left behind, unless the client uses it."""
+        member = group.members.get(member_id)
+        if member is None:
+            member = group.members[member_id] = Member(member_id)
+        if not exchange.member_id and not member.last_frame:
+            member.actor, member.disconnected_us = exchange.actor, exchange.connection_closed_us or exchange.res_us
+            member.last_frame, member.last_frame_us = API_NAMES[JOIN_GROUP], exchange.inv_us
+            _make_orphan(member, self._orphan(exchange, member.disconnected_us))
+
     def on_gap(self, group: GroupData) -> None:
         """Drop what may have changed unseen, such as generations. What was counted stays."""
         self.generation = self.trigger = self.busy_since_us = self.birth_us = None
@@ -182,6 +194,22 @@ class RebalanceHistory:
             self.moved_us = group.last_record_us
 
     # ------------------------------------------------------------------------------------------------ queries
+
+    def given_up_by(self, group: GroupData, member: Member) -> AbandonedRequest | None:
+        """Return the JoinGroup that the client of a member gave up before the newest generation was complete, None if it gave up none.
+
+        Before v4 the coordinator takes a client in at once, under an id that begins with the client's. If its answer was not captured, the
+        member list shows such an id, and no frame uses it.
+        """
+        if member.abandoned_request is not None or member.last_frame or member.joined is not None:
+            return member.abandoned_request
+        since_us = group.generations[-2].proven_us if len(group.generations) > 1 else 0
+        for exchange in group.given_up.values():
+            began = f"{exchange.actor.client_id}-"
+            unnamed = not exchange.member_id and exchange.api_version < TWO_STEP_JOIN_SINCE
+            if unnamed and member.id.startswith(began) and (exchange.connection_closed_us or 0) > since_us:
+                return self._orphan(exchange, exchange.connection_closed_us or 0)
+        return None
 
     def rebalanced_within(self, window_us: int, now_us: int) -> int:
         """Return the number of rebalances completed in the last ``window_us``, to the minute."""

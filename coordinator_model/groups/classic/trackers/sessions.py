@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.evidence import host_of, request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
+    FIND_COORDINATOR,
     HEARTBEAT,
     HEARTBEAT_VALIDATES_SINCE,
     INVALID_SESSION_TIMEOUT,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic.broker_version import BrokerVersion
     from coordinator_model.groups.classic.data import GroupData
 
-API_KEYS: Final = frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
+API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
 
 SLOW_US: Final = 2_000_000  #: a third of the shortest session that brokers allow by default
 SLOW_WINDOW_US: Final = 60_000_000
@@ -131,8 +132,16 @@ class Sessions:
         default_factory=dict
     )  #: member id → times at which its client came back after a crash
     succeeded: tuple[str, ...] = ()  #: ids whose process ended without a LeaveGroup, and whose client has come back since
+    searches: tuple[tuple[str | None, str, int, int], ...] = ()
+    #: client id, host and time of each client's last FindCoordinator, and when its connection had its last answer before; 0 if none
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
+        if exchange.api_key == FIND_COORDINATOR:
+            client = exchange.actor.client_id, host_of(exchange.actor.address)
+            others = [known for known in self.searches if known[:2] != client]
+            before_us = group.connections[exchange.key[0]].last_response_us
+            self.searches = (*others[1 - IDS_KEPT :], (*client, exchange.inv_us, before_us))
+            return NOTHING
         if exchange.api_key == LEAVE_GROUP:
             return self._leave_asked(group, exchange)
         if exchange.api_key == JOIN_GROUP:
@@ -147,6 +156,8 @@ class Sessions:
         """Process a response; return its events. Successful heartbeats arrive only if slow, throttled or late."""
         api_key, error = exchange.api_key, exchange.error
         events: tuple[Event, ...] = NOTHING
+        if api_key == FIND_COORDINATOR:
+            return NOTHING
         member = group.members.get(exchange.member_id)
         if body.throttle_time_ms:
             interval_us = (member.heartbeat_interval_us if member is not None else 0) or USUAL_INTERVAL_US
@@ -236,6 +247,14 @@ def hung_up_since(group: GroupData, member: Member) -> int | None:
     if not member.disconnected_us or member.disconnected_us < member.last_frame_us or member.actor.connection in group.connections:
         return None
     return None if member.leaving or member.removed == "left" else member.disconnected_us
+
+
+def has_come_again(group: GroupData, member_id: str, client: tuple[str | None, str], since_us: int) -> bool:
+    """Return True if a client, by id and host, has joined since then under another member id."""
+    return any(
+        other.id != member_id and other.joined_us > since_us and (other.actor.client_id, host_of(other.actor.address)) == client
+        for other in group.members.values()
+    )
 
 
 def held_joins(group: GroupData) -> tuple[int, int]:

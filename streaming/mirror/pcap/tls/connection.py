@@ -133,6 +133,11 @@ class TlsConnection:
         else:
             self._lose(side, count, at_us)
 
+    def finished(self, side: int, at_us: int) -> None:
+        """A side has closed its end of the connection."""
+        if not self._waits_for_secrets:
+            self._talk.finished(side, at_us)
+
     def closed(self, at_us: int) -> None:
         """It has ended."""
         if self._waits_for_secrets and not self._go_on():

@@ -71,5 +71,8 @@ class FirstBytes:
         self._stream.listener = listener = self._plain()
         listener.missed(side, count, at_us)
 
+    def finished(self, side: int, at_us: int) -> None:
+        """A side has closed its end of the connection."""
+
     def closed(self, at_us: int) -> None:
         """It has ended."""

@@ -34,6 +34,15 @@ def test_each_row_is_a_way_to_its_answer_unless_it_holds_the_request_or_frames_d
     assert found == wanted
 
 
+def test_from_3_0_to_3_2_a_commit_without_a_generation_that_carries_ids_is_refused_in_an_empty_group() -> None:
+    """KAFKA-14201."""
+    for api_key, version, row in ((8, 8, "C20"), (28, 3, "T16")):
+        found = [way for way in ways(api_key, version, 25, (3, 0)) if way.row.name == row]
+        assert {(way.phase, way.generation) for way in found} == {("-", Generation.NONE), ("E", Generation.NONE)}
+        assert {way.sender for way in found} == {Sender.STRANGER, Sender.PENDING, Sender.PENDING_STATIC, Sender.NEW_STATIC}
+        assert row not in names(api_key, version, 25, (3, 3))
+
+
 def test_a_way_is_a_moment_at_which_its_row_decides() -> None:
     for way in ways(12, 4, 27, NEWEST):
         moment = Moment(False, way.phase, way.sender, way.generation, frozenset(), 4, NEWEST)

@@ -926,3 +926,38 @@ def test_half_a_gigabyte_in_flight_wraps_nothing(wires):
     beats(line, 0, 3)
     assert [segment.sequence & 0xFFFFFFFF for segment in wires][-1] < 1000
     assert read(wires).told() == ["open", *(f"{kind} 12 #{number}" for number in range(3) for kind in ("req", "res"))]
+
+
+# --- the end of a client --------------------------------------------------------------------------------------------
+
+
+def test_a_clients_FIN_ends_its_connection_while_the_coordinator_holds_its_JoinGroup():
+    """The broker notices nothing until it answers, and its own FIN comes minutes later."""
+    packets_ = []
+    connection = Connection(packets_).open()
+    connection.heartbeat(0)
+    connection.ask(wire.JoinGroupRequest(group_id="g", member_id="m-1"), 3, 1)
+    connection.wait(5_000)
+    connection.finish(0)
+    finished_us = packets_[-1].at_us
+    connection.wait(60_000)
+    connection.answer(wire.JoinGroupResponse(generation_id=4, leader="m-2", member_id="m-1"), 3, 1)
+    connection.reset()
+    read = Read(pcap(packets_))
+    assert read.told()[-4:] == ["res 12 #0", "req 11 #1", "close", "res 11 #1"]
+    assert read.records[-2].at_us == finished_us
+
+
+def test_a_clients_FIN_waits_for_the_answer_to_what_the_coordinator_does_not_hold():
+    packets_ = []
+    connection = Connection(packets_).open()
+    connection.heartbeat(0)
+    connection.ask(wire.LeaveGroupRequest(group_id="g"), 3, 1)
+    connection.finish(0)
+    connection.wait(50)
+    connection.answer(wire.LeaveGroupResponse(), 3, 1)
+    finished_us = packets_[-2].at_us
+    connection.finish(1)
+    read = Read(pcap(packets_))
+    assert read.told()[-2:] == ["res 13 #1", "close"]
+    assert read.records[-1].at_us == finished_us

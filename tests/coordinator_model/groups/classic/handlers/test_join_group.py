@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model.groups.classic.broker_version import first_release
+from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, static_group
