@@ -193,7 +193,8 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
         return None
     patience = _patience(group)
     waited_us = now_us - member.rejoin_asked_us
-    waiting = kept_waiting(held_joins(group), now_us)
+    held = held_joins(group)
+    waiting = kept_waiting(held, now_us) if held[0] else "and nobody is known to wait for it"
     if member.instance_id is None:
         outcome = "then drops it"
     else:
@@ -206,7 +207,8 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=told.exchange.generation,
-        severity=Severity.ERROR if overdue else Severity.WARNING,
+        # Where a capture begins within a join phase, the requests of those who wait are not in it: what it costs is not known.
+        severity=Severity.ERROR if overdue else Severity.WARNING if held[0] else Severity.INFO,
         **about(member),
     )
 
@@ -336,8 +338,8 @@ R_08 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="A member's heartbeat thread lives while its poll loop does not: everybody waits for it until it is dropped.",
-    condition="The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning), or all "
-    "of it (error), and it sent no JoinGroup.",
+    condition="The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning; info "
+    "while nobody is known to wait for it), or all of it (error), and it sent no JoinGroup.",
     expected="A member told to rejoin sends JoinGroup at its next poll.",
     action="Find what blocks that client's poll loop; process fewer records per poll, or raise max.poll.interval.ms.",
     false_alarms="None while its JoinGroup or SyncGroup is under way.",
