@@ -27,6 +27,7 @@ from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXI
 from streaming.commands.told import told_of
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture
@@ -175,6 +176,8 @@ class ReplaySession:
         self._complain = complain
         self._offline: ReplayEngine | None = None
         self._reader: CaptureReader | RequestLogReader | None = None
+        self._story: CoordinatorHistory | None = None  # of a log
+        self._happened: list[GroupEvent] = []  # what it tells
         self._names: Sequence[str] = ()
         self._ports: Sequence[int] = ()
         self._key_log = KeyLog()
@@ -213,8 +216,11 @@ class ReplaySession:
         elif not self._offline.counters and not self._offline.last_us:
             raise ReplayError("; ".join([f"{_listed(self._names)} holds no records", *self.notes]))
         self._offline.finish()
+        read = list(_told_of_all(self._offline))
+        if self._story is not None and not self._offline.counters["frames"]:
+            read = list(self._tell_story(self._story))
         worst = self._shown.finish()
-        for note in [*_told_of_all(self._offline), *summary, *self.notes]:
+        for note in [*read, *summary, *self.notes]:
             self._complain.print(note, style="dim", markup=False)
         return worst
 
@@ -229,12 +235,23 @@ class ReplaySession:
 
     def _read_logs(self, sources: Sequence[Source], cluster: str) -> None:
         offline = self._offline = self._model("log")
-        reader = self._reader = RequestLogReader(offline.recorded, cluster=cluster)
+        story = self._story = CoordinatorHistory(self._happened.append, cluster)
+        reader = self._reader = RequestLogReader(offline.recorded, cluster=cluster, story=story)
         try:
             reader.read([reader.told_in(source, self._damage(name)) for name, source in zip(self._names, sources, strict=True)])
         except KeyboardInterrupt:
             reader.next_offset = offline.next_offset  # the current record may not be processed
             raise
+
+    def _tell_story(self, story: CoordinatorHistory) -> Iterator[str]:
+        """Tell what coordinators said, where no frame tells more."""
+        story.finish()
+        tell = self._shown.event
+        if tell is not None:
+            for event in self._happened:
+                tell(event)
+        seconds = (story.last_us - story.first_us) / 1_000_000
+        yield f"{counted(story.lines, 'line')} of coordinators about {counted(len(story.groups), 'group')} in {seconds:,.0f} s"
 
     def _model(self, topic: str) -> ReplayEngine:
         return ReplayEngine(

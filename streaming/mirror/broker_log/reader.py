@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wire.constants import API_VERSIONS
 from coordinator_model.wire.record import DecodedRecord, Loss, MirrorRecord, tick, topics
 from streaming.mirror.broker_log.connections import LoggedConnection, ends_of
+from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold
 from streaming.mirror.broker_log.scan import Scanner
 from streaming.mirror.client_software import ClientSoftware
@@ -26,6 +27,7 @@ from streaming.mirror.pcap.files import CaptureError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from streaming.mirror.broker_log.history import CoordinatorHistory
     from streaming.mirror.pcap.files import Source
 
 HELD_BACK_US: Final = 330_000_000
@@ -51,6 +53,7 @@ class RequestLogReader:
     :param held_back_us: how long records are held back for requests that came before and are not over.
     :param held_at_least: so many exchanges are held back for longer.
     :param frame_cap: how many bytes of a frame are kept; all, unless the records go to a topic.
+    :param story: takes what coordinators say in the log beside request lines.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class RequestLogReader:
         held_back_us: int = HELD_BACK_US,
         held_at_least: int = HELD_AT_LEAST,
         frame_cap: int = LARGEST_REQUEST,
+        story: CoordinatorHistory | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.brokers: Counter[str] = Counter()  #: connections by broker
@@ -75,6 +79,7 @@ class RequestLogReader:
         self._held_back_us = held_back_us
         self._held_at_least = held_at_least
         self._frame_cap = frame_cap
+        self._story = story
         self._held: list[tuple[int, int, LoggedConnection | None, Logged | TopicsTold, bool]] = []
         self._order = 0
         self._connections: dict[str, LoggedConnection] = {}
@@ -112,6 +117,11 @@ class RequestLogReader:
 
     def take(self, told: Told) -> None:
         """Take the next line of the log."""
+        if isinstance(told, CoordinatorLine):
+            self.counts["coordinator lines"] += 1
+            if self._story is not None:
+                self._story.take(told)
+            return
         self.newest_us = max(self.newest_us, told.at_us)
         if isinstance(told, Logged):
             self._hold(told)
@@ -228,7 +238,7 @@ class RequestLogReader:
 
     def why_nothing(self) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the log's name; None if there is something."""
-        if self.counts["exchanges"]:
+        if self.counts["exchanges"] or (self._story is not None and self._story.lines):
             return None
         if self.counts["lines in text form"]:
             return "is a request log of Kafka 2.7 or older, which writes no JSON: only those of 2.8 and newer can be read"
@@ -236,16 +246,19 @@ class RequestLogReader:
             return f"has no request line that can be read; they {self.lines.counts.most_common(1)[0][0]}"
         if self.counts["other requests"]:
             return "has request lines, but none of a group: is it the log of the group's coordinator?"
-        return "has no line of kafka.request.logger: set that logger to DEBUG on the brokers"
+        return "has neither a request line nor a coordinator's: set kafka.request.logger to DEBUG on the brokers"
 
     def told(self) -> Iterator[str]:
         """What is to be known of what was read, a sentence each."""
+        if not self.counts["exchanges"]:
+            yield "no request line: this is what coordinators say in the log, and no rule speaks of it"
+            return
         brokers = ", ".join(f"{address or 'unknown'} ({count})" for address, count in self.brokers.most_common(8))
         others = self.counts["other requests"]
         yield f"{self.counts['exchanges']:,} request lines of groups, and {others:,} others; connections to brokers: {brokers}"
         yield "a request that waits is in a request log when it is over: what is stuck at the log's end is not seen"
         for what, count in sorted(self.counts.items()):
-            if count and what not in ("exchanges", "other requests"):
+            if count and what not in ("exchanges", "other requests", "coordinator lines"):
                 yield f"{count:,} {what}"
         for reason, count in self.lines.counts.most_common():
             yield f"{count:,} request lines {reason}"

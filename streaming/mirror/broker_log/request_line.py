@@ -14,8 +14,9 @@ from coordinator_model.wire.constants import MEMBER_ID_REQUIRED, NONE, REBALANCE
 from coordinator_model.wire.encoder import encode_request, encode_response
 from coordinator_model.wire.layouts import REQUESTS, RESPONSES, Layout
 from coordinator_model.wire.messages import HeartbeatResponse, JoinGroupResponse, OffsetCommitResponse, SyncGroupResponse
+from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine, coordinator_line
 from streaming.mirror.broker_log.from_json import message_of
-from streaming.mirror.broker_log.scan import REQUEST
+from streaming.mirror.broker_log.scan import API_KEY, REQUEST
 from streaming.mirror.broker_log.times import LogTime, time_in, time_of
 from streaming.mirror.topic_names import METADATA
 
@@ -60,7 +61,7 @@ class Logged(NamedTuple):
     listener: str
 
 
-Told = Logged | TopicsTold | Passed
+Told = Logged | TopicsTold | Passed | CoordinatorLine
 
 
 class UnreadableLineError(ValueError):
@@ -80,6 +81,8 @@ class RequestLines:
     def read(self, line: bytes) -> Told | None:
         """Return what a line tells; None if it cannot be read, which is counted."""
         try:
+            if API_KEY not in line:
+                return _of_coordinator(line)
             time, told = _split(line)
             return self._told(time, told)
         except UnreadableLineError as error:
@@ -136,6 +139,19 @@ class RequestLines:
             self.unknown_fields[f"{layout.name} v{version}"] += 1
             return layout.versions.last
         return version
+
+
+def _of_coordinator(line: bytes) -> CoordinatorLine | None:
+    """What a coordinator says of a group, in a line that is no request's."""
+    text = line.decode("utf-8", "replace")
+    time = None
+    if text.lstrip()[:1] == "{":
+        fields = _object(text, text.index("{"))
+        time = time_of(fields)
+        text = next((told for name in _MESSAGE_FIELDS if isinstance(told := fields.get(name), str)), "")
+    at = max(text.find(MARK.decode()), 0)
+    time = time or time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
+    return None if time is None else coordinator_line(text[at:].rstrip(), time)
 
 
 def _split(line: bytes) -> tuple[LogTime, dict[str, Any]]:

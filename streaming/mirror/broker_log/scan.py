@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.record import MIRRORED_API_KEYS
+from streaming.mirror.broker_log.coordinator_lines import MARK
 from streaming.mirror.broker_log.times import time_in
 from streaming.mirror.topic_names import METADATA
 
@@ -33,7 +34,7 @@ BEGINNING: Final = 1024
 
 _TEXT: Final = bytes(byte for byte in range(256) if byte >= 0x20 or byte in b"\t\r\n\x1b")
 
-_KEY: Final = b"requestApiKey"
+API_KEY: Final = b"requestApiKey"
 _number: Final = re.compile(rb'requestApiKey\\*" ?: ?(\d+)').match
 _WANTED: Final = frozenset(str(key).encode() for key in (*MIRRORED_API_KEYS, METADATA))
 
@@ -106,7 +107,8 @@ class Scanner:
                 self._skips = True
 
     def _lines(self, data: bytes) -> Iterator[bytes]:
-        at, passed, last = data.find(_KEY), 0, -1
+        yield from _of_coordinators(data)
+        at, passed, last = data.find(API_KEY), 0, -1
         if at < 0:
             self._counts["lines in text form"] += data.count(TEXT_FORM)
             return
@@ -120,8 +122,19 @@ class Scanner:
             else:
                 passed += 1
                 last = at
-            at = data.find(_KEY, end)
+            at = data.find(API_KEY, end)
         self._counts["other requests"] += passed
         if last >= 0:
             end = data.find(b"\n", last)
             yield data[data.rfind(b"\n", 0, last) + 1 : len(data) if end < 0 else end]
+
+
+def _of_coordinators(data: bytes) -> Iterator[bytes]:
+    at = data.find(MARK)
+    while at >= 0:
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        line = data[data.rfind(b"\n", 0, at) + 1 : end]
+        if API_KEY not in line:
+            yield line
+        at = data.find(MARK, end)

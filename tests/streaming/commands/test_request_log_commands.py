@@ -67,7 +67,7 @@ def test_a_log_without_request_lines_is_refused_with_the_remedy(tmp_path):
     (tmp_path / "state-change.log").write_text("[2026-11-25 15:03:48,123] INFO started (state.change.logger)\n")
     result = invoke("replay", tmp_path / "state-change.log")
     assert result.exit_code == 2
-    assert "set that logger to DEBUG on the brokers" in result.stderr
+    assert "set kafka.request.logger to DEBUG on the brokers" in result.stderr
 
 
 def test_anonymise_keeps_what_replay_finds_and_none_of_the_names(log, tmp_path):

@@ -282,7 +282,7 @@ class TestNothing:
                 b"[2023-11-14 22:13:20,250] DEBUG Completed request:RequestHeader(apiKey=HEARTBEAT, apiVersion=4) -- {}\n",
                 "is a request log of Kafka 2.7 or older",
             ),
-            (b"[2023-11-14 22:13:20,250] INFO [GroupCoordinator 1]: started\n", "has no line of kafka.request.logger"),
+            (b"[2023-11-14 22:13:20,250] INFO [GroupCoordinator 1]: started\n", "has neither a request line nor a coordinator's"),
             (heartbeat(0, header={"requestApiKey": 1}), "none of a group"),
             (heartbeat(0)[:-200], "are cut or interleaved with others"),
         ],

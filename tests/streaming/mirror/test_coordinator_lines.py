@@ -1,0 +1,192 @@
+"""What coordinators say in the log is told as frames would tell it.
+
+Brokers of 2.8 to 4.4 wrote the lines in ``request_logs/coordinators`` while they wrote the request logs beside it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+from collections import Counter
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from coordinator_model.group_event import GroupEvent
+from streaming.cli import app
+from streaming.mirror.broker_log.coordinator_lines import SENTENCES
+from streaming.mirror.broker_log.history import CoordinatorHistory
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.pcap.files import opened
+from tests.streaming.mirror.test_request_log import BY_BROKERS, RELEASES, heartbeat
+
+SAID = BY_BROKERS / "coordinators"
+PREFIX = {
+    "scala": "[2023-11-14 22:13:20,{ms:03}] INFO [GroupCoordinator 1]: {said} (kafka.coordinator.group.GroupCoordinator)\n",
+    "java": "[2023-11-14 22:13:20,{ms:03}] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] {said} "
+    "(org.apache.kafka.coordinator.group.GroupMetadataManager)\n",
+}
+
+
+def story(log: bytes) -> list[dict[str, Any]]:
+    found: list[GroupEvent] = []
+    history = CoordinatorHistory(found.append, "c")
+    reader = RequestLogReader(lambda _: None, story=history)
+    reader.read([reader.told_in(opened(io.BytesIO(log)), pytest.fail)])
+    history.finish()
+    assert len({event.id for event in found}) == len(found)
+    return [event.as_json() for event in found]
+
+
+def said(*sentences: str, by: str = "java") -> list[dict[str, Any]]:
+    return story("".join(PREFIX[by].format(ms=10 * number, said=one) for number, one in enumerate(sentences)).encode())
+
+
+def replayed(path) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(app, ["replay", "--format", "json", "--events", str(path)], catch_exceptions=False)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def finished(events: list[dict[str, Any]]) -> dict[tuple, dict[str, Any]]:
+    found = [event for event in events if event.get("kind") == "rebalance_finished" and event["group_type"] == "classic"]
+    return {(event["group"], event["to_generation"]): event for event in found if event["ended"] == "every member was served"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+class TestBrokers:
+    def test_each_rebalance_has_the_cause_and_the_members_that_frames_tell(self, release):
+        frames = finished(replayed(BY_BROKERS / f"{release}.log.xz"))
+        lines = finished(replayed(SAID / f"{release}.log.xz"))
+        assert len(frames) >= 4
+        told = {key: (event["cause"], len(event["members"]), event["from_generation"]) for key, event in frames.items()}
+        for key, event in lines.items():
+            cause, members, before = told[key]
+            assert (event["cause"], len(event["members"])) == (cause, members)
+            assert event["from_generation"] == (before if before is not None else key[1] - 1)
+        assert lines.keys() == told.keys()
+
+    def test_each_rebalance_takes_as_long_as_frames_tell(self, release):
+        """Two are left out. A broker's first takes long to come to its coordinator, and a session's end is no frame."""
+        frames = finished(replayed(BY_BROKERS / f"{release}.log.xz"))
+        lines = finished(replayed(SAID / f"{release}.log.xz"))
+        compared = {key: event for key, event in lines.items() if key[1] > 1 and event["cause"] != "session expired"}
+        assert len(compared) >= 3
+        assert {key: abs(event["took_ms"] - frames[key]["took_ms"]) < 50 for key, event in compared.items()} == dict.fromkeys(
+            compared, True
+        )
+
+    def test_who_came_and_went_is_told(self, release):
+        events = story((SAID / f"{release}.log.xz").read_bytes())
+        kinds = Counter(event["kind"] for event in events if event["group"] == "billing")
+        assert kinds["member_left"] >= 2
+        assert kinds["member_joined"] >= 3
+        assert kinds["session_over"] >= (0 if release == "2.8" else 1)
+        assert {event["source"] for event in events} == {"broker log"}
+        assert any(event["kind"] == "rebalance_began" and event["instance_id"] == "pod-1" for event in events)
+
+    def test_groups_with_epochs_are_told(self, release):
+        if release < "4":
+            pytest.skip("it has none")
+        events = [event for event in story((SAID / f"{release}.log.xz").read_bytes()) if event["group"] == "epochs"]
+        assert {event["group_type"] for event in events} == {"consumer"}
+        began = [(event["cause"], event["generation"]) for event in events if event["kind"] == "rebalance_began"]
+        first = began[0][1]
+        assert began[:3] == [("joined", first), ("joined", first + 1), ("left", first + 2)]
+
+
+class TestSentences:
+    @pytest.mark.parametrize(
+        ("by", "sentence", "kind", "facts"),
+        [
+            (
+                "scala",
+                (
+                    "Preparing to rebalance group a b (x) in state PreparingRebalance with old generation 7 (__consumer_offsets-3) (reason: "
+                    "Adding new member m-1 with group instance id Some(pod-1); client reason: rebalance enforced (by user))"
+                ),
+                "rebalance_began",
+                {"cause": "new member", "reason": "rebalance enforced (by user)", "member_id": "m-1", "instance_id": "pod-1"},
+            ),
+            (
+                "java",
+                (
+                    "Preparing to rebalance group g in state PreparingRebalance with old generation 2 (reason: explicit `LeaveGroup` request "
+                    "for (m-1) members.)."
+                ),
+                "rebalance_began",
+                {"cause": "member left", "member_id": "m-1", "from_generation": 2},
+            ),
+            (
+                "java",
+                (
+                    "Preparing to rebalance group g in state PreparingRebalance with old generation 2 (reason: Something new; client reason: "
+                    "not provided)."
+                ),
+                "rebalance_began",
+                {"cause": "Something new", "reason": None, "member_id": None},
+            ),
+            ("scala", "Member m-1 in group g has failed, removing it from the group", "session_over", {"member_id": "m-1"}),
+            (
+                "scala",
+                (
+                    "Member MemberMetadata(memberId=m-1, groupInstanceId=Some(pod), clientId=app, clientHost=/10.0.0.7, sessionTimeoutMs=1) "
+                    "has left group g through explicit `LeaveGroup`; client reason: the consumer is being closed"
+                ),
+                "member_left",
+                {"member_id": "m-1", "client_id": "app", "client_address": "10.0.0.7", "reason": "the consumer is being closed"},
+            ),
+            (
+                "java",
+                "[GroupId g] Member m-1 fenced from the group because it failed to transition from epoch 3 within 60000ms.",
+                "member_fenced",
+                {"member_id": "m-1", "group_type": "consumer"},
+            ),
+            (
+                "java",
+                "[GroupId g][MemberId m-1] Member m-1 fenced from the group because its session expired.",
+                "session_over",
+                {"member_id": "m-1"},
+            ),
+            ("java", "[GroupId=g] Unloading group metadata for generation 3.", "sight_lost", {}),
+        ],
+    )
+    def test_a_sentence_is_an_event(self, by, sentence, kind, facts):
+        event = next(event for event in said(sentence, by=by) if event["kind"] == kind)
+        assert {name: event[name] for name in facts} == facts
+
+    def test_each_sentence_of_the_table_has_a_release(self):
+        assert all(sentence.since[0].isdigit() and sentence.until <= "3.9" for sentence in SENTENCES)
+
+    def test_a_rebalance_during_another_ends_it(self):
+        began = "Preparing to rebalance group g in state PreparingRebalance with old generation {} (reason: removing member m on heartbeat "
+        events = said(began.format(1) + "expiration.).", began.format(1) + "expiration.).")
+        assert [(event["kind"], event.get("ended")) for event in events] == [
+            ("rebalance_began", None),
+            ("rebalance_finished", "the next rebalance began"),
+            ("rebalance_began", None),
+            ("rebalance_finished", "the log ends before"),
+        ]
+
+    def test_other_lines_are_no_news(self):
+        assert said("Startup complete.", "Elected as the group coordinator for partition 3 in epoch 0") == []
+
+
+class TestCommand:
+    def test_replay_tells_the_story_and_that_no_rule_speaks(self):
+        result = CliRunner().invoke(app, ["replay", str(SAID / "demo-4.3.log.xz")])
+        assert result.exit_code == 0
+        assert "Rebalance began: no SyncGroup in time, search-worker-1" in result.stdout
+        assert "no findings" in result.stdout
+        assert "no request line: this is what coordinators say in the log, and no rule speaks of it" in result.stderr
+
+    def test_request_lines_beside_them_are_told_instead(self, tmp_path):
+        both = tmp_path / "server.log"
+        both.write_bytes(lzma.decompress((SAID / "4.3.log.xz").read_bytes()) + heartbeat(0))
+        assert all("source" not in event for event in replayed(both))
+
+    def test_lines_cut_anywhere_never_raise(self):
+        log = lzma.decompress((SAID / "demo-4.3.log.xz").read_bytes())
+        for at in range(0, len(log), 977):
+            story(log[at : at + 3_000])
