@@ -17,9 +17,10 @@ from streaming.config.keys import is_secret_property
 from streaming.kafka.topics import SetupError
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
+from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.losses import LossFile
 from streaming.mirror.reconnecting_sink import ReconnectingSink
-from streaming.mirror.tap import Listener, Tap, TapError
+from streaming.mirror.tap import Tap
 from streaming.mirror.tap_tls import CertificateFiles, TapTls, TlsError
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ import contextlib
 import errno
 import logging
 import os
-import re
 import socket
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from coordinator_model.wire.record import Kind, MirrorRecord, tick
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import FRAME_CAP, Conversation
+from streaming.mirror.listener import TapError, written
 from streaming.mirror.tap_tls import TapTls
 from streaming.mirror.topic_names import TopicNames
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from streaming.mirror.listener import Listener
     from streaming.mirror.producer import MirrorSink
 
 TICK_S: Final = 1.0
@@ -42,39 +43,6 @@ SAY_EVERY_S: Final = 60.0
 _STEP_BACK_US: Final = 5_000_000
 
 log = logging.getLogger(__name__)
-
-
-class TapError(Exception):
-    """The tap cannot start; the message is one sentence that names the address and the remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Where clients connect, and the broker that stands behind."""
-
-    host: str
-    port: int  #: 0 lets the system choose
-    broker_host: str
-    broker_port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read ``HOST:PORT=BROKER_HOST:PORT``; IPv6 addresses stand in brackets.
-
-        :raises TapError: when it is written otherwise.
-        """
-        here, _, broker = text.partition("=")
-        try:
-            return cls(*_address(here, least_port=0), *_address(broker, least_port=1))
-        except ValueError:
-            raise TapError(
-                f"{text!r} is not a listener: write HOST:PORT=BROKER_HOST:PORT, as in 0.0.0.0:9092=broker1:9092"
-            ) from None
-
-    @property
-    def broker(self) -> str:
-        """The broker's ``host:port``."""
-        return _written(self.broker_host, self.broker_port)
 
 
 @dataclass(slots=True)
@@ -136,7 +104,7 @@ class Tap:
     @property
     def addresses(self) -> list[str]:
         """The ``host:port`` of each listener, as bound."""
-        return [_written(*server.sockets[0].getsockname()[:2]) for server in self._servers]
+        return [written(*server.sockets[0].getsockname()[:2]) for server in self._servers]
 
     @property
     def brokers(self) -> list[str]:
@@ -193,7 +161,7 @@ class Tap:
             )
         except OSError as error:
             why = _why_not(error)
-            where = _written(listener.host, listener.port)
+            where = written(listener.host, listener.port)
             raise TapError(f"cannot listen on {where}: {why}; end what uses it or choose another address with --listen") from None
 
     def _tick(self) -> None:
@@ -469,19 +437,8 @@ def _keep_alive(transport: asyncio.Transport) -> None:
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-def _address(text: str, *, least_port: int) -> tuple[str, int]:
-    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.%\w]+)\]|([^\[\]:=]+)):(\d{1,5})", text.strip())
-    if not found or not least_port <= int(found[3]) <= 65535:
-        raise ValueError(text)
-    return found[1] or found[2], int(found[3])
-
-
 def _why_not(error: OSError) -> str:
     """Why asyncio does not listen; it goes past an address that this machine does not have, and says only in words that none was left."""
     if isinstance(error, socket.gaierror):
         return str(error.strerror)
     return os.strerror(error.errno or errno.EADDRNOTAVAIL).lower()
-
-
-def _written(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -14,8 +14,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, unpack_record
 from streaming.kafka.watermarks import bounds_of
+from streaming.mirror.listener import Listener
 from streaming.mirror.producer import KafkaSink
-from streaming.mirror.tap import Listener, Tap
+from streaming.mirror.tap import Tap
 
 WAIT_S = 240.0  # a bound for what never comes: on a machine that is busy enough, a start of Spark takes two minutes
 

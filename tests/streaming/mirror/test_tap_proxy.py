@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from coordinator_model.wire.record import Kind
 from streaming.mirror import tap as proxy
-from streaming.mirror.tap import Listener, Tap, TapError
+from streaming.mirror.listener import Listener, TapError
+from streaming.mirror.tap import Tap
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 30

@@ -8,7 +8,8 @@ import ssl
 
 import pytest
 
-from streaming.mirror.tap import Listener, Tap
+from streaming.mirror.listener import Listener
+from streaming.mirror.tap import Tap
 from streaming.mirror.tap_tls import CertificateFiles, TapTls, TlsError
 from tests.certificates import Authority
 from tests.streaming.mirror.test_tap_proxy import HOST, Sink, echo, run, until
