@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the wire layouts of the group protocol from Kafka's own message definitions.
 
-    python deploy/make_layouts.py            rewrite coordinator_model/wire/layout_table.py and messages.py
+    python deploy/make_layouts.py            rewrite coordinator_model/wire/layout_table.py and messages.py, and the tap's own table
     python deploy/make_layouts.py --check    change nothing; exit 1 and name the file when one of them would change
 
 For a new Kafka release: change the revision in ``deploy/ivy-layouts.xml``, run this, then the tests.
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,13 @@ import layout_notes
 
 HERE = Path(__file__).resolve().parent
 WIRE = HERE.parent / "coordinator_model" / "wire"
+ADDRESS_TABLE = HERE.parent / "streaming" / "mirror" / "rewriting" / "layout_table.py"
 IVY_FILE = HERE / "ivy-layouts.xml"
 RELEASES = ("current", "legacy")  # configurations of the Ivy file, newest first
 STREAMS = "streams"
 
 API_KEYS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 25, 26, 28, 42, 47, 68, 69, 76, 77, 88, 89)
+ADDRESS_KEYS = (0, 1, 3, 10, 18, 60, 78, 79)  # of answers that hold addresses of brokers, and ApiVersions
 EMBEDDED = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
 STREAMS_SUBSCRIPTION = ("SubscriptionInfoData", "StreamsSubscriptionInfo")  # Kafka's name, ours
 
@@ -196,16 +199,32 @@ class Message:
 
 def read_release(jar: Path) -> dict[str, Message]:
     """The messages of :data:`API_KEYS` and the embedded ones, by name."""
-    messages = {}
+    return {
+        definition["name"]: _read_message(definition)
+        for definition in _definitions(jar)
+        if definition.get("apiKey") in API_KEYS or definition["name"] in (*EMBEDDED, STREAMS_SUBSCRIPTION[1])
+    }
+
+
+def read_answers(jar: Path) -> dict[str, Message]:
+    """The responses of :data:`ADDRESS_KEYS`, by name."""
+    return {
+        definition["name"]: _read_message(definition)
+        for definition in _definitions(jar)
+        if definition.get("apiKey") in ADDRESS_KEYS and definition["type"] == "response"
+    }
+
+
+def _definitions(jar: Path) -> list[dict[str, Any]]:
+    found = []
     with zipfile.ZipFile(jar) as archive:
         for member in sorted(archive.namelist()):
             if re.fullmatch(r"common/message/\w+\.json", member):
                 definition = json.loads(_without_comments(archive.read(member).decode()))
                 if definition["name"] == STREAMS_SUBSCRIPTION[0]:
                     definition["name"] = STREAMS_SUBSCRIPTION[1]
-                if definition.get("apiKey") in API_KEYS or definition["name"] in (*EMBEDDED, STREAMS_SUBSCRIPTION[1]):
-                    messages[definition["name"]] = _read_message(definition)
-    return messages
+                found.append(definition)
+    return found
 
 
 def _without_comments(text: str) -> str:
@@ -242,6 +261,7 @@ def _struct_name(message: Message, struct: str) -> str:
 
 def _read_field(message: Message, definition: dict[str, Any]) -> Column:
     array, item = ("[]", definition["type"][2:]) if definition["type"].startswith("[]") else ("", definition["type"])
+    item = "bytes" if item == "records" else item
     if item[0].islower() and item not in WIRE_TYPES:
         raise LayoutError(f"{message.name}.{definition['name']} is of type {item}, which the compiler does not know")
     versions = read_range(definition["versions"])
@@ -312,6 +332,13 @@ def read_all(jars: dict[str, list[Path]]) -> list[Message]:
     )
 
 
+def read_all_answers(jars: dict[str, list[Path]]) -> list[Message]:
+    """The messages of the tap's own table, joined, by key. What the older release calls unstable was never spoken."""
+    newer, older = (read_answers(kafka_jar(jars[release])) for release in RELEASES)
+    known = {name: message for name, message in older.items() if message.settled}
+    return sorted((join(message, known.get(message.name)) for message in newer.values()), key=lambda message: message.key or 0)
+
+
 def _read_hand_written() -> list[Message]:
     messages: list[Message] = []
     columns: list[Column] = []
@@ -350,8 +377,19 @@ TABLE: Final = """
 '''
 
 
-def write_table(messages: list[Message]) -> str:
-    """The text of ``layout_table.py``."""
+ADDRESS_TABLE_HEAD = '''"""Answers that hold addresses of brokers, and ApiVersions. Written by ``deploy/make_layouts.py``: do not edit.
+
+Kafka {current}, and {legacy} for the versions dropped since. Lines as in ``coordinator_model/wire/layout_table.py``.
+"""
+
+from typing import Final
+
+TABLE: Final = """
+'''
+
+
+def write_table(messages: list[Message], head: str = TABLE_HEAD) -> str:
+    """The text of a ``layout_table.py``."""
     lines = []
     for message in messages:
         key = "none" if message.key is None else message.key
@@ -361,7 +399,7 @@ def write_table(messages: list[Message]) -> str:
                 lines.append(f"  struct {struct}")
             lines += [_table_line(column) for column in message.structs[struct]]
         lines.append("")
-    head = TABLE_HEAD.format(current=_revision("current"), legacy=_revision("legacy"), streams=_revision(STREAMS))
+    head = head.format(current=_revision("current"), legacy=_revision("legacy"), streams=_revision(STREAMS))
     return head + "\n".join(lines) + '"""\n'
 
 
@@ -472,25 +510,34 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; fail when a file would change")
     check = parser.parse_args().check
     try:
-        messages = read_all(fetch_jars())
-        texts = {"layout_table.py": write_table(messages), "messages.py": write_messages(messages)}
+        jars = fetch_jars()
+        messages = read_all(jars)
+        texts = {
+            WIRE / "layout_table.py": write_table(messages),
+            WIRE / "messages.py": write_messages(messages),
+            ADDRESS_TABLE: write_table(read_all_answers(jars), ADDRESS_TABLE_HEAD),
+        }
     except LayoutError as error:
         print(f"make_layouts: {error}", file=sys.stderr)
         return 2
     except KeyError as error:
         print(f"make_layouts: layout_notes.py says nothing about {error}", file=sys.stderr)
         return 3
-    changed = [name for name, text in texts.items() if not (WIRE / name).exists() or (WIRE / name).read_text() != text]
+    changed = [file for file, text in texts.items() if not file.exists() or file.read_text() != text]
     if not changed:
-        print("up to date: " + ", ".join(texts))
+        print("up to date: " + _relative(texts))
     elif check:
-        print(f"{', '.join(changed)}: not what Kafka's definitions give; run deploy/make_layouts.py", file=sys.stderr)
+        print(f"{_relative(changed)}: not what Kafka's definitions give; run deploy/make_layouts.py", file=sys.stderr)
         return 1
     else:
-        for name in changed:
-            (WIRE / name).write_text(texts[name])
-        print("written: " + ", ".join(changed))
+        for file in changed:
+            file.write_text(texts[file])
+        print("written: " + _relative(changed))
     return 0
+
+
+def _relative(files: Iterable[Path]) -> str:
+    return ", ".join(str(file.relative_to(HERE.parent)) for file in files)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,22 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collection;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Scanner;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.message.ApiMessageType;
 import org.apache.kafka.common.message.RequestHeaderData;
 import org.apache.kafka.common.message.ResponseHeaderData;
@@ -35,10 +40,13 @@ import org.apache.kafka.common.protocol.types.Type;
  *
  * What is valid in a version is taken from Kafka's schemas, never from the tables under test.
  *
- * Arguments: a seed, and how many rounds of styles.
+ * Arguments: a seed, how many rounds of styles, and API keys: then it writes the responses of these, and else all of the layout table.
+ *
+ * With the argument "read" alone it reads responses instead: lines of name, version and frame (base64) on standard input; the value of
+ * each as above, or the error, goes to standard output.
  */
 public final class Oracle {
-    private static final Set<Integer> KEYS =
+    private static final Set<Integer> TABLE_KEYS =
         Set.of(8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 25, 26, 28, 42, 47, 68, 69, 76, 77, 88, 89);
     private static final String[] EMBEDDED = {"ConsumerProtocolSubscription", "ConsumerProtocolAssignment"};
     private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
@@ -49,15 +57,24 @@ public final class Oracle {
     enum Style { MINIMAL, RANDOM, LARGE, TAGS }
 
     private final Random random;
+    private final Set<Integer> keys;
+    private boolean withTagged = true;
 
-    private Oracle(long seed) {
+    private Oracle(long seed, Set<Integer> keys) {
         this.random = new Random(seed);
+        this.keys = keys;
     }
 
     public static void main(String[] arguments) throws Exception {
+        if (arguments[0].equals("read")) {
+            readAll();
+            return;
+        }
         long seed = Long.parseLong(arguments[0]);
         int rounds = Integer.parseInt(arguments[1]);
-        Oracle oracle = new Oracle(seed);
+        Set<Integer> keys = arguments.length < 3 ? TABLE_KEYS
+            : Arrays.stream(arguments[2].split(",")).map(Integer::valueOf).collect(Collectors.toSet());
+        Oracle oracle = new Oracle(seed, keys);
         for (int round = 0; round < rounds; round++) {
             for (Style style : Style.values()) {
                 if (style != Style.MINIMAL || round == 0) {
@@ -70,15 +87,17 @@ public final class Oracle {
 
     private void writeAll(Style style) throws Exception {
         for (ApiMessageType api : ApiMessageType.values()) {
-            if (KEYS.contains((int) api.apiKey())) {
+            if (keys.contains((int) api.apiKey())) {
                 for (short version = api.lowestSupportedVersion(); version <= api.highestSupportedVersion(true); version++) {
                     boolean flexible = api.requestHeaderVersion(version) >= 2;
-                    writeRequest(api, version, style, flexible);
+                    if (keys == TABLE_KEYS) {
+                        writeRequest(api, version, style, flexible);
+                    }
                     writeResponse(api, version, style, flexible);
                 }
             }
         }
-        for (String name : EMBEDDED) {
+        for (String name : keys == TABLE_KEYS ? EMBEDDED : new String[0]) {
             Schema[] schemas = (Schema[]) Class.forName(dataClass(name)).getField("SCHEMAS").get(null);
             for (short version = 0; version < schemas.length; version++) {
                 Message body = build(dataClass(name), schemas[version], version, style);
@@ -113,7 +132,7 @@ public final class Oracle {
 
     private void writeResponse(ApiMessageType api, short version, Style style, boolean flexible) throws Exception {
         String type = dataClass(api.name + "ResponseData");
-        Message body = build(type, api.responseSchemas()[version], version, style);
+        Message body = buildWritable(type, api.responseSchemas()[version], version, style);
         ResponseHeaderData header = new ResponseHeaderData().setCorrelationId(random.nextInt());
         short headerVersion = api.responseHeaderVersion(version);
         if (style == Style.TAGS && flexible) {
@@ -121,6 +140,10 @@ public final class Oracle {
                 addTags(header);
             }
             addTags(body);
+            if (!isWritable(body, version)) {
+                body = buildWritable(type, api.responseSchemas()[version], version, style);
+                addOwnTags(body);
+            }
         }
         ObjectNode told = JSON.objectNode();
         told.put("correlationId", header.correlationId());
@@ -153,6 +176,27 @@ public final class Oracle {
         return (Message) Class.forName(type + "JsonConverter").getMethod("read", JsonNode.class, short.class).invoke(null, node, version);
     }
 
+    /** Schemas name tagged fields in flexible versions that do not have them yet, and writing them fails. */
+    private Message buildWritable(String type, Schema schema, short version, Style style) throws Exception {
+        Message body = build(type, schema, version, style);
+        if (!isWritable(body, version)) {
+            withTagged = false;
+            body = build(type, schema, version, style);
+            withTagged = true;
+        }
+        return body;
+    }
+
+    /** Not when it, or a tag in it, has a field that the version lacks. */
+    private static boolean isWritable(Message body, short version) {
+        try {
+            bytes(body, version);
+            return true;
+        } catch (UnsupportedVersionException error) {
+            return false;
+        }
+    }
+
     /** Not public before Kafka 4. */
     @SuppressWarnings("unchecked")
     private static Map<Integer, org.apache.kafka.common.protocol.types.Field> tagged(TaggedFields section) throws Exception {
@@ -166,7 +210,7 @@ public final class Oracle {
         for (BoundField bound : schema.fields()) {
             if (bound.def.type instanceof TaggedFields) {
                 for (org.apache.kafka.common.protocol.types.Field field : tagged((TaggedFields) bound.def.type).values()) {
-                    if (style != Style.MINIMAL && random.nextBoolean()) {
+                    if (withTagged && style != Style.MINIMAL && random.nextBoolean()) {
                         node.set(camel(field.name), value(field.type, style, depth + 1));
                     }
                 }
@@ -207,7 +251,7 @@ public final class Oracle {
                 if (name.endsWith("STRING")) {
                     return JSON.textNode(style == Style.MINIMAL ? "" : word(style));
                 }
-                if (name.endsWith("BYTES")) {
+                if (name.endsWith("BYTES") || name.endsWith("RECORDS")) {
                     return BinaryNode.valueOf(style == Style.MINIMAL ? new byte[0] : word(style).getBytes(StandardCharsets.UTF_16BE));
                 }
                 throw new IllegalStateException("no random value for " + name);
@@ -230,11 +274,7 @@ public final class Oracle {
     // Unknown tagged fields ------------------------------------------------------------------------------------------------------
 
     private void addTags(Message message) throws Exception {
-        int tag = 20;
-        for (int left = random.nextInt(3); left > 0; left--) {
-            tag += 1 + random.nextInt(300);
-            message.unknownTaggedFields().add(new RawTaggedField(tag, word(Style.RANDOM).getBytes(StandardCharsets.UTF_8)));
-        }
+        addOwnTags(message);
         for (Field field : message.getClass().getDeclaredFields()) {
             field.setAccessible(true);
             Object held = java.lang.reflect.Modifier.isStatic(field.getModifiers()) ? null : field.get(message);
@@ -247,6 +287,14 @@ public final class Oracle {
                     }
                 }
             }
+        }
+    }
+
+    private void addOwnTags(Message message) {
+        int tag = 20;
+        for (int left = random.nextInt(3); left > 0; left--) {
+            tag += 1 + random.nextInt(300);
+            message.unknownTaggedFields().add(new RawTaggedField(tag, word(Style.RANDOM).getBytes(StandardCharsets.UTF_8)));
         }
     }
 
@@ -290,6 +338,41 @@ public final class Oracle {
             }
         }
         putTags(message, node);
+    }
+
+    private static void readAll() throws Exception {
+        Scanner lines = new Scanner(System.in, StandardCharsets.UTF_8);
+        while (lines.hasNext()) {
+            ApiMessageType api = ApiMessageType.valueOf(lines.next());
+            short version = lines.nextShort();
+            ByteBuffer frame = ByteBuffer.wrap(Base64.getDecoder().decode(lines.next()));
+            String text;
+            try {
+                text = readResponse(api, version, frame).toString();
+            } catch (RuntimeException error) {
+                text = JSON.objectNode().put("error", error.toString()).toString();
+            }
+            System.out.println(text);
+        }
+    }
+
+    private static JsonNode readResponse(ApiMessageType api, short version, ByteBuffer frame) throws Exception {
+        short headerVersion = api.responseHeaderVersion(version);
+        ResponseHeaderData header = new ResponseHeaderData();
+        header.read(new ByteBufferAccessor(frame), headerVersion);
+        String type = dataClass(api.name + "ResponseData");
+        Message body = (Message) Class.forName(type).getConstructor().newInstance();
+        body.read(new ByteBufferAccessor(frame), version);
+        if (frame.hasRemaining()) {
+            throw new IllegalStateException(frame.remaining() + " bytes are left");
+        }
+        Method write = Class.forName(type + "JsonConverter").getMethod("write", Class.forName(type), short.class);
+        ObjectNode node = (ObjectNode) write.invoke(null, body, version);
+        if (api.requestHeaderVersion(version) >= 2) {
+            tellTags(body, node);
+        }
+        node.put("correlationId", header.correlationId());
+        return node;
     }
 
     private static byte[] bytes(Message message, short version) {

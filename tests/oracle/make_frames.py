@@ -10,6 +10,7 @@ release contributes the versions that the newer one no longer has.
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import lzma
 import random
@@ -17,11 +18,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE / "frames.jsonl.xz"
+ANSWERS = HERE / "answers.jsonl.xz"
+ANSWER_KEYS = (0, 1, 3, 10, 18, 60, 78, 79)  # of what the tap's own table holds
 sys.path.insert(0, str(HERE.parents[1] / "deploy"))
 
 from make_layouts import RELEASES, LayoutError, fetch_jars  # noqa: E402 - after the path is set
@@ -33,21 +37,16 @@ class OracleError(Exception):
     """The oracle cannot run here; the message says why."""
 
 
-def run_oracle(seed: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+def run_oracle(seed: int, rounds: int = ROUNDS, api_keys: Sequence[int] = ()) -> list[dict[str, Any]]:
     """Fresh frames: ``rounds`` times random, large and tags, and one minimal for each pair of message and version.
 
+    :param api_keys: for the responses of these, and no others.
     :raises OracleError: when there is no JDK or the jars cannot be fetched.
     """
-    if shutil.which("javac") is None:
-        raise OracleError("javac is not installed: the oracle is a Java program")
-    try:
-        jars = fetch_jars()
-    except LayoutError as error:
-        raise OracleError(str(error)) from None
     frames: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for release in RELEASES:
         known = set(frames)
-        for line in _run(":".join(map(str, jars[release])), seed, rounds):
+        for line in _run(release, [str(seed), str(rounds), *([",".join(map(str, api_keys))] if api_keys else [])]):
             frame = json.loads(line)
             pair = (frame["name"], frame["version"])
             if pair not in known:
@@ -55,7 +54,22 @@ def run_oracle(seed: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     return [frame for _, found in sorted(frames.items()) for frame in found]
 
 
-def _run(classpath: str, seed: int, rounds: int) -> list[str]:
+def read_responses(release: str, responses: Sequence[tuple[str, int, bytes]]) -> list[dict[str, Any]]:
+    """What the classes of a release read in responses, given by API name (FETCH), version and frame; ``error`` where they read nothing.
+
+    :raises OracleError: when there is no JDK or the jars cannot be fetched.
+    """
+    lines = "".join(f"{name} {version} {base64.b64encode(frame).decode()}\n" for name, version, frame in responses)
+    return [json.loads(line) for line in _run(release, ["read"], lines)]
+
+
+def _run(release: str, arguments: list[str], given: str = "") -> list[str]:
+    if shutil.which("javac") is None:
+        raise OracleError("javac is not installed: the oracle is a Java program")
+    try:
+        classpath = ":".join(map(str, fetch_jars()[release]))
+    except LayoutError as error:
+        raise OracleError(str(error)) from None
     with tempfile.TemporaryDirectory() as folder:
         compiled = subprocess.run(
             ["javac", "-nowarn", "-d", folder, "-cp", classpath, str(HERE / "Oracle.java")],
@@ -66,16 +80,16 @@ def _run(classpath: str, seed: int, rounds: int) -> list[str]:
         if compiled.returncode:
             raise OracleError(compiled.stderr)
         done = subprocess.run(
-            ["java", "-cp", f"{classpath}:{folder}", "Oracle", str(seed), str(rounds)], capture_output=True, text=True, check=False
+            ["java", "-cp", f"{classpath}:{folder}", "Oracle", *arguments], capture_output=True, text=True, check=False, input=given
         )
         if done.returncode:
             raise OracleError(done.stderr)
     return done.stdout.split("\n")[:-1]
 
 
-def load_fixtures() -> list[dict[str, Any]]:
+def load_fixtures(file: Path = FIXTURES) -> list[dict[str, Any]]:
     """The frames that are kept."""
-    with lzma.open(FIXTURES, "rt", encoding="utf-8") as lines:
+    with lzma.open(file, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -85,15 +99,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     seed = parser.parse_args().seed
     try:
-        frames = run_oracle(seed)
+        made = {FIXTURES: run_oracle(seed), ANSWERS: run_oracle(seed, 1, ANSWER_KEYS)}
     except OracleError as error:
         print(f"make_frames: {error}", file=sys.stderr)
         return 2
-    with lzma.open(FIXTURES, "wt", encoding="utf-8", preset=9) as lines:
-        lines.writelines(json.dumps(frame, ensure_ascii=False, separators=(",", ":")) + "\n" for frame in frames)
-    pairs = {(frame["name"], frame["version"]) for frame in frames}
-    print(f"{FIXTURES.name}: {len(frames)} frames of {len(pairs)} pairs of message and version, seed {seed}")
+    for file, frames in made.items():
+        _keep(file, frames)
+        pairs = {(frame["name"], frame["version"]) for frame in frames}
+        print(f"{file.name}: {len(frames)} frames of {len(pairs)} pairs of message and version, seed {seed}")
     return 0
+
+
+def _keep(file: Path, frames: list[dict[str, Any]]) -> None:
+    with lzma.open(file, "wt", encoding="utf-8", preset=9) as lines:
+        lines.writelines(json.dumps(frame, ensure_ascii=False, separators=(",", ":")) + "\n" for frame in frames)
 
 
 if __name__ == "__main__":
