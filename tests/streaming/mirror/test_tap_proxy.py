@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.wire.record import Kind
+from streaming.mirror import bridge
 from streaming.mirror import tap as proxy
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.tap import Tap
@@ -242,7 +243,7 @@ def test_stopping_ends_the_connections():
 
 def test_a_client_that_leaves_while_the_broker_is_dialled_leaves_nothing_behind(monkeypatch):
     async def scenario():
-        monkeypatch.setattr(proxy, "DIAL_TIMEOUT_S", 1.0)
+        monkeypatch.setattr(bridge, "DIAL_TIMEOUT_S", 1.0)
         async with tapped(echo) as tap:
             loop = asyncio.get_running_loop()
             dial, arrived, hold = loop.create_connection, asyncio.Event(), asyncio.Event()
