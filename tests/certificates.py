@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,9 +47,15 @@ class Authority:
         self.certificate.write_bytes(self._certificate.public_bytes(Encoding.PEM))
 
     def identity(
-        self, name: str, *, address: str | None = None, password: str | None = None, until: dt.datetime | None = None
+        self,
+        name: str,
+        *,
+        address: str | None = None,
+        hosts: Sequence[str] = (),
+        password: str | None = None,
+        until: dt.datetime | None = None,
     ) -> Identity:
-        """A key and its certificate, for a server at an IP address or for a client.
+        """A key and its certificate, for a server at an IP address or with host names, or for a client.
 
         :param password: encrypts the key.
         :param until: when the certificate expires; tomorrow if not given.
@@ -58,10 +65,11 @@ class Authority:
             x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),  # Python 3.13 asks for it
             critical=False,
         )
+        places: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
         if address is not None:
-            begun = begun.add_extension(
-                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False
-            )
+            places.append(x509.IPAddress(ipaddress.ip_address(address)))
+        if places:
+            begun = begun.add_extension(x509.SubjectAlternativeName(places), critical=False)
         chain = begun.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
         lock = BestAvailableEncryption(password.encode()) if password else NoEncryption()
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock)

@@ -20,6 +20,8 @@ from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorErro
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.losses import LossFile
 from streaming.mirror.reconnecting_sink import ReconnectingSink
+from streaming.mirror.rewriting.known_brokers import KnownBrokers
+from streaming.mirror.rewriting.stand_in import StandIn
 from streaming.mirror.tap import Tap
 from streaming.mirror.tap_tls import CertificateFiles, TapTls, TlsError
 
@@ -56,7 +58,7 @@ def tap(
             "--listen",
             metavar="HOST:PORT=BROKER_HOST:PORT",
             help="Address where clients connect, and the broker behind it. Repeat it for each broker. "
-            "The broker must advertise this address.",
+            "The broker must advertise this address, unless --rewrite is given.",
         ),
     ],
     bootstrap_server: Annotated[
@@ -100,6 +102,40 @@ def tap(
         typer.Option(
             metavar="HOST:PORT",
             help="Serve Prometheus metrics at this address, path /metrics, and the probes /healthz and /readyz.",
+            show_default=False,
+        ),
+    ] = None,
+    rewrite: Annotated[
+        bool,
+        typer.Option(
+            "--rewrite",
+            help="Replace the brokers' addresses in answers to clients by the tap's own, for brokers whose advertised addresses you "
+            "cannot set. --listen then names any broker of the cluster.",
+        ),
+    ] = False,
+    ports: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIRST-LAST",
+            help="With --rewrite: ports to listen on, one for each broker of the cluster.",
+            show_default=False,
+        ),
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST",
+            help="With --rewrite: host that clients are told; {id} stands for a broker's node id. Without --ports, clients then reach all "
+            "brokers at the port of --listen, by the TLS server name. The default is the address that a client has connected to.",
+            show_default=False,
+        ),
+    ] = None,
+    brokers_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --rewrite: file for the brokers and their ports, so that both are known after a restart. The default is "
+            "checkpoints/tap-PORT.brokers, with the port of the first listener.",
             show_default=False,
         ),
     ] = None,
@@ -152,6 +188,10 @@ def tap(
     Where clients use TLS, the tap needs a certificate of its own to see what is inside:
 
         rebalance-monitor tap --listen 0.0.0.0:9093=broker1:9093 --tls-certificate tap.pem --tls-key tap.key --broker-ca ca.pem
+
+    Where the brokers' advertised addresses cannot be set, the tap puts its own into the answers:
+
+        rebalance-monitor tap --rewrite --listen 127.0.0.1:9092=bootstrap.example:9096 --ports 9100-9199 --broker-tls
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     given = producer_config or []
@@ -165,6 +205,10 @@ def tap(
             broker_authority=broker_ca,
             client=_files("--broker-certificate", broker_certificate, "--broker-key", broker_key),
         )
+        file = brokers_file or Path(f"checkpoints/tap-{listeners[0].port}.brokers")
+        if not rewrite:
+            _refuse(ports=ports, advertise=advertise, brokers_file=brokers_file)
+        stand_in = _stand_in(ports, advertise, file) if rewrite else None
     except (TapError, MirrorError, TlsError) as error:
         fail(error)
     sink = ReconnectingSink(
@@ -178,7 +222,7 @@ def tap(
         tell=_say,
     )
     try:
-        asyncio.run(_run(Tap(listeners, sink, cluster=cluster, tls=tls), listeners, sink, metrics, status_every))
+        asyncio.run(_run(Tap(listeners, sink, cluster=cluster, tls=tls, stand_in=stand_in), listeners, sink, metrics, status_every))
     except TapError as error:
         sink.close(0)
         fail(error)
@@ -239,6 +283,35 @@ def _files(named: str, certificate: Path | None, key_named: str, key: Path | Non
     return CertificateFiles(certificate, key)
 
 
+def _refuse(**options: object) -> None:
+    """Check that options of --rewrite are absent without it.
+
+    :raises TapError: when one is given; the message names it.
+    """
+    for name, value in options.items():
+        if value is not None:
+            raise TapError(f"--{name.replace('_', '-')} needs --rewrite")
+
+
+def _stand_in(ports: str | None, advertise: str | None, file: Path) -> StandIn:
+    """Return how a tap with --rewrite stands in for brokers.
+
+    :raises TapError: when an option cannot be read.
+    """
+    if ports is None:
+        if advertise is None:
+            raise TapError("--rewrite needs --ports FIRST-LAST, one port for each broker of the cluster, such as 9100-9199")
+        return StandIn(KnownBrokers(None, file), advertise, by_name=True)
+    first, dash, last = ports.partition("-")
+    try:
+        found = range(int(first), int(last if dash else first) + 1)
+    except ValueError:
+        found = range(0)
+    if not found or found[0] < 1 or found[-1] > 65535:
+        raise TapError(f"{ports!r} are no ports: write FIRST-LAST, as in 9100-9199")
+    return StandIn(KnownBrokers(found, file), advertise)
+
+
 def _status(tap: Tap, sink: KafkaSink) -> str:
     stats = tap.stats
     parts = [
@@ -255,6 +328,11 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
     ):
         if count:
             parts.append(f"{count} {what}")
+    if tap.stand_in is not None:
+        if tap.stand_in.stats.ended:
+            parts.append(f"{tap.stand_in.stats.ended} ended because they could not be rewritten")
+        if tap.stand_in.lowered:
+            parts.append(f"newest versions not offered to clients: {', '.join(tap.stand_in.lowered)}")
     if sink.trouble is not None:
         parts.append("nothing is mirrored now")
     return ", ".join(parts)

@@ -11,9 +11,14 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from streaming.mirror.rewriting.stand_in import FirstRequest, Place
+from streaming.mirror.rewriting.walk import UnrewritableError
+
 if TYPE_CHECKING:
     from streaming.mirror.conversation import Conversation
     from streaming.mirror.listener import Listener
+    from streaming.mirror.rewriting.answers import AnswerRewriter
+    from streaming.mirror.rewriting.stand_in import StandIn
     from streaming.mirror.tap_tls import TapTls
 
 DIAL_TIMEOUT_S: Final = 10.0
@@ -23,12 +28,15 @@ class Owner(Protocol):
     """The tap, as its connections need it."""
 
     tls: TapTls
+    stand_in: StandIn | None
 
     def now_us(self) -> int: ...
-    def opened(self, bridge: Bridge, listener: Listener, client_address: str) -> Conversation: ...
+    def opened(self, bridge: Bridge) -> str: ...
+    def conversation(self, bridge: Bridge, listener: Listener, client_address: str) -> Conversation: ...
     def reached(self, listener: Listener) -> None: ...
     def not_reached(self, listener: Listener, why: str) -> None: ...
     def refused(self, listener: Listener, client_address: str, why: str) -> None: ...
+    def cannot_rewrite(self, name: str, listener: Listener, client_address: str, why: str) -> None: ...
     def ended(self, bridge: Bridge) -> None: ...
 
 
@@ -41,19 +49,52 @@ class Bridge:
         self._conversation: Conversation | None = None
         self._dialling: asyncio.Task[None] | None = None
         self._half_closed = 0
+        self._address = ""
+        self._early = b""  # what the client sent before it was known to which broker
+        self._first_request: FirstRequest | None = None
+        self.name = ""
+        self.rewriter: AnswerRewriter | None = None
         self.client: asyncio.Transport | None = None
         self.broker: asyncio.Transport | None = None
 
     def client_connected(self, transport: asyncio.Transport) -> None:
         self.client = transport
+        self.name = self._tap.opened(self)
         _keep_alive(transport)
         # Until there is somewhere to send it to. Not at once: asyncio up to Python 3.11.3 begins to read only now, paused or not.
         asyncio.get_running_loop().call_soon(transport.pause_reading)
-        peer = transport.get_extra_info("peername")
-        self._conversation = self._tap.opened(self, self._listener, peer[0] if peer else "")
-        self._dialling = asyncio.get_running_loop().create_task(self._dial())
+        self._address = (transport.get_extra_info("peername") or ("",))[0]
+        stand_in = self._tap.stand_in
+        if stand_in is not None:
+            self.rewriter = stand_in.rewriter(Place(*transport.get_extra_info("sockname")[:2]))
+            self._first_request = FirstRequest()
+        if stand_in is not None and stand_in.by_name:
+            self._dialling = asyncio.get_running_loop().create_task(self._dial_by_name(stand_in))
+            return
+        self._conversation = self._tap.conversation(self, self._listener, self._address)
+        self._dialling = asyncio.get_running_loop().create_task(self._dial_and_begin_tls())
 
-    async def _dial(self) -> None:
+    async def _dial_and_begin_tls(self) -> None:
+        """The broker comes first: what the client sends with the last word of its handshake can then be passed on."""
+        if await self._dial():
+            await self._begin_tls()
+
+    async def _dial_by_name(self, stand_in: StandIn) -> None:
+        """Shake hands with the client, and connect to the broker that it has named in that."""
+        if not await self._begin_tls() or self.client is None:
+            return
+        self.client.pause_reading()
+        node_id = stand_in.node_named(self._tap.tls.name_asked(self.client))
+        if node_id is not None:
+            self._listener = stand_in.listener(node_id, self._listener.host)
+        self._conversation = self._tap.conversation(self, self._listener, self._address)
+        if await self._dial() and self.client is not None:
+            early, self._early = self._early, b""
+            if early:
+                self.client_sent(early)
+            self.client.resume_reading()
+
+    async def _dial(self) -> bool:
         try:
             async with asyncio.timeout(DIAL_TIMEOUT_S):
                 behind = self._tap.tls.behind
@@ -67,8 +108,8 @@ class Bridge:
         except (OSError, TimeoutError) as error:
             self._tap.not_reached(self._listener, str(error) or "timed out")
             self.end()
-        else:
-            await self._begin_tls()
+            return False
+        return True
 
     def broker_connected(self, transport: asyncio.Transport) -> None:
         self.broker = transport
@@ -79,33 +120,60 @@ class Bridge:
         elif self._tap.tls.front is None:
             self.client.resume_reading()
 
-    async def _begin_tls(self) -> None:
-        """Shake hands with the client. The broker is there by now: what the client sends with its last word of it can be passed on."""
+    async def _begin_tls(self) -> bool:
+        """Shake hands with the client, if it speaks TLS."""
         client, front = self.client, self._tap.tls.front
         if client is None or front is None:
-            return
-        address = client.get_extra_info("peername")[0]
+            return False
         try:
             self.client = await asyncio.get_running_loop().start_tls(
                 client, client.get_protocol(), front, server_side=True, ssl_handshake_timeout=DIAL_TIMEOUT_S
             )
         except (OSError, TimeoutError) as error:
-            self._tap.refused(self._listener, address, str(error) or "the handshake was not finished")
+            self._tap.refused(self._listener, self._address, str(error) or "the handshake was not finished")
             self.client_gone()
+            return False
+        return True
 
     def client_sent(self, data: bytes) -> None:
+        if self._conversation is None and self.client is not None:
+            self._early += data
+            return
         at_us = self._tap.now_us()
         if self.broker is not None:
-            self.broker.write(data)
+            self.broker.write(data if self._first_request is None else self._first_request.feed(data))
         if self._conversation is not None:
             self._conversation.client_sent(data, at_us)
 
     def broker_sent(self, data: bytes) -> None:
         at_us = self._tap.now_us()
+        if self.rewriter is not None:
+            self._rewrite(self.rewriter, data, at_us)
+            return
         if self.client is not None:
             self.client.write(data)
         if self._conversation is not None:
             self._conversation.broker_sent(data, at_us)
+
+    def _rewrite(self, rewriter: AnswerRewriter, data: bytes, at_us: int) -> None:
+        if self._conversation is None or self.client is None:
+            return
+        self._conversation.broker_sent(data, at_us)
+        if self.client.is_closing():
+            return  # it could not be followed
+        try:
+            answers = rewriter.feed(data)
+        except UnrewritableError as error:
+            self.cannot_rewrite(str(error))
+        except Exception as error:  # better no answer than one that was not looked at
+            self.cannot_rewrite(f"internal error: {error!r}")
+        else:
+            self.client.write(answers)
+
+    def cannot_rewrite(self, why: str) -> None:
+        """End the connection, before anything is passed on that could not be rewritten."""
+        self._tap.cannot_rewrite(self.name, self._listener, self._address, why)
+        self.end()
 
     def client_gone(self) -> None:
         self.client = None

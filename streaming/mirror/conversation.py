@@ -84,6 +84,9 @@ class Conversation:
     :param on_opaque: called once with the reason when the connection cannot be followed any further.
     :param topics: the names of the cluster's topics, of which new ones are written; None to look for none.
     :param software: what clients have announced on other connections.
+    :param on_answer: called once for each response, with API key and version of its request as soon as its first bytes show that; -1 for
+        what answers none.
+    :param on_login: called with the SASL mechanism that a client asks for.
     """
 
     def __init__(
@@ -99,6 +102,8 @@ class Conversation:
         on_opaque: Callable[[str], None] = lambda _: None,
         topics: TopicNames | None = None,
         software: ClientSoftware | None = None,
+        on_answer: Callable[[int, int], None] = lambda _key, _version: None,
+        on_login: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._write = write
         self._cluster = cluster
@@ -107,6 +112,8 @@ class Conversation:
         self._client_address = client_address
         self._frame_cap = frame_cap
         self._on_opaque = on_opaque
+        self._on_answer = on_answer
+        self._on_login = on_login
         self._topics = topics
         self._at_us = at_us
         self._software = ""
@@ -274,6 +281,8 @@ class Conversation:
             raise UnreadableError(f"not Kafka: a request with API key {key}, version {version}")
         if key in MIRRORED_API_KEYS:
             return self._frame_cap
+        if key == _SASL_HANDSHAKE:
+            return _HANDSHAKE_REQUEST
         return _wanted_of_produce(version, head) if key == _PRODUCE else REQUEST_PREFIX
 
     def _request_came(self, size: int, head: bytes) -> None:
@@ -287,6 +296,8 @@ class Conversation:
         exchange = _Exchange(key, version, correlation_id)
         if key in MIRRORED_API_KEYS:
             exchange = self._mirror_request(exchange, size, head)
+        elif key == _SASL_HANDSHAKE:
+            self._on_login(_mechanism(head))
         self._waiting.append(exchange)
 
     def _mirror_request(self, exchange: _Exchange, size: int, frame: bytes) -> _Exchange:
@@ -338,15 +349,19 @@ class Conversation:
     def _wanted_of_response(self, size: int, head: bytes) -> int:
         if self._waiting and self._waiting[0] is _TOKEN:
             self._answered = _TOKEN
+            self._on_answer(-1, -1)
             return 0
         if self._among_tokens and not self._waiting:
             self._answered = None
+            self._on_answer(-1, -1)
             return 0
         if not RESPONSE_PREFIX <= size < 2**31:
             raise UnreadableError(f"not Kafka: a response of {size} bytes")
         if len(head) < RESPONSE_PREFIX:
             return RESPONSE_PREFIX
         answered = self._answered = self._match(*_correlation_id(head))
+        if len(head) == RESPONSE_PREFIX:
+            self._on_answer(answered.api_key, answered.api_version)
         if answered.number >= 0:
             return self._frame_cap
         if answered.api_key == _SASL_HANDSHAKE and answered.api_version == 0:
@@ -397,6 +412,16 @@ class Conversation:
 
 _HANDSHAKE_RESPONSE: Final = 6
 """Correlation id and error code of a SaslHandshake v0 response."""
+
+
+_HANDSHAKE_REQUEST: Final = 1_024
+"""Bytes of a SaslHandshake request, which holds nothing but client id and mechanism."""
+
+
+def _mechanism(request: bytes) -> str:
+    at = 10 + max(int.from_bytes(request[8:10], "big", signed=True), 0)
+    length = int.from_bytes(request[at : at + 2], "big", signed=True)
+    return request[at + 2 : at + 2 + max(length, 0)].decode(errors="replace")
 
 
 def _is_request_among_tokens(size: int, head: bytes) -> bool:

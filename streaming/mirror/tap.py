@@ -1,8 +1,9 @@
 """The tap: a TCP proxy before each broker that passes every byte on as it came and mirrors the frames of group coordination. If it is
 given certificates, it ends the clients' TLS and speaks TLS to the brokers.
 
-The broker advertises the tap's address, so no response has to be rewritten. Bytes are sent on first and looked at afterwards;
-nothing that happens while looking at them, nor a mirror topic that is away, holds the clients up.
+The broker advertises the tap's address, or a stand-in rewrites the answers that name brokers (``streaming.mirror.rewriting``). Bytes are
+sent on first and looked at afterwards; nothing that happens while looking at them, nor a mirror topic that is away, holds the clients up.
+Only a tap that rewrites looks at answers first: what it cannot understand might send a client past it, and ends the connection.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import socket
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from coordinator_model.wire.record import Kind, MirrorRecord, tick
 from streaming.mirror.bridge import Bridge, ClientSide
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from streaming.mirror.listener import Listener
     from streaming.mirror.producer import MirrorSink
+    from streaming.mirror.rewriting.stand_in import StandIn
 
 TICK_S: Final = 1.0
 SAY_EVERY_S: Final = 60.0
@@ -68,6 +70,8 @@ class Tap:
     :param sink: takes the mirror records.
     :param cluster: the cluster's name in the records.
     :param tls: certificates, if it speaks TLS.
+    :param stand_in: its addresses for brokers that advertise others, if it rewrites answers.
+    :raises TapError: when these do not fit together.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class Tap:
         frame_cap: int = FRAME_CAP,
         tick_s: float = TICK_S,
         tls: TapTls | None = None,
+        stand_in: StandIn | None = None,
     ) -> None:
         self.stats = TapStats()
         self._listeners = tuple(listeners)
@@ -89,9 +94,20 @@ class Tap:
         self._frame_cap = frame_cap
         self._tick_s = tick_s
         self.tls = tls or TapTls()
+        self.stand_in = stand_in
+        if stand_in is not None:
+            stand_in.opens_with(self._open_for)
+            if stand_in.by_name and self.tls.front is None:
+                raise TapError(
+                    "one port for all brokers needs TLS, by whose server name they are told apart: give --tls-certificate"
+                )
+            if stand_in.by_name:
+                self.tls.note_names()
         self._name = f"{int(time.time()):x}{os.urandom(3).hex()}"
         self._last_us = 0
         self._servers: list[asyncio.Server] = []
+        self._node_servers: list[asyncio.Server] = []
+        self._openings: set[asyncio.Task[None]] = set()
         self._bridges: set[Bridge] = set()
         self._outages: dict[str, _Outage] = {}
         self._ticker: asyncio.Handle | None = None
@@ -117,17 +133,29 @@ class Tap:
             for listener in self._listeners:
                 await self._check_broker(listener)
                 self._servers.append(await self._listen(listener))
+            if self.stand_in is not None:
+                self._listen_for_known(self.stand_in)
         except BaseException:
             await self.stop()
             raise
         self._ticker = loop.call_soon(self._tick)
         return self
 
+    def _listen_for_known(self, stand_in: StandIn) -> None:
+        for node_id in () if stand_in.by_name else stand_in.brokers.node_ids:
+            port = stand_in.brokers[node_id].tap_port
+            if not self._open_for(node_id, port):
+                raise TapError(
+                    f"cannot listen on port {port} for broker {node_id}: end what uses it, or choose others with --ports"
+                )
+
     async def stop(self) -> None:
         """Stop listening, end the connections and wait until each has said so in the mirror."""
         if self._ticker is not None:
             self._ticker.cancel()
-        for server in self._servers:
+        for opening in tuple(self._openings):
+            await opening
+        for server in (*self._servers, *self._node_servers):
             server.close()
         for bridge in tuple(self._bridges):
             bridge.end()
@@ -135,6 +163,7 @@ class Tap:
             self._all_ended = asyncio.get_running_loop().create_future()
             await self._all_ended
         self._servers.clear()
+        self._node_servers.clear()
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -160,6 +189,30 @@ class Tap:
             where = written(listener.host, listener.port)
             raise TapError(f"cannot listen on {where}: {why}; end what uses it or choose another address with --listen") from None
 
+    def _open_for(self, node_id: int, port: int) -> bool:
+        """Listen for a broker that an answer names: clients may connect as soon as they have that answer."""
+        host = self._listeners[0].host
+        try:
+            bound = socket.create_server(
+                (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512, dualstack_ipv6=host == "::"
+            )
+        except OSError:
+            return False
+        opening = asyncio.get_running_loop().create_task(self._serve(node_id, bound))
+        self._openings.add(opening)
+        opening.add_done_callback(self._openings.discard)
+        log.warning("listening on %s for broker %d", written(host, port), node_id)
+        return True
+
+    async def _serve(self, node_id: int, bound: socket.socket) -> None:
+        stand_in, host = self.stand_in, self._listeners[0].host
+        assert stand_in is not None
+        self._node_servers.append(
+            await asyncio.get_running_loop().create_server(
+                lambda: ClientSide(Bridge(self, stand_in.listener(node_id, host))), sock=bound
+            )
+        )
+
     def _tick(self) -> None:
         self._ticker = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
         self.tls.renew()
@@ -173,17 +226,27 @@ class Tap:
         self._last_us = now
         return now
 
-    def opened(self, bridge: Bridge, listener: Listener, client_address: str) -> Conversation:
-        """A client has connected."""
+    def opened(self, bridge: Bridge) -> str:
+        """A client has connected; return a name for the connection."""
         self._bridges.add(bridge)
         self.stats.open_connections += 1
         self.stats.connections += 1
-        name = f"{self._name}-{self.stats.connections}"
+        return f"{self._name}-{self.stats.connections}"
+
+    def conversation(self, bridge: Bridge, listener: Listener, client_address: str) -> Conversation:
+        """Return what follows a connection to a broker."""
+        name, rewriter = bridge.name, bridge.rewriter
 
         def opaque(reason: str) -> None:
+            if rewriter is not None:
+                bridge.cannot_rewrite(reason)
+                return
             self.stats.opaque += 1
             log.warning("connection %s of %s to %s is passed on unread: %s", name, client_address, listener.broker, reason)
 
+        watched: dict[str, Any] = {}
+        if rewriter is not None and self.stand_in is not None:
+            watched = {"on_answer": rewriter.expect, "on_login": self.stand_in.note_mechanism}
         return Conversation(
             self._write,
             cluster=self._cluster,
@@ -195,6 +258,7 @@ class Tap:
             on_opaque=opaque,
             topics=self._topics,
             software=self._software,
+            **watched,
         )
 
     def not_reached(self, listener: Listener, why: str) -> None:
@@ -218,6 +282,12 @@ class Tap:
         """The TLS of a client's connection has failed: it does not reach Kafka."""
         self.stats.refused += 1
         log.warning("the TLS connection of %s to broker %s failed: %s", client_address, listener.broker, why)
+
+    def cannot_rewrite(self, name: str, listener: Listener, client_address: str, why: str) -> None:
+        """A connection is ended: what it carries might send the client past the tap."""
+        assert self.stand_in is not None
+        self.stand_in.stats.ended += 1
+        log.warning("connection %s of %s to %s is ended: %s", name, client_address, listener.broker, why)
 
     def reached(self, listener: Listener) -> None:
         """A connection to the broker is there."""

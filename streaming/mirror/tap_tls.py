@@ -11,8 +11,10 @@ import logging
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -62,6 +64,20 @@ class TapTls:
             (context, files) for context, files in pairs if context is not None and files is not None
         ]
         self._seen = self._written()
+        self._names: WeakKeyDictionary[ssl.SSLObject, str] = WeakKeyDictionary()
+
+    def note_names(self) -> None:
+        """Keep the names that clients ask for (SNI), of connections that are open."""
+
+        def note(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+            self._names[connection] = name or ""
+
+        assert self.front is not None
+        self.front.sni_callback = note
+
+    def name_asked(self, transport: asyncio.BaseTransport) -> str:
+        """Return the name that the client of a connection has asked for, "" for none."""
+        return self._names.get(transport.get_extra_info("ssl_object"), "")
 
     def renew(self) -> None:
         """Take certificates that were written anew; one that cannot be used is said, and the one before stays."""
