@@ -5,20 +5,24 @@ A monitor without findings looks like a healthy group. Whatever the model had to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.descriptions import DescribedOtherwise
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import ClientInfo, Exchange
-from coordinator_model.rules.base import Breach, FrameRule, Rule, the_client, whom
+from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, the_client, whom
 from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
 from coordinator_model.wire.record import Kind, MirrorRecord
 from coordinator_model.wording import a_or_an, begin, counted
 
 _DIFFERENCES_NAMED = 3
+
+_UNSEEN_US: Final = 10_000_000
+"""How long a member may send nothing after its generation began: heartbeats come every 3 s, and frames of several captures mix."""
 
 
 def _described_otherwise(group: ClassicGroup, otherwise: DescribedOtherwise) -> Breach:
@@ -35,6 +39,43 @@ def _described_otherwise(group: ClassicGroup, otherwise: DescribedOtherwise) -> 
         (newest.proof, description.frame),
         generation=otherwise.generation,
     )
+
+
+def _unseen(group: ClassicGroup) -> Iterator[Due]:
+    """A member of two generations' time without a frame: since the one before it has sent a JoinGroup, at the least.
+
+    A static member may be listed without one. A client that went away while it waited may be listed under an id that no frame names.
+    """
+    if len(group.generations) < 2 or any(group.waiting_joins()):
+        return
+    before, newest = group.generations[-2:]
+    if before.roster is None or newest.roster is None or group.abandoned_us >= before.proven_us:
+        return
+    unseen = [id_ for id_, instance_id in newest.roster.items() if instance_id is None and _is_unseen(group, id_)]
+    if not unseen:
+        return
+
+    def describe() -> Breach:
+        named = ", ".join(unseen[:_DIFFERENCES_NAMED])
+        more = f" and {len(unseen) - _DIFFERENCES_NAMED} more" if len(unseen) > _DIFFERENCES_NAMED else ""
+        return Breach(
+            "",
+            f"{len(unseen)} of {len(newest.roster or ())} members of group {group.name} do not pass the tap: no frame of {named}{more} was "
+            f"captured, though generation {newest.generation} lists them. Findings about them are missing, and who waits for whom may be "
+            "wrong.",
+            f"in the member list of generation {newest.generation}, and neither a JoinGroup nor anything else since generation "
+            f"{before.generation}",
+            (before.proof, newest.proof),
+            member_id=unseen[0],
+            generation=newest.generation,
+        )
+
+    yield Due(newest.proven_us + _UNSEEN_US, "", Severity.WARNING, describe)
+
+
+def _is_unseen(group: ClassicGroup, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is not None and member.actor == NOBODY and not member.last_frame and member.removed is None
 
 
 def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Breach:
@@ -246,4 +287,21 @@ V_09 = Rule(
     false_alarms="A tap that could not reach the mirror topic for a while, and then wrote what it had kept.",
 )
 
-RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_08, V_09)
+V_10 = TimerRule(
+    id="V-10",
+    name="part of the group not captured",
+    severity=Severity.WARNING,
+    certainty=Certainty.CERTAIN,
+    blame=Blame.CAPTURE,
+    meaning="Members of the group reach the brokers past the capture: the group is judged without them.",
+    condition="A member in the leader's member list of a generation has sent no frame that was captured, although the generation before "
+    "it, with its own member list, was captured too; judged 10 s after the generation. Groups of the classic protocol only.",
+    expected="Each member of a generation has sent a JoinGroup for it.",
+    action="Find the client by its member id, which begins with its client id. Give it the tap's address as bootstrap.servers and restart "
+    "it; a tap that rewrites addresses has to be the only way to the brokers. Where each broker has a tap or a capture of its own, look "
+    "for one that is missing.",
+    false_alarms="None known. Static members, and groups with a client that went away while it joined, are not judged.",
+    due=_unseen,
+)
+
+RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_08, V_09, V_10)
