@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -74,46 +77,57 @@ async def heartbeats(bootstrap: str, count: int, connections: int) -> tuple[floa
     return count / (time.perf_counter() - began), trips
 
 
+@contextlib.contextmanager
+def running(listen: str, mirror: str, *more: str) -> Iterator[None]:
+    """A tap in a process of its own."""
+    command = [sys.executable, "-m", "streaming.cli", "tap", "--listen", listen, "--bootstrap-server", mirror, "--create-topic"]
+    process = subprocess.Popen([*command, "--status-every", "0", *more])
+    watch = guard(process.pid)
+    try:
+        yield
+        process.terminate()
+        process.wait(30)
+    finally:
+        process.kill()
+        watch.kill()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--size", type=int, default=1000, help="bytes of a record")
     parser.add_argument("--heartbeats", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rewrite", action="store_true", help="a tap that rewrites, beside one that does not instead of no tap")
     options = parser.parse_args()
-    tapped = f"{HOST}:{free_port()}"
-    with Broker(advertised={"PLAINTEXT": tapped}) as broker:
+    tapped, rewriting, first = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}", free_port()
+    with (
+        Broker(advertised={"PLAINTEXT": tapped}) as broker,
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.ExitStack() as stack,
+    ):
         broker.create_topic(TOPIC)
-        ways = {"direct": broker.internal, "through the tap": tapped}
-        tap = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "streaming.cli", "tap", "--listen", f"{tapped}={broker.address()}"),
-                *("--bootstrap-server", broker.internal, "--create-topic", "--status-every", "0"),
-            ]
-        )
-        watch = guard(tap.pid)
-        try:
-            measured: dict[tuple[str, str], list[float]] = {}
-            megabytes = options.records * options.size / 1e6
-            for _ in range(options.generations + 1):  # the first one warms up
-                for way, bootstrap in ways.items():
-                    measured.setdefault(("produce, MB/s", way), []).append(
-                        megabytes / produce(bootstrap, options.records, options.size)
-                    )
-                    measured.setdefault(("fetch, MB/s", way), []).append(megabytes / fetch(bootstrap, options.records))
-                    rate, trips = asyncio.run(heartbeats(bootstrap, options.heartbeats, 20))
-                    measured.setdefault(("heartbeats/s, 20 connections", way), []).append(rate)
-                    _, trips = asyncio.run(heartbeats(bootstrap, options.heartbeats // 10, 1))
-                    measured.setdefault(("heartbeat round trip p50, ms", way), []).append(statistics.median(trips))
-            tap.terminate()
-            tap.wait(30)
-        finally:
-            tap.kill()
-            watch.kill()
-    print(
-        f"{options.records:,} records of {options.size} bytes, median of {options.generations} rounds, and the range of the ratios"
-    )
-    print(f"{'':32}{'direct':>10}{'tap':>10}{'ratio':>8}")
+        stack.enter_context(running(f"{tapped}={broker.address()}", broker.internal))
+        ways = {"direct": broker.internal, "tap": tapped}
+        if options.rewrite:
+            file = f"{folder}/brokers"
+            ports = ("--rewrite", "--ports", f"{first}-{first + 9}", "--brokers-file", file, "--loss-file", f"{file}.loss")
+            stack.enter_context(running(f"{rewriting}={broker.internal}", broker.internal, *ports))
+            ways = {"tap": tapped, "rewriting": rewriting}
+        measured: dict[tuple[str, str], list[float]] = {}
+        megabytes = options.records * options.size / 1e6
+        for _ in range(options.rounds + 1):  # the first one warms up
+            for way, bootstrap in ways.items():
+                measured.setdefault(("produce, MB/s", way), []).append(
+                    megabytes / produce(bootstrap, options.records, options.size)
+                )
+                measured.setdefault(("fetch, MB/s", way), []).append(megabytes / fetch(bootstrap, options.records))
+                rate, trips = asyncio.run(heartbeats(bootstrap, options.heartbeats, 20))
+                measured.setdefault(("heartbeats/s, 20 connections", way), []).append(rate)
+                _, trips = asyncio.run(heartbeats(bootstrap, options.heartbeats // 10, 1))
+                measured.setdefault(("heartbeat round trip p50, ms", way), []).append(statistics.median(trips))
+    print(f"{options.records:,} records of {options.size} bytes, median of {options.rounds} rounds, and the range of the ratios")
+    print("".join([f"{'':32}", *(f"{way:>10}" for way in ways), f"{'ratio':>8}"]))
     for what in dict.fromkeys(key for key, _ in measured):
         direct, through = (measured[what, way][1:] for way in ways)
         ratios = sorted(b / a for a, b in zip(direct, through, strict=True))

@@ -75,6 +75,14 @@ MATRIX: dict[str, dict[str, Any]] = {
         "tap": {"enabled": True, "kind": "DaemonSet", "listeners": [{"port": 9092, "broker": "$(HOST_IP):9093"}], "extraArgs": ["--buffer-mib", "256"]},
         "networkPolicy": {"enabled": True},
     },
+    "a tap that rewrites": {
+        "tap": {
+            "enabled": True,
+            "replicas": 1,
+            "listeners": [{"port": 9092, "broker": "bootstrap.example:9096"}],
+            "rewrite": {"enabled": True, "firstPort": 9200, "brokers": 6, "advertise": "kafka.internal.example"},
+        },
+    },
     "a tap for others": {"tap": {"enabled": True, "listeners": LISTENERS, "service": {"type": "LoadBalancer", "annotations": {"lb": "internal"}}}},
 }  # fmt: skip
 
@@ -179,7 +187,7 @@ def test_what_the_prometheus_operator_gets_is_what_it_knows(everywhere, kind):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("example", sorted(HELM.glob("examples/*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("example", sorted(HELM.glob("examples/spark-*.yaml")), ids=lambda path: path.name)
 def test_what_the_operators_of_spark_get_is_what_they_know(example):
     validator = pytest.importorskip(
         "kubernetes_validate", reason="kubernetes-validate is missing: .venv/bin/pip install kubernetes-validate"
@@ -190,6 +198,31 @@ def test_what_the_operators_of_spark_get_is_what_they_know(example):
         if one is not application:
             validator.validate(one, KUBERNETES[-1], strict=True)
     jsonschema.validate(application, schema_of(application))
+
+
+def test_the_tap_beside_an_application_is_what_kubernetes_and_the_program_know():
+    from typer.main import get_command
+
+    validator = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is missing: .venv/bin/pip install kubernetes-validate"
+    )
+    (deployment,) = objects((HELM / "examples" / "tap-beside-an-application.yaml").read_text())
+    validator.validate(deployment, KUBERNETES[-1], strict=True)
+    (tap,) = deployment["spec"]["template"]["spec"]["initContainers"]
+    command = get_command(app)
+    with command.make_context("rebalance-monitor", [*tap["args"]]) as context:
+        _, chosen, rest = command.resolve_command(context, [*tap["args"]])
+        chosen.make_context("tap", rest, parent=context)
+
+
+def test_a_tap_that_rewrites_has_a_port_for_each_broker(everywhere):
+    found = everywhere["a tap that rewrites"]
+    (service,) = [one for one in of_kind(found, "Service") if one["metadata"]["name"].endswith("-tap")]
+    (tap,) = [container for container, _ in containers(found) if container["name"] == "tap"]
+    ports = [9092, *range(9200, 9206)]
+    assert [port["port"] for port in service["spec"]["ports"]] == ports
+    assert [port["containerPort"] for port in tap["ports"]] == [19930, *ports]
+    assert {"--rewrite", "--ports=9200-9205", "--advertise=kafka.internal.example"} <= {*tap["args"]}
 
 
 @needs("promtool")
@@ -301,6 +334,10 @@ def test_the_tap_mirrors_to_the_topic_that_the_others_read(everywhere):
             "kafka.sasl.existingSecret is missing",
         ),
         ({"tap": {"enabled": True}}, "tap.listeners is empty"),
+        (
+            {"tap": {"enabled": True, "listeners": LISTENERS, "rewrite": {"enabled": True}}},
+            "tap.rewrite needs tap.kind Deployment and tap.replicas 1",
+        ),
         ({"config": "[topics\nmirror = 1"}, "config is not TOML: "),
         ({"kafka": MATRIX["SASL"]["kafka"], "tap": {"enabled": True, "listeners": LISTENERS}}, "tap.producerSecret is missing"),
         ({"job": {"driverMemory": "lots"}}, "/job/driverMemory"),
