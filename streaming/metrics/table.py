@@ -289,6 +289,12 @@ TAP_METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         "rebalance_tap_unreadable_connections_total", "counter", (), "Connections passed on unread: TLS, or not Kafka's protocol."
     ),
+    Metric(
+        "rebalance_tap_ended_connections_total",
+        "counter",
+        (),
+        "With --rewrite: connections that were ended, because they carried what cannot be rewritten.",
+    ),
     Metric("rebalance_tap_frames_total", "counter", (), "Requests and responses of group coordination that were captured."),
     Metric("rebalance_tap_mirror_up", "gauge", (), "1 while the mirror topic takes records, 0 while they wait or are lost."),
     Metric("rebalance_tap_written_records_total", "counter", (), "Records that the mirror topic has confirmed, ticks included."),

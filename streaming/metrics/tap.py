@@ -45,6 +45,7 @@ class TapCollector:
             "rebalance_tap_connections_total": stats.connections,
             "rebalance_tap_refused_connections_total": stats.refused,
             "rebalance_tap_unreadable_connections_total": stats.opaque,
+            "rebalance_tap_ended_connections_total": self._tap.stand_in.stats.ended if self._tap.stand_in is not None else 0,
             "rebalance_tap_frames_total": stats.frames,
             "rebalance_tap_mirror_up": sink.trouble is None and sink.written > 0,
             "rebalance_tap_written_records_total": sink.written,
