@@ -1,0 +1,267 @@
+"""Client libraries through one tap that rewrites, before brokers whose advertised names nobody but the tap resolves.
+
+    python -m tests.real.rewriting kafka-clients confluent-kafka …
+
+Three brokers, which the tap speaks TLS to. The clients live through a rolling restart, a broker that is killed, leaders that are elected
+anew, a broker that moves to other ports, and a fourth broker. After each step every group has to commit further. All the while the
+kernel's table of connections is read: a connection of a client to anything but the tap is a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from confluent_kafka import Producer
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import KafkaError
+
+from streaming.demo.broker import HOST, Broker, Cluster, free_port, guard
+from tests.certificates import Authority
+from tests.conformance.driver import Driver
+from tests.conformance.libraries import LIBRARIES, Library
+from tests.real.harness import raw_topic
+from tests.real.resolving_tap import SUFFIX
+
+MEMBERS = 2
+STEP_S = 60.0
+LISTENER = "CERTIFIED"
+PORTS = 10
+
+
+class Brokers:
+    """Three brokers that advertise names under :data:`SUFFIX`, and a fourth that may join them."""
+
+    def __init__(self, folder: Path, jars: Sequence[Path] | None = None) -> None:
+        self.authority = Authority(folder)
+        names = [f"broker-{node_id}{SUFFIX}" for node_id in (1, 2, 3, 4)]
+        server = self.authority.identity("broker", address=HOST, hosts=names)
+        properties: dict[str, str | int] = {
+            f"listener.name.certified.ssl.{store}.{what}": value
+            for store, file in (("keystore", server.both), ("truststore", self.authority.certificate))
+            for what, value in (("type", "PEM"), ("location", str(file)))
+        }
+        properties |= {
+            "listener.name.certified.ssl.client.auth": "required",
+            "min.insync.replicas": 2,
+            "default.replication.factor": 3,
+        }
+        options: dict[str, Any] = {"listeners": {LISTENER: "SSL"}, "properties": properties, "heap_mib": 300, "jars": jars}
+        self.cluster = Cluster(3, offsets_partitions=6, **options)
+        self.fourth = Broker(node_id=4, **options)
+        self.fourth.join(self.cluster.brokers[0]._cluster_id, self.cluster.brokers)
+        for broker, name in zip((*self.cluster.brokers, self.fourth), names, strict=True):
+            broker._advertised[LISTENER] = f"{name}:{broker._ports[LISTENER]}"
+        bound = ",".join(f"{name}://{self.fourth.address(name)}" for name in self.fourth._protocols)
+        self.fourth._properties |= {"process.roles": "broker", "listeners": bound}
+
+    @functools.cached_property
+    def admin(self) -> KafkaAdminClient:
+        """Not librdkafka's: that aborts the process when a broker ends during some calls."""
+        return KafkaAdminClient(bootstrap_servers=self.cluster.internal.split(","))
+
+    def move(self, node_id: int) -> None:
+        """Restart a broker on another port."""
+        broker = self.cluster.brokers[node_id - 1]
+        broker.stop()
+        broker._ports[LISTENER] = free_port()
+        broker._advertised[LISTENER] = f"broker-{node_id}{SUFFIX}:{broker._ports[LISTENER]}"
+        broker.start()
+
+
+@contextlib.contextmanager
+def tap(brokers: Brokers, folder: Path) -> Iterator[tuple[str, range]]:
+    """The tap in a process of its own; gives the address where clients begin, and the ports that it may have beside."""
+    own = brokers.authority.identity("tap")
+    address = f"{HOST}:{free_port()}"
+    first = free_port()
+    command = [
+        *(sys.executable, "-m", "tests.real.resolving_tap", "tap", "--rewrite"),
+        *("--listen", f"{address}={brokers.cluster.brokers[0]._advertised[LISTENER]}", "--ports", f"{first}-{first + PORTS}"),
+        *("--broker-ca", str(brokers.authority.certificate), "--broker-certificate", str(own.certificate)),
+        *("--broker-key", str(own.key), "--bootstrap-server", brokers.cluster.internal, "--create-topic", "--partitions", "2"),
+        *("--brokers-file", str(folder / "tap.brokers"), "--loss-file", str(folder / "loss"), "--status-every", "10"),
+    ]
+    with (folder / "tap.log").open("wb") as log:
+        process = subprocess.Popen(command, stderr=log)
+    watch = guard(process.pid)
+    try:
+        yield address, range(first, first + PORTS + 1)
+    finally:
+        process.terminate()
+        process.wait(60)
+        watch.kill()
+        watch.wait()
+
+
+class Watch:
+    """Reads the kernel's table of connections of the clients until it is stopped."""
+
+    def __init__(self, drivers: Sequence[Driver], allowed: set[int]) -> None:
+        self.elsewhere: set[tuple[str, str, int]] = set()
+        self.seen = 0
+        self._drivers = drivers
+        self._allowed = allowed
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.2):
+            for driver in self._drivers:
+                with contextlib.suppress(psutil.Error):
+                    for found in psutil.Process(driver._process.pid).net_connections("inet"):
+                        if found.raddr and found.status != psutil.CONN_NONE:
+                            self.seen += 1
+                            if found.raddr.ip.removeprefix("::ffff:") != HOST or found.raddr.port not in self._allowed:
+                                self.elsewhere.add((driver.client_id, found.raddr.ip, found.raddr.port))
+
+
+class Run:
+    """The clients of some libraries, each with a group of its own."""
+
+    def __init__(self, libraries: Sequence[Library], brokers: Brokers, bootstrap: str, folder: Path) -> None:
+        self._libraries = libraries
+        self._brokers = brokers
+        self.drivers = [
+            Driver(library.command(), _order(library, bootstrap, number), folder / f"{library.name}.log")
+            for library in libraries
+            for number in range(MEMBERS)
+        ]
+
+    def committed(self) -> dict[str, int]:
+        """Offsets committed by each group, all partitions together."""
+        found = {}
+        for library in self._libraries:
+            with contextlib.suppress(KafkaError):
+                offsets = self._brokers.admin.list_group_offsets({library.name: None})[library.name]
+                found[library.name] = sum(max(one.offset, 0) for one in offsets.values())
+        return found
+
+    def live(self, what: str) -> list[str]:
+        """Wait until every group has committed further; return those that have not."""
+        before, began = self.committed(), time.monotonic()
+        behind = [library.name for library in self._libraries]
+        while behind and time.monotonic() - began < STEP_S:
+            time.sleep(0.5)
+            now = self.committed()
+            behind = [name for name in behind if now.get(name, 0) <= before.get(name, 0)]
+        for driver in self.drivers:
+            if driver.errors and driver.order["group"] in behind:
+                print(f"  {driver.client_id}: {driver.errors[-1]}; {driver.count('assigned')} assignments")
+        print(f"{what}: {'all go on' if not behind else 'stand still: ' + ', '.join(behind)}", time.strftime("%X"), flush=True)
+        return [f"{what}: {name}" for name in behind]
+
+
+def _order(library: Library, bootstrap: str, number: int) -> dict[str, Any]:
+    return {
+        "bootstrap": bootstrap,
+        "group": library.name,
+        "client_id": f"{library.name}-{number}",
+        "topics": ["orders"],
+        "assignor": library.assignors[0],
+        "commits": "auto",
+        "instance_id": None,
+        "session_timeout_ms": 10_000,
+        "heartbeat_interval_ms": 1_000,
+        "rebalance_timeout_ms": 30_000,
+        "protocol": library.protocol,
+    }
+
+
+@contextlib.contextmanager
+def produced(bootstrap: str, topics: list[str]) -> Iterator[None]:
+    """A producer that goes through the tap as well."""
+    stop = threading.Event()
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "topic.metadata.refresh.interval.ms": 2_000})
+
+    def produce() -> None:
+        while not stop.wait(0.05):
+            for topic in topics:
+                producer.produce(topic, b"x" * 100)
+            producer.poll(0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        assert producer.flush(60) == 0, "records could not be produced through the tap"
+
+
+def live_through(libraries: Sequence[Library], folder: Path) -> tuple[list[str], Watch, list[Any]]:
+    """All steps; returns what stood still, what was watched, and the mirror."""
+    brokers = Brokers(folder / "certificates")
+    for library in libraries:
+        library.command()
+    with brokers.cluster, contextlib.ExitStack() as stack:
+        stack.callback(brokers.fourth.close)
+        brokers.cluster.brokers[0].create_topic("orders", 6, replicas=3)
+        bootstrap, ports = stack.enter_context(tap(brokers, folder))
+        time.sleep(3)
+        topics = ["orders"]
+        stack.enter_context(produced(bootstrap, topics))
+        run = Run(libraries, brokers, bootstrap, folder)
+        for driver in run.drivers:
+            stack.callback(driver.kill)
+        watch = Watch(run.drivers, {int(bootstrap.rpartition(":")[2]), *ports})
+        still = run.live("start")
+        for broker in brokers.cluster.brokers:
+            broker.restart()
+            still += run.live(f"broker {broker.node_id} restarted")
+        brokers.cluster.brokers[1].kill()
+        still += run.live("broker 2 killed")
+        brokers.cluster.brokers[1].start()
+        still += run.live("broker 2 is back")
+        with contextlib.suppress(KafkaError):  # none is needed
+            brokers.admin.elect_leaders(0)
+        still += run.live("leaders elected")
+        brokers.move(3)
+        still += run.live("broker 3 moved to other ports")
+        brokers.fourth.start()
+        brokers.admin.create_topics(
+            [NewTopic("fresh", replica_assignments={0: [4], 1: [4]}, topic_configs={"min.insync.replicas": "1"})]
+        )
+        topics.append("fresh")
+        for driver in run.drivers:
+            driver.tell("subscribe", topics=["orders", "fresh"])
+        still += run.live("a fourth broker")
+        time.sleep(10)
+        watch.stop()
+        for driver in run.drivers:
+            driver.close()
+        time.sleep(2)
+        return still, watch, raw_topic(brokers.cluster.internal, "rebalance-mirror")
+
+
+def main() -> int:
+    names = sys.argv[1:] or ["confluent-kafka", "kafka-python"]
+    chosen = [library for library in LIBRARIES if library.name in names]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        still, watch, mirror = live_through(chosen, folder)
+        print((folder / "tap.log").read_text()[-6000:])
+        for driver_log in folder.glob("*.log"):
+            print(driver_log.name, driver_log.stat().st_size)
+    print(f"{watch.seen} connections looked at, elsewhere: {sorted(watch.elsewhere)}")
+    print(f"{len(mirror)} records in the mirror; stood still: {still}")
+    return 1 if still or watch.elsewhere else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
