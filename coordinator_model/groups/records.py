@@ -24,6 +24,7 @@ class ClientInfo(NamedTuple):
     address: str
     software: str
     connection: str
+    principal: str = ""
 
 
 NOBODY: Final = ClientInfo(None, "", "", "")

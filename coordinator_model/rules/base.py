@@ -182,12 +182,14 @@ def whom(actor: ClientInfo) -> str:
 
 
 def the_client(actor: ClientInfo) -> str:
-    """Return ``client C at A, software S``."""
+    """Return ``client C at A, software S``, and as whom it is authenticated."""
     parts = [f"client {actor.client_id or 'without a client id'}"]
     if actor.address:
         parts[0] += f" at {actor.address}"
     if actor.software:
         parts.append(actor.software)
+    if actor.principal:
+        parts.append(actor.principal)
     return ", ".join(parts)
 
 

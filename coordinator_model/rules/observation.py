@@ -145,7 +145,7 @@ def api_text(record: MirrorRecord) -> str:
 
 
 def _sender(record: MirrorRecord) -> ClientInfo:
-    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
+    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection, record.principal)
 
 
 def _member_text(record: MirrorRecord, asked: Exchange | None) -> str:

@@ -63,6 +63,7 @@ class MirrorRecord(NamedTuple):
     queued_behind: int = 0  #: unanswered requests before this one on its connection at capture, mirrored or not
     frame: bytes = b""  #: header and body without the 4-byte length; empty for ticks, open and close
     capped_bytes: int = 0  #: those of ``cut_bytes`` that the capturer saw and left out, since the frame is longer than it keeps
+    principal: str = ""  #: as whom the client is authenticated and by which listener, where the input says it
 
 
 class DecodedRecord(MirrorRecord):
@@ -119,6 +120,7 @@ _ENVELOPE: Final[tuple[tuple[str, str, type, Any], ...]] = (
     ("cut", "cut_bytes", int, 0),
     ("out", "queued_behind", int, 0),
     ("cap", "capped_bytes", int, 0),
+    ("pr", "principal", str, ""),
 )
 _NEEDED_BY_FRAMES: Final = ("cn", "sq", "api", "ver", "cor")
 
@@ -161,12 +163,12 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
         if found is ...:
             raise RecordError(f"envelope lacks {name!r}")
         values.append(found)
-    *values, capped_bytes = values
+    *values, capped_bytes, principal = values
     try:
         group = None if key is None else key.decode()
     except UnicodeDecodeError:
         raise RecordError("key is not UTF-8") from None
-    return MirrorRecord._make((partition, offset, group, kind, *values, value or b"", capped_bytes))
+    return MirrorRecord._make((partition, offset, group, kind, *values, value or b"", capped_bytes, principal))
 
 
 def pack_topics(names: Mapping[str, str]) -> bytes:

@@ -129,6 +129,7 @@ class Anonymiser:
             connection=self._name("connection", record.connection),
             client_id=self._name("client", record.client_id),
             client_address=self._address(record.client_address),
+            principal=self._name("principal", record.principal),
             frame=frame,
             cut_bytes=cut_bytes,
         )

@@ -117,6 +117,7 @@ class Conversation:
         self._topics = topics
         self._at_us = at_us
         self._software = ""
+        self._principal = ""  # only an input that is told it sets it
         self._known_software = ClientSoftware() if software is None else software
         self._announced: tuple[Client, str] | None = None  # by this connection itself
         self._groups: dict[str, None] = {}  # seen on this connection, in order
@@ -245,6 +246,7 @@ class Conversation:
                 behind,
                 frame,
                 cut if len(frame) >= self._frame_cap else 0,
+                self._principal,
             ),
         )
 

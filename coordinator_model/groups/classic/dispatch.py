@@ -53,8 +53,10 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     api_key = record.api_key
     line = group.line(record.connection)
     actor = line.actor
-    if actor != (record.client_id, record.client_address, record.client_software, record.connection):
-        actor = line.actor = ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
+    if actor != (record.client_id, record.client_address, record.client_software, record.connection, record.principal):
+        actor = line.actor = ClientInfo(
+            record.client_id, record.client_address, record.client_software, record.connection, record.principal
+        )
     exchange = Exchange(
         (record.connection, record.exchange),
         api_key,

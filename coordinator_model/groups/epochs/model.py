@@ -51,7 +51,7 @@ class EpochGroup(EpochGroupData):
         api_key = record.api_key
         line = self.line(record.connection)
         actor = line.actor
-        if actor != (record.client_id, record.client_address, record.client_software, record.connection):
+        if actor != (record.client_id, record.client_address, record.client_software, record.connection, record.principal):
             actor = line.actor = client_of(record)
         exchange = exchange_of(record, body, actor)
         line.outstanding += 1
@@ -233,7 +233,7 @@ class EpochGroup(EpochGroupData):
 
 def client_of(record: MirrorRecord) -> ClientInfo:
     """Return the client that sent a request."""
-    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection)
+    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection, record.principal)
 
 
 def exchange_of(record: MirrorRecord, body: Any, actor: ClientInfo) -> Exchange:

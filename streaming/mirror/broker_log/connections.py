@@ -79,9 +79,10 @@ class LoggedConnection(Conversation):
         if midway:
             self._held.clear()
 
-    def asked(self, frame: bytes, at_us: int, software: str) -> None:
+    def asked(self, frame: bytes, at_us: int, software: str, principal: str) -> None:
         """The client's next request."""
         self.waiting -= 1
+        self._principal = principal
         self._software = self._software or software
         self.client_sent(_size(len(frame)) + frame, at_us)
 

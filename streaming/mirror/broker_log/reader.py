@@ -199,7 +199,7 @@ class RequestLogReader:
             self._of_members[logged.member] -= 1
             if not self._of_members[logged.member]:
                 del self._of_members[logged.member]
-            connection.asked(logged.request, at_us, logged.software)
+            connection.asked(logged.request, at_us, logged.software, logged.principal)
             return
         self._asked -= 1
         if logged.response:

@@ -57,8 +57,7 @@ class Logged(NamedTuple):
     next_may_wait: bool  #: the coordinator may let the client's next request wait
     groups: tuple[str, ...]
     software: str
-    principal: str
-    listener: str
+    principal: str  #: with the listener, ``User:billing by SCRAM (SASL_SSL)``
 
 
 Told = Logged | TopicsTold | Passed | CoordinatorLine
@@ -130,8 +129,7 @@ class RequestLines:
             next_may_wait=may_wait,
             groups=groups_named(request),
             software=_software(told.get("clientInformation")),
-            principal=_text(told.get("principal")),
-            listener=_text(told.get("listener")),
+            principal=_principal(told),
         )
 
     def _known_version(self, layout: Layout, version: int) -> int:
@@ -197,6 +195,16 @@ def _number(value: Any) -> float:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _principal(told: dict[str, Any]) -> str:
+    """As whom the client is authenticated, and how; empty for who is not."""
+    principal, listener = _text(told.get("principal")), _text(told.get("listener"))
+    if not principal or principal == "User:ANONYMOUS":
+        return ""
+    protocol = _text(told.get("securityProtocol"))
+    by = f"{listener} ({protocol})" if protocol and protocol != listener else listener
+    return f"{principal} by {by}" if by else principal
 
 
 def _software(told: Any) -> str:

@@ -247,6 +247,12 @@ class TestContent:
             ("10.0.0.7", "apache-kafka-java 4.3.1")
         }
 
+    def test_principal_and_listener_are_told(self):
+        found = Read(heartbeat(1_000) + heartbeat(2_000))
+        assert {record.principal for record in found.records} == {"User:billing by CLIENTS (SASL_SSL)"}
+        nobody = Read(heartbeat(0, principal="User:ANONYMOUS", securityProtocol="PLAINTEXT"))
+        assert {record.principal for record in nobody.records} == {""}
+
     def test_a_connection_older_than_the_log_has_no_opening_and_its_software(self):
         found = Read(heartbeat(20))
         assert found.kinds() == ["req 12", "res 12"]
