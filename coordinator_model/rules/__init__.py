@@ -28,6 +28,7 @@ from coordinator_model.rules import (
     start_positions,
     static,
     streams,
+    subscriptions,
     unanswered,
 )
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule
@@ -44,6 +45,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
         loops.RULES,
         sessions.RULES,
         assignments.RULES,
+        subscriptions.RULES,
         protocol.RULES,
         offsets.RULES,
         start_positions.RULES,

@@ -117,6 +117,23 @@ def strangers(plan: Mapping[str, Partitions | None], members: Iterable[str]) -> 
     return tuple(id_ for id_ in plan if id_ not in known)[:KEPT]
 
 
+def parts_without_common_topic(offers: Mapping[str, Subscription | None]) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """Return the topics and the members of each part of a group that has no topic in common with another part."""
+    parts: list[tuple[set[str], set[str]]] = []
+    for id_, offer in offers.items():
+        topics, members = set(offer.topics if offer is not None else ()), {id_}
+        if not topics:
+            continue
+        apart = []
+        for part in parts:
+            if part[0].isdisjoint(topics):
+                apart.append(part)
+            else:
+                topics, members = topics | part[0], members | part[1]
+        parts = [*apart, (topics, members)]
+    return tuple(sorted((tuple(sorted(topics)), tuple(sorted(members))) for topics, members in parts))
+
+
 def left_out(plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None]) -> tuple[str, ...]:
     """Return the members without an entry that could have been given partitions.
 

@@ -87,6 +87,13 @@ class RivalClaims(NamedTuple):
     claims: tuple[tuple[str, int, int, tuple[str, ...]], ...]  #: topic, partition, generation, members
 
 
+class DifferentTopics(NamedTuple):
+    """The members' subscriptions, in the leader's JoinGroup response, have parts without a topic in common."""
+
+    exchange: Exchange
+    parts: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  #: topics, and the members that subscribe to them
+
+
 class NoCommonProtocol(NamedTuple):
     """A JoinGroup was refused with INCONSISTENT_GROUP_PROTOCOL."""
 
@@ -254,7 +261,9 @@ class Assignments:
             kept = {id_: without_claims(offer, cooperative=cooperative) for id_, offer in offers.items()}
             many = sum(len(offer.topics) for offer in kept.values() if offer is not None) > OFFERED_TOPICS_KEPT
             plan.offers = None if many else kept
-        return (RivalClaims(exchange, rivals),) if rivals else NOTHING
+        events: tuple[Event, ...] = (RivalClaims(exchange, rivals),) if rivals else NOTHING
+        parts = assignment_checks.parts_without_common_topic(offers)
+        return (*events, DifferentTopics(exchange, parts)) if len(parts) > 1 else events
 
     def _no_common_protocol(self, exchange: Exchange) -> tuple[Event, ...]:
         subject = subject_of(exchange)
