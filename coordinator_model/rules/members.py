@@ -26,11 +26,11 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, about, sender_text, the_client, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, about, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, still_refused, time_to_rejoin_us
-from coordinator_model.rules.unlawful import accepted, loads_after_all
+from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
 from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
@@ -263,6 +263,10 @@ def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
     )
 
 
+def _explained(group: ClassicGroup, held: HeldFinding) -> bool:
+    return joined_after_all(group, held) or loads_after_all(group, held)
+
+
 M_01 = FrameRule(
     id="M-01",
     name="zombie member",
@@ -295,7 +299,7 @@ M_02 = FrameRule(
     false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",
     suppressed_by=("C-05",),
     checks={Verdict: _unknown_accepted},
-    explained=loads_after_all,
+    explained=_explained,
 )
 
 M_03 = FrameRule(

@@ -40,7 +40,7 @@ from coordinator_model.rules.base import (
 from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign
 from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.generations import time_to_rejoin_us
-from coordinator_model.rules.unlawful import rules_of
+from coordinator_model.rules.unlawful import joined_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 from coordinator_model.wording import a_or_an, counted, seconds
@@ -351,6 +351,7 @@ O_02 = FrameRule(
     "wrote.",
     suppressed_by=("C-05",),
     checks={Verdict: _zombie_commit, epoch_events.CommitMisjudged: commit_after_end},
+    explained=joined_after_all,
 )
 
 O_03 = FrameRule(

@@ -47,3 +47,13 @@ def accepted(group: ClassicGroup, verdict: Verdict, rule: str, *, so: str = "") 
 def loads_after_all(group: ClassicGroup, held: HeldFinding) -> bool:
     """Return True if the coordinator was loading when it accepted the request, which it then does unchecked."""
     return group.loading_near(group.broker, held.opened_us)
+
+
+def joined_after_all(group: object, held: HeldFinding) -> bool:
+    """Return True if the JoinGroup that made the sender a member of that generation was under way, and succeeded after the request."""
+    if not isinstance(group, ClassicGroup):
+        return False
+    member = group.members.get(held.subject)
+    if member is None or member.joined is None or member.removed is not None:
+        return False
+    return member.joined == group.generation == held.generation

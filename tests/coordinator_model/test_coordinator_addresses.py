@@ -82,6 +82,23 @@ def test_C_05_is_silent_in_the_midst_of_a_life_and_forgets_the_members_once(talk
     assert (of_the_coordinator(talk), incarnation(talk), proven(talk)) == ([], 2, 3)
 
 
+def test_C_05_is_silent_about_a_group_that_was_emptied_and_began_again_at_generation_1(talk: Conversation) -> None:
+    """The lower generation was taken for the older one of two brokers."""
+    members = [talk.client("a", PLAIN), talk.client("b", TLS)]
+    for member in members:
+        member.member_id, member.generation = f"{member.name}-id", 7
+    take_turns(talk, members)
+    for member in members:
+        talk.leave(member)
+    talk.wait(10_000)
+    for member in members:
+        member.member_id = ""
+    talk.round(members[:1], 1)
+    talk.round(members, 2)
+    take_turns(talk, members)
+    assert of_the_coordinator(talk) == []
+
+
 def test_three_listeners_are_one_coordinator_too(talk: Conversation) -> None:
     members = [talk.client("a", PLAIN), talk.client("b", TLS), talk.client("c", "10.0.0.9:9094")]
     for member in members:

@@ -354,11 +354,10 @@ class CoordinatorChanges:
 
     def _point(self, exchange: Exchange) -> PointedWrong:
         frame = response_evidence(exchange, NOT_COORDINATOR)
-        pointed = self.pointed
-        if pointed is None or pointed.broker != exchange.broker:
-            self.pointed = FindCoordinatorAnswer(exchange.broker, 1, False, (frame,))
-        else:
-            self.pointed = pointed._replace(times=pointed.times + 1, frames=(*pointed.frames[:3], frame))
+        known = self.pointed
+        if known is None or known.broker != exchange.broker:
+            known = FindCoordinatorAnswer(exchange.broker, 0, False, ())
+        self.pointed = known._replace(times=known.times + 1, frames=(*known.frames[:3], frame))
         return PointedWrong(exchange, self.pointed)
 
     # ------------------------------------------------------------------------------------------------ terms
@@ -392,12 +391,13 @@ class CoordinatorChanges:
                 self.turns = 0
             self.turns += 1
         self.acting = broker
+        if known is not None and 0 <= generation < known.generation:
+            self.tenures, known, self.turns = {}, None, 0  # the group began again: what others accepted is of another life
         frame = response_evidence(exchange, 0)
-        if known is None:
-            tenure = CoordinatorTerm(exchange.effective_us, exchange.res_us, (connection,), frame, generation)
-        else:
-            connections = _with_newest(known.connections, connection)
-            tenure = CoordinatorTerm(known.first_us, exchange.res_us, connections, frame, generation)
+        known = known or CoordinatorTerm(exchange.effective_us, 0, (), frame)
+        newest = known.generation if generation < 0 else generation
+        connections = _with_newest(known.connections, connection)
+        tenure = CoordinatorTerm(known.first_us, exchange.res_us, connections, frame, newest)
         self.tenures.pop(broker, None)
         self.tenures[broker] = tenure
         if len(self.tenures) > TENURES_KEPT:

@@ -39,7 +39,7 @@ class CoordinatorTerm(NamedTuple):
     last_us: int  #: response time of its latest request
     connections: tuple[int, ...]  #: checksums of the names of those that it used
     frame: Evidence  #: the latest
-    generation: int = -1  #: of the latest request
+    generation: int = -1  #: of the latest request that names one
 
 
 class Persisted(NamedTuple):
