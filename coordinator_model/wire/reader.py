@@ -57,6 +57,7 @@ class _Known(NamedTuple):
     group: str | None
     before: tuple[str, str, str]  #: cluster, broker, connection
     behind: tuple[str | None, str, str, int, int]  #: from client id on
+    last: tuple[int, str]  #: what stands behind the frame
 
 
 class RecordReader:
@@ -80,7 +81,7 @@ class RecordReader:
             at = mark + 3 + width
             unpack, width = _NUMBER[envelope[at]]
             (correlation_id,) = unpack(envelope, at)
-            fields, known_key, group, before, behind = self._known[envelope[_AT_ENDS:mark], envelope[at + width :]]
+            fields, known_key, group, before, behind, last = self._known[envelope[_AT_ENDS:mark], envelope[at + width :]]
             api_key, api_version = self._labels[label]
         except _NOT_AS_USUAL:
             return self._learn(partition, offset, key, value, envelope)
@@ -88,7 +89,7 @@ class RecordReader:
             return self._learn(partition, offset, key, value, envelope)
         at_us = _CAPTURE_TIME(envelope, _HEAD_ENDS)[0]
         label_read = exchange, api_key, api_version, correlation_id
-        return _record(MirrorRecord, (partition, offset, group, head[0], at_us, *before, *label_read, *behind, value or b""))
+        return _record(MirrorRecord, (partition, offset, group, head[0], at_us, *before, *label_read, *behind, value or b"", *last))
 
     def _learn(self, partition: int, offset: int, key: bytes | None, value: bytes | None, envelope: bytes) -> MirrorRecord:
         record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
@@ -99,7 +100,9 @@ class RecordReader:
             if len(self._known) >= KNOWN_LIMIT:
                 self._known.clear()
             self._labels[parts.label] = record.api_key, record.api_version
-            self._known[parts.before, parts.behind] = _Known(envelope[0] & 0x0F, key, record.group, record[5:8], record[12:17])
+            self._known[parts.before, parts.behind] = _Known(
+                envelope[0] & 0x0F, key, record.group, record[5:8], record[12:17], record[18:]
+            )
         return record
 
 

@@ -37,6 +37,8 @@ records = st.builds(
     cut_bytes=st.sampled_from([0, 3]),
     queued_behind=st.sampled_from([0, 1]),
     frame=st.just(b"frame"),
+    capped_bytes=st.sampled_from([0, 7]),
+    principal=TEXTS,
 )
 
 
@@ -101,3 +103,13 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     for number in range(35):
         assert reader.read(0, 0, b"g", b"", heartbeat(cn=f"c-{number}")).connection == f"c-{number}"
     assert len(reader._known) <= 10
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"pr": "User:x"}, {"cut": 5, "cap": 3}, {"cid": "c", "ip": "10.0.0.1:5", "sw": "s 1", "out": 2}]
+)
+def test_a_remembered_connection_gives_every_field_of_its_records(more):
+    reader = RecordReader()
+    read = [reader.read(0, offset, b"g", b"v", heartbeat(**more)) for offset in range(2)]
+    assert len(reader._known) == 1
+    assert read[1] == unpack_record(partition=0, offset=1, key=b"g", value=b"v", envelope=heartbeat(**more))
