@@ -119,6 +119,7 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     if exchange is None:
         given_up = group.given_up.pop((record.connection, record.exchange), None)
         if given_up is not None and correlation_id == given_up.correlation_id:
+            group.slow_changed = True
             given_up.res_us, given_up.response_offset = record.at_us, record.offset
             return join_group.on_late_response(group, given_up, body)
         group.counters.unpaired[record.api_key, record.api_version] += 1

@@ -613,7 +613,7 @@ def test_A_09_is_resolved_by_the_next_plan(talk: Conversation) -> None:
 )
 def test_A_09_is_quiet_without_a_valid_claim(talk: Conversation, claims: dict[int, bytes], protocol: str) -> None:
     moved(talk, claims, JUMP, protocol)
-    assert talk.rules() == []
+    assert [rule for rule in talk.rules() if rule != "A-13"] == []
 
 
 def test_A_09_leaves_doubly_claimed_partitions_to_A_10(talk: Conversation) -> None:
