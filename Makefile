@@ -14,7 +14,7 @@ setup: .venv/.ready ## Build .venv and fetch the JVM parts (demo and test do it 
 ifdef PYTHON
 WHICH := -c 'import sys; print(sys.version, sys.base_prefix)'
 ifneq ($(shell "$(PYTHON)" $(WHICH) 2>&1),$(shell $(BIN)/python $(WHICH) 2>&1))
-.PHONY: .venv/.ready
+.PHONY: .venv/.ready .venv/.tools
 endif
 endif
 export PYTHON
@@ -22,19 +22,29 @@ export PYTHON
 .venv/.ready: requirements.lock pyproject.toml deploy/ivy.xml deploy/setup.sh
 	@deploy/setup.sh
 
+.venv/.tools: requirements.lock pyproject.toml deploy/setup.sh
+	@deploy/setup.sh tools
+
 .PHONY: demo
 demo: setup ## Start a real Kafka, inject faults into its groups, and show which the monitor finds
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
-.PHONY: test test-all
+.PHONY: test test-all quick
 test: setup ## Run the tests (PYTHON=python3.13 with that Python); ten minutes on two cores
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill" $(ARGS)
 
-test-all: setup ## The same, and short runs of the laboratory and of the kills, as CI does
+test-all: setup ## The same, the mills of the model, and short runs of the laboratory and of the kills, as CI does
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-.PHONY: lint
-lint: setup ## Style and types
+quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill" tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)
+
+.PHONY: lint format
+format: .venv/.tools ## Bring the code into its form, and mend what can be mended
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lint: .venv/.tools ## Style and types, without Java and Spark
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy

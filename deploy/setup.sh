@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds .venv from the lock file and fetches the JVM parts. Run by make; a second run finds everything in place.
+# "setup.sh tools" makes it without Spark and the JVM parts, for what needs no Java: make lint, format, quick.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -41,11 +42,17 @@ install_java() {
     echo "'sudo apt-get install $(java_package)' installs it, or 'brew install openjdk@17' and then 'export JAVA_HOME=\"\$(brew --prefix openjdk@17)\"'"
 }
 
-java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-release=$("$java" -version 2>&1 | sed -n 's/.*version "\([^"]*\)".*/\1/p' | head -n 1) || release=
-version=$(printf '%s\n' "$release" | sed 's/^1\.//; s/[^0-9].*//')
-[ -n "$version" ] || fail "Java 17 or newer is needed and none was found: $(install_java)."
-[ "$version" -ge 17 ] || fail "Java $version is too old, 17 or newer is needed: $(install_java); JAVA_HOME selects it."
+whole=true
+[ "${1:-}" != tools ] || whole=false
+
+check_java() {
+    java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+    release=$("$java" -version 2>&1 | sed -n 's/.*version "\([^"]*\)".*/\1/p' | head -n 1) || release=
+    version=$(printf '%s\n' "$release" | sed 's/^1\.//; s/[^0-9].*//')
+    [ -n "$version" ] || fail "Java 17 or newer is needed and none was found: $(install_java)."
+    [ "$version" -ge 17 ] || fail "Java $version is too old, 17 or newer is needed: $(install_java); JAVA_HOME selects it."
+}
+! $whole || check_java
 
 # Which Python an environment is made of: two of one version may be built differently.
 identity() { "$1" -c 'import sys; print(sys.version, sys.base_prefix)' 2>/dev/null; }
@@ -59,8 +66,15 @@ fi
     "$python" -m venv .venv
 }
 
-step "Installing the locked dependencies (about a minute; pyspark alone is 450 MB)"
-.venv/bin/python -m pip install --disable-pip-version-check --require-hashes --quiet --progress-bar on -r requirements.lock &
+lock=requirements.lock
+if $whole; then
+    step "Installing the locked dependencies (about a minute; pyspark alone is 450 MB)"
+else
+    step "Installing the locked dependencies without Spark"
+    lock=.venv/without-spark.lock
+    awk '/^[^ #]/ { skips = /^(pyspark|py4j)==/ } !skips' requirements.lock >$lock
+fi
+.venv/bin/python -m pip install --disable-pip-version-check --require-hashes --no-deps --quiet --progress-bar on -r "$lock" &
 pip=$!
 trap 'kill $pip 2>/dev/null || true' INT TERM
 # pip says nothing while it builds pyspark's wheel: show that it lives.
@@ -71,6 +85,12 @@ done
 echo
 wait $pip || fail "The locked dependencies could not be installed; the lines above say which. Is the package index reachable?"
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+
+touch .venv/.tools
+if ! $whole; then
+    step "Ready for style, types and the tests of the model, with $(.venv/bin/python --version)"
+    exit
+fi
 
 step "Fetching the JVM parts (Spark's Kafka connector and a Kafka broker, 60 MB, once per user)"
 .venv/bin/python -m streaming.spark.jvm

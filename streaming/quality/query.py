@@ -46,7 +46,7 @@ def start(spark: SparkSession, config: MonitorConfig, checks: QualityProcess) ->
             .start()
         )
     finally:
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)
 
 
 def as_stream(table: pa.Table) -> memoryview:

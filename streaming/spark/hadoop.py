@@ -66,7 +66,7 @@ def _opened(address: str) -> Iterator[tuple[Any, Any]]:
     context = SparkContext._active_spark_context  # noqa: SLF001 - as it is known to nobody else
     try:
         path = _jvm().org.apache.hadoop.fs.Path(address)
-        yield path.getFileSystem(context._jsc.hadoopConfiguration()), path  # type: ignore[union-attr]  # noqa: SLF001
+        yield path.getFileSystem(context._jsc.hadoopConfiguration()), path  # noqa: SLF001
     except (Py4JError, AttributeError) as error:  # the JVM may be gone
         lines = [line for line in str(error).splitlines() if line.startswith(("Caused by: ", ": "))]
         raise OSError(errno.EIO, lines[-1].partition(": ")[2] if lines else str(error), address) from None

@@ -47,9 +47,10 @@ def snapshots(spark: SparkSession, folder: Path) -> dict[int, bytes]:
 
 def _rows(spark: SparkSession, query: Path) -> list[Row]:
     try:
-        return spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.*").collect()
+        rows: list[Row] = spark.read.format("statestore").load(str(query.resolve())).select("value.groupState.*").collect()
     except (PySparkException, Py4JError) as error:
         raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
+    return rows
 
 
 def _blob(row: dict[str, Any], folder: Path) -> bytes:

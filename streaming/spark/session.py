@@ -74,7 +74,7 @@ def open_session(job: Job, settings: Spark, *, inherited: Iterable[int] = ()) ->
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     context = SparkContext(conf=conf, gateway=gateway)
     # When the JVM dies its side channel breaks too, and Python's server for it prints a traceback to the terminal.
-    context._accumulatorServer.handle_error = _log_broken_channel  # type: ignore[method-assign]  # noqa: SLF001
+    context._accumulatorServer.handle_error = _log_broken_channel  # noqa: SLF001
     _check_connector(gateway)
     return SparkSession(context)
 

@@ -54,7 +54,7 @@ def to_arrow(frame: DataFrame) -> pa.Table:
         return frame.toArrow()
     import pyarrow as pa  # noqa: PLC0415 - only here
 
-    return pa.Table.from_batches(frame._collect_as_arrow())  # type: ignore[operator]  # noqa: SLF001 - pandas would turn None into NaN
+    return pa.Table.from_batches(frame._collect_as_arrow())  # noqa: SLF001 - pandas would turn None into NaN
 
 
 def causes(error: StreamingQueryException) -> list[Any]:

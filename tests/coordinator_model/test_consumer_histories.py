@@ -16,6 +16,8 @@ from tests.coordinator_model.reference.consumer_unlawful import ACTS, StrangerAc
 from tests.coordinator_model.reference.history import Act
 from tests.coordinator_model.reference.unlawful import Unlawful, exchanges
 
+pytestmark = pytest.mark.mill
+
 KIP_848 = ("java", "librdkafka", "franz-go")
 CLIENTS_ONLY = ("stop", "crash", "start", "freeze", "stall", "cut", "subscribe", "topic", "newcomer", "restart")
 """Without a failover: after one, most of what was proven is not any more."""

@@ -15,6 +15,8 @@ from tests.coordinator_model.reference.epoch_history import CLIENTS_ONLY, profil
 from tests.coordinator_model.reference.epoch_unlawful import SHARE_ACTS, STREAMS_ACTS
 from tests.coordinator_model.reference.unlawful import Unlawful
 
+pytestmark = pytest.mark.mill
+
 KINDS = {"share": share_plans, "streams": streams_plans}
 
 

@@ -16,6 +16,8 @@ from tests.coordinator_model.lives import errors
 from tests.coordinator_model.reference.history import Plan, acts, plans, profiles
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful
 
+pytestmark = pytest.mark.mill
+
 CLIENTS_ONLY = ("stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart")
 """Without a failover: after one, most of what was proven is not any more."""
 

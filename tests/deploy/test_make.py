@@ -44,6 +44,7 @@ def checkout(tmp_path):
         shutil.copy(ROOT / name, folder / name)
     python(folder / ".venv" / "bin", "3.11.7")
     (folder / ".venv" / ".ready").touch()
+    (folder / ".venv" / ".tools").touch()
     return folder
 
 
@@ -70,6 +71,16 @@ def test_tests_do_not_wait_for_a_checker_of_style_or_types(checkout):
     assert "pytest" in told
     assert "mypy" not in told
     assert "ruff" not in told
+
+
+@pytest.mark.parametrize("target", ["lint", "format", "quick"])
+def test_style_and_the_models_tests_need_no_java(checkout, target):
+    assert "setup.sh" not in said(["make", "-n", target], checkout)
+    (checkout / ".venv" / ".ready").unlink()
+    (checkout / ".venv" / ".tools").unlink()
+    told = said(["make", "-n", target], checkout)
+    assert "deploy/setup.sh tools" in told
+    assert told.count("setup.sh") == 1
 
 
 def test_the_list_of_targets_stands_in_columns_without_what_only_gnu_sed_knows(checkout):

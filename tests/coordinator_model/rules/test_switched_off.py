@@ -18,6 +18,8 @@ from coordinator_model.rules import Rule, rules_for, timers_for
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_completeness import functions_of_rules
 
+pytestmark = pytest.mark.mill
+
 Test = Callable[..., None]
 
 

@@ -9,6 +9,8 @@ from coordinator_model.wire import API_NAMES
 from tests import cells
 from tests.coordinator_model.groups.classic.verdict_cases import APIS, SCENES, Scene, disagreements, probes, unlawful
 
+pytestmark = pytest.mark.mill
+
 
 @pytest.mark.parametrize("api_key", APIS, ids=API_NAMES.__getitem__)
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
