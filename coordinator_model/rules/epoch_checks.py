@@ -32,6 +32,7 @@ from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.rules.base import Breach, about, sender_fields, sender_text, who, whom
 from coordinator_model.rules.epoch_members import refused_commits
+from coordinator_model.rules.epochs import end_text
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
 from coordinator_model.wording import a_or_an, begin, clock, counted, plural, seconds
@@ -42,7 +43,6 @@ _REFUSED = 3
 _HANDS = 3  #: changes of hands within two sessions
 _GOES_ON_US = 3_000_000
 _GOES_ON_COMMITTING = 2
-_END = {"left": "left", "removed": "was removed by a LeaveGroup"}
 _WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
 
 
@@ -295,7 +295,7 @@ def commit_after_end(group: EpochGroupData, misjudged: CommitMisjudged) -> Breac
         return None
     why = "never joined it"
     if member is not None:
-        why = f"{_END.get(member.removed or '', 'was told that it is no member')} and has not joined since"
+        why = f"{end_text(member.removed)} and has not joined since"
     proof = () if member is None or member.removed_frame is None else (member.removed_frame,)
     return Breach(
         exchange.member_id,

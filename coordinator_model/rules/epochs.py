@@ -34,9 +34,13 @@ from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 from coordinator_model.wording import a_or_an, begin, counted, seconds
 
-_END = {"left": "left", "removed": "was removed by a LeaveGroup"}
 _REFUSED_AFTER_FENCE = 3  # the fence itself, and two requests that ignored it
 _JOINS_A_MINUTE = 3
+
+
+def end_text(removed: str | None) -> str:
+    """Return how a membership ended, as the end of a sentence."""
+    return {"left": "left", "removed": "was removed by a LeaveGroup"}.get(removed or "", "was told that it is no member")
 
 
 def _broke(kind: str) -> Callable[[EpochGroupData, Unlawful], Breach | None]:
@@ -78,7 +82,7 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
     if unlawful.kind == NEVER_JOINED:
         return f"{accepted}, although that id never joined it"
     if unlawful.kind == GONE:
-        why = _END.get(unlawful.removed or "", "was told that it is no member")
+        why = end_text(unlawful.removed)
         return f"{accepted}, although that member {why} and has not joined since"
     if unlawful.holder is not None:
         return f"{accepted}, although {who(unlawful.holder)} holds its instance id {exchange.instance_id} and lives"
