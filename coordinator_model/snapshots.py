@@ -24,7 +24,6 @@ from coordinator_model.groups.classic.assignment_checks import AssignmentErrors,
 from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
-from coordinator_model.groups.classic.rebalance_record import Identity, MemberProgress, OpenRebalance
 from coordinator_model.groups.classic.trackers.assignments import Assignments
 from coordinator_model.groups.classic.trackers.commits import Holding, SimpleCommit
 from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
@@ -43,6 +42,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import Rebalanc
 from coordinator_model.groups.classic.trackers.sessions import Left, Sessions
 from coordinator_model.groups.committed_offsets import CommittedOffsets, RefusedFetch
 from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.rebalance_recorder import Identity, MemberProgress, OpenRebalance
 from coordinator_model.groups.records import (
     AbandonedRequest,
     Ahead,

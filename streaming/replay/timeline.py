@@ -12,8 +12,8 @@ from rich.text import Text
 
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.rebalance_events import SERVED
 from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN, PARTITIONS_ADDED
+from coordinator_model.groups.rebalance_recorder import SERVED
 from coordinator_model.wording import begin, counted
 from streaming.sinks.published import Json
 from streaming.web.sentences import held_up, milliseconds, repeated, told

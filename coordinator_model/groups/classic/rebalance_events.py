@@ -1,11 +1,12 @@
-"""Events of a group's rebalances: who began one, who came when, who was served, what it cost.
+"""What the recorder notes of a classic group: a rebalance has a join phase and a sync phase, and partitions move at its end.
 
-The recorder comes after the handlers and the trackers, and decides nothing: it notes what they found. It is called when something happens
-to the group, never for a heartbeat or a commit that succeeds.
+It is called when something happens to the group, never for a heartbeat or a commit that succeeds.
 
 *A rebalance begins with the state PreparingRebalance*, as the group's state is estimated, and ends when each member of the new generation
-has its assignment, or when the next one begins. *Blindness ends a rebalance*: what a gap hides is not counted. *A group without members has
-no costs*, however long nobody holds its partitions.
+has its assignment, or when the next one begins. *A group without members has no costs*, however long nobody holds its partitions.
+
+*An eager consumer stops before it sends its JoinGroup*, and a cooperative one goes on with what it keeps. The subscription in the JoinGroup
+shows which it is: an eager consumer owns nothing by then. The client's own time of stopping is on no wire; its JoinGroup is the latest.
 """
 
 from __future__ import annotations
@@ -13,22 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.counters import Cost
 from coordinator_model.finding import iso_utc
-from coordinator_model.group_event import FramePlace, GroupEvent
+from coordinator_model.group_event import FramePlace
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
-from coordinator_model.groups.classic.rebalance_record import (
-    PARTITIONS_KEPT,
-    Identity,
-    MemberProgress,
-    OpenRebalance,
-    TopicPartition,
-    by_topic,
-    idle_us,
-    milliseconds,
-    moves,
-    size_of,
-)
+from coordinator_model.groups.classic.moves import moves, size_of
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
     NOBODY_SEEN,
@@ -39,8 +28,19 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     expired,
 )
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
+from coordinator_model.groups.rebalance_recorder import (
+    NO_MEMBERS,
+    PARTITIONS_KEPT,
+    SERVED,
+    Identity,
+    MemberProgress,
+    Moved,
+    OpenRebalance,
+    Recorder,
+    frame_of,
+    milliseconds,
+)
 from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, LeaveFacts, Member
-from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
     HEARTBEAT,
     JOIN_GROUP,
@@ -58,16 +58,14 @@ if TYPE_CHECKING:
 API_KEYS: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP})
 """The recorder gets all frames of these but heartbeats that succeed, and of other APIs the responses with an error."""
 
-SERVED: Final = "every member was served"
 NEXT_REBALANCE: Final = "the next rebalance began"
 NOT_BEGUN: Final = "members are served as before"
-NO_MEMBERS: Final = "no member is left"
 DELETED: Final = "the group was deleted"
 SIGHT_LOST: Final = "frames are missing, or the coordinator moved"
 
 
 @dataclass(slots=True)
-class RebalanceEvents:
+class RebalanceEvents(Recorder):
     """The rebalance of one group that is not over, and who holds which partitions."""
 
     current: OpenRebalance | None = None
@@ -107,7 +105,7 @@ class RebalanceEvents:
 
     def _begin_if_preparing(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
-            frame = _request(exchange) if exchange.response_offset < 0 else _response(exchange)
+            frame = frame_of(exchange)
             starter = starter or NOBODY_SEEN
             self._begin(group, group.state_since_us, exchange.key, starter, group.generation, exchange=exchange, frame=frame)
 
@@ -117,14 +115,14 @@ class RebalanceEvents:
         member = group.members.get(exchange.member_id)
         if member is not None and member.fenced_us is not None:
             return  # it will be refused again
-        identity = Identity.of(exchange.member_id, exchange.instance_id, exchange.actor)
+        identity = Identity.of_sender(exchange)
         if self.current is not None and self.current.generation is None and exchange.member_id:
             progress = self.current.progress_of(identity)
             if progress.joined_us:
                 return  # it waits already
             _note_join(group, progress, exchange)
         details = {**identity.as_json(), "new": _is_new(group, exchange, exchange.member_id)}
-        self._add(group, "member_joined", exchange.inv_us, exchange.key, details, frame=_request(exchange))
+        self.tell(group, "member_joined", exchange, details)
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, error = group.newest_generation, exchange.error
@@ -143,11 +141,7 @@ class RebalanceEvents:
             progress = self.current.progress_of(identity)
             progress.identity = identity
             _note_join(group, progress, exchange)
-        if not group.learning and not self.in_sight:
-            if self.in_sight is False:
-                reason = f"the members of generation {newest.generation} are known"
-                self._add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": reason}, frame=_response(exchange))
-            self.in_sight = True
+        self.regain_sight(group, exchange, f"the members of generation {newest.generation} are known")
         self._finish_if_served(group, exchange)
 
     def _sync_asked(self, group: GroupData, exchange: Exchange) -> None:
@@ -160,7 +154,7 @@ class RebalanceEvents:
             if progress.synced_us:
                 return
             progress.synced_us = exchange.inv_us
-        self._add(group, "member_synced", exchange.inv_us, exchange.key, identity.as_json(), frame=_request(exchange))
+        self.tell(group, "member_synced", exchange, identity.as_json())
 
     def _served(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, current = group.newest_generation, self.current
@@ -177,14 +171,11 @@ class RebalanceEvents:
                 current.cause = finished.cause
             if not current.synced_us:
                 current.synced_us = exchange.res_us
-                took_ms = milliseconds(current.completed_us, exchange.res_us)
-                details = {"phase": "sync", "took_ms": took_ms}
-                self._add(group, "phase_ended", exchange.res_us, ("sync", *current.subject), details, frame=_response(exchange))
+                self._phase_ended(group, exchange, current, "sync", current.completed_us)
         elif partitions is not None and self.held_known:
             self.held[identity.holder] = partitions
         shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
-        served = {**identity.as_json(), "partitions": shown}
-        self._add(group, "member_served", exchange.res_us, exchange.key, served, frame=_response(exchange))
+        self.tell(group, "member_served", exchange, {**identity.as_json(), "partitions": shown})
         self._finish_if_served(group, exchange)
 
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
@@ -198,8 +189,7 @@ class RebalanceEvents:
         if progress.told_us or progress.joined_us:
             return
         progress.told_us = exchange.res_us
-        details = {**identity.as_json(), "api": API_NAMES[exchange.api_key]}
-        self._add(group, "told_to_rejoin", exchange.res_us, exchange.key, details, frame=_response(exchange))
+        self.told_to_rejoin(group, exchange, identity)
 
     # ------------------------------------------------------------------------------------------------ what happens to the group
 
@@ -209,8 +199,7 @@ class RebalanceEvents:
         if state in {State.EMPTY, State.DEAD}:
             if current is not None:
                 self._finish(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
-            self.held, self.gone_us, self.unheld, self.held_known = {}, {}, (), True
-            self.lost = {}
+            self._forget(held_known=True)
         elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:
             newest = group.newest_generation
             if newest is None or newest.generation == current.from_generation:
@@ -220,7 +209,7 @@ class RebalanceEvents:
         """Note that a session is over, after the member was removed: it may have begun a rebalance."""
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
             starter = expired(group, member)
-            holder = Identity.of(member.id, member.instance_id, member.actor).holder
+            holder = Identity.of_member(member).holder
             lost = self.lost.pop(holder, None)  # from the rebalance that begins, not from the one before
             self._begin(group, at_us, (member.id, member.last_frame_us), starter, group.generation)
             if lost is not None:
@@ -228,7 +217,7 @@ class RebalanceEvents:
 
     def on_removed(self, group: GroupData, member: Member, why: str, at_us: int) -> None:
         """Note that a member is no longer one."""
-        identity = Identity.of(member.id, member.instance_id, member.actor)
+        identity = Identity.of_member(member)
         if self.current is not None:
             self.current.note_gone(member.id, at_us)
         if identity.holder in self.held:
@@ -239,13 +228,13 @@ class RebalanceEvents:
             self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=_stopped_us(member, why, at_us))
         if why == "silent":
             details = {**identity.as_json(), "silent_since": iso_utc(member.last_frame_us)}
-            self._add(group, "session_over", at_us, (member.id, member.last_frame_us), details)
+            self.add(group, "session_over", at_us, (member.id, member.last_frame_us), details)
         elif why == "dropped" and not _leaves(group, member):
-            self._add(group, "member_dropped", at_us, (member.id,), identity.as_json())
+            self.add(group, "member_dropped", at_us, (member.id,), identity.as_json())
 
     def on_restored(self, member: Member) -> None:
         """Note that a member that seemed to be gone is still one."""
-        holder = Identity.of(member.id, member.instance_id, member.actor).holder
+        holder = Identity.of_member(member).holder
         self.gone_us.pop(holder, None)
         self.lost.pop(holder, None)
         if self.current is not None:
@@ -253,34 +242,31 @@ class RebalanceEvents:
 
     def on_left(self, group: GroupData, exchange: Exchange, member: Member, reason: str) -> None:
         """Note that a LeaveGroup was granted."""
-        details = {**Identity.of(member.id, member.instance_id, member.actor).as_json(), "reason": reason or None}
-        self._add(group, "member_left", exchange.res_us, (*exchange.key, member.id), details, frame=_response(exchange))
+        self.tell(group, "member_left", exchange, {**Identity.of_member(member).as_json(), "reason": reason or None}, member.id)
 
     def on_replaced(self, group: GroupData, exchange: Exchange, member: Member, by_member_id: str) -> None:
         """Note that a new member id took over the group.instance.id of a member."""
-        details = {**Identity.of(member.id, member.instance_id, member.actor).as_json(), "replaced_by": by_member_id}
-        self._add(group, "member_replaced", exchange.res_us, (*exchange.key, member.id), details, frame=_response(exchange))
+        details = {**Identity.of_member(member).as_json(), "replaced_by": by_member_id}
+        self.tell(group, "member_replaced", exchange, details, member.id)
 
     def on_refused(self, group: GroupData, exchange: Exchange, error: int) -> None:
         """Note that a member's first request was refused because it is no member, or not of this generation."""
-        details = {**_identity_of(group, exchange).as_json(), "error": error_name(error), "api": API_NAMES[exchange.api_key]}
-        self._add(group, "member_fenced", exchange.res_us, (*exchange.key, exchange.member_id), details, frame=_response(exchange))
+        self.fenced(group, exchange, _identity_of(group, exchange), error, exchange.member_id)
 
     def on_disconnect(self, group: GroupData, member: Member, connection: str, at_us: int) -> None:
         """Note that a member's connection has ended."""
         if member.present and not member.leaving:
-            identity = Identity.of(member.id, member.instance_id, member.actor)
-            self._add(group, "connection_closed", at_us, (connection, member.id), identity.as_json())
+            self.add(group, "connection_closed", at_us, (connection, member.id), Identity.of_member(member).as_json())
 
     def on_gap(self, group: GroupData, at_us: int, because: str) -> None:
         """Note that frames are missing or the group moved. Call this before what is known of it is dropped."""
         if self.current is not None:
             self._finish(group, at_us, SIGHT_LOST)
-        self.held, self.gone_us, self.unheld, self.held_known = {}, {}, (), False
-        self.lost = {}
-        if self.in_sight:
-            self.in_sight = False
-            self._add(group, "sight_lost", at_us, (at_us,), {"reason": because})
+        self._forget(held_known=False)
+        self.lose_sight(group, at_us, because)
+
+    def _forget(self, *, held_known: bool) -> None:
+        self.held, self.gone_us, self.unheld, self.held_known, self.lost = {}, {}, (), held_known, {}
 
     # ------------------------------------------------------------------------------------------------ the rebalance
 
@@ -295,25 +281,17 @@ class RebalanceEvents:
         exchange: Exchange | None = None,
         frame: FramePlace | None = None,
     ) -> None:
-        waiting: list[MemberProgress] = []  # members that the last rebalance did not serve
+        idle: list[MemberProgress] = []
         if self.current is not None:
-            waiting = [one for one in self.current.members.values() if one.stopped_us and not one.served_us]
+            idle = [one for one in self.current.members.values() if one.stopped_us and not one.served_us]
             self._finish(group, at_us, NEXT_REBALANCE)
         identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
-        self.current = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
-        self.current.awaited = awaited_in(group, from_generation, at_us)
-        for one in waiting:
-            self.current.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=at_us)
+        begun = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
+        begun.awaited = awaited_in(group, from_generation, at_us)
+        self.begin(group, begun, idle, starter.reason, frame)
         for join in group.waiting_joins():
             if join.member_id and join is not exchange:
-                _note_join(group, self.current.progress_of(Identity.of(join.member_id, join.instance_id, join.actor)), join)
-        details = {
-            "cause": starter.cause,
-            **identity.as_json(),
-            "reason": starter.reason or None,
-            "from_generation": from_generation,
-        }
-        self._add(group, "rebalance_began", at_us, subject, details, frame=frame)
+                _note_join(group, begun.progress_of(Identity.of_sender(join)), join)
 
     def _completed(self, group: GroupData, exchange: Exchange, finished: Starter) -> None:
         """Note the end of the join phase: a new generation."""
@@ -322,7 +300,7 @@ class RebalanceEvents:
         if self.current is None or self.current.generation is not None:  # its beginning was not captured
             began_us = exchange.res_us - (group.join_took_us or 0)
             before = group.generations[-2].generation if len(group.generations) > 1 else None
-            self._begin(group, began_us, exchange.key, finished, before, frame=_response(exchange))
+            self._begin(group, began_us, exchange.key, finished, before, frame=frame_of(exchange))
         current = self.current
         assert current is not None
         if finished.cause != NOT_SEEN and current.cause != SESSION_EXPIRED:  # else who has come back since did not begin it
@@ -330,95 +308,57 @@ class RebalanceEvents:
             if finished.actor != NOBODY:
                 current.identity = Identity.of(finished.member_id, finished.instance_id, finished.actor)
         current.generation, current.completed_us = newest.generation, exchange.res_us
-        details = {"phase": "join", "took_ms": milliseconds(current.began_us, exchange.res_us)}
-        self._add(group, "phase_ended", exchange.res_us, ("join", *current.subject), details, frame=_response(exchange))
+        self._phase_ended(group, exchange, current, "join", current.began_us)
+
+    def _phase_ended(self, group: GroupData, exchange: Exchange, current: OpenRebalance, phase: str, since_us: int) -> None:
+        details = {"phase": phase, "took_ms": milliseconds(since_us, exchange.res_us)}
+        self.add(group, "phase_ended", exchange.res_us, (phase, *current.subject), details, frame=frame_of(exchange))
 
     def _finish_if_served(self, group: GroupData, exchange: Exchange) -> None:
         newest, current = group.newest_generation, self.current
         if current is None or newest is None or newest.roster is None or current.generation != newest.generation:
             return
         if all(id_ in current.members and current.members[id_].served_us for id_ in newest.roster):
-            self._finish(group, exchange.res_us, SERVED, frame=_response(exchange))
+            self._finish(group, exchange.res_us, SERVED, frame_of(exchange))
 
-    def _finish(self, group: GroupData, at_us: int, ended: str, *, frame: FramePlace | None = None) -> None:
-        current, self.current = self.current, None
+    def _finish(self, group: GroupData, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
+        current = self.current
         assert current is not None
-        members = self._took_part(group, current)
-        details = current.as_json(members, at_us)
-        moved = stayed = unheld = None
-        unheld_us: dict[TopicPartition, int] = {}
-        if current.generation is not None:
-            by_holder = {one.identity.holder: one for one in members}
-            after = {holder: _holds_after(one, self.held) for holder, one in by_holder.items()}
-            before_known = self.held_known or current.generation == current.incarnation == 1  # a new group
-            known = before_known and all(one.partitions is not None for one in members if one.served_us)
-            if known:
-                moved, stayed, unheld_us, self.unheld = moves(
-                    self.held, after, by_holder, gone_us=self.gone_us, unheld=self.unheld, ended_us=at_us
-                )
-                unheld = by_topic(unheld_us)
-            self._hold(after, complete=ended == SERVED and all(one.partitions is not None for one in members))
+        members = _took_part(group, current)
         came = {one.identity.holder for one in members}
-        never = [one.as_json() for holder, one in self.lost.items() if holder not in came]
-        self.lost = {}
-        details |= {
-            "ended": ended,
-            "partitions_moved": moved,
-            "partitions_stayed": stayed,
-            "unheld": unheld,
-            "never_came_back": never,
-            "waited_for": waited_for(group, current, at_us),
-        }
-        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(unheld_us.values()))
-        self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
-        group.counters.rebalanced(group.cluster, current.cause, cost)
-        self._add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, ended=current)
+        self.lost = {holder: one for holder, one in self.lost.items() if holder not in came}
+        moved = None if current.generation is None else self._hand_over(current, members, ended, at_us)
+        waited = waited_for(group, current, at_us)
+        self.end(group, at_us, ended, members=members, moved=moved, waited=waited, frame=frame)
 
-    @staticmethod
-    def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]:
-        newest = group.newest_generation
-        if current.generation is None or newest is None or newest.generation != current.generation or newest.roster is None:
-            return list(current.members.values())
-        found = []
-        for id_, instance_id in newest.roster.items():
-            known = current.members.get(id_)
-            member = group.members.get(id_)
-            actor = member.actor if member is not None else NOBODY
-            found.append(known or MemberProgress(Identity.of(id_, instance_id, actor)))
-        return found
-
-    def _hold(self, after: dict[str, Partitions], *, complete: bool) -> None:
+    def _hand_over(self, current: OpenRebalance, members: list[MemberProgress], ended: str, at_us: int) -> Moved | None:
+        """Let each member hold what it was served; return what moved, None if that is not known."""
+        by_holder = {one.identity.holder: one for one in members}
+        moved = None
+        after = {holder: _holds_after(one, self.held) for holder, one in by_holder.items()}
+        before_known = self.held_known or current.generation == current.incarnation == 1  # a new group
+        if before_known and all(one.partitions is not None for one in members if one.served_us):
+            moved, self.unheld = moves(self.held, after, by_holder, gone_us=self.gone_us, unheld=self.unheld, ended_us=at_us)
         self.gone_us = {}
+        complete = ended == SERVED and all(one.partitions is not None for one in members)
         self.held_known = (complete or self.held_known) and size_of(after) <= PARTITIONS_KEPT
         self.held = after if self.held_known else {}
         if not self.held_known:
             self.unheld = ()
-
-    def _add(
-        self,
-        group: GroupData,
-        kind: str,
-        at_us: int,
-        subject: tuple[str | int, ...],
-        details: dict[str, Any],
-        *,
-        frame: FramePlace | None = None,
-        ended: OpenRebalance | None = None,
-    ) -> None:
-        """Add an event, which belongs to the group's newest generation, or to that of the rebalance that has ended."""
-        incarnation, generation = group.incarnation, group.generation
-        if ended is not None:
-            incarnation, generation = ended.incarnation, ended.generation or generation
-        event = GroupEvent(kind, at_us, group.cluster, group.name, group.kind, incarnation, generation, subject, details, frame)
-        group.group_events.append(event)
+        return moved
 
 
-def _request(exchange: Exchange) -> FramePlace:
-    return FramePlace(exchange.partition, exchange.offset)
-
-
-def _response(exchange: Exchange) -> FramePlace:
-    return FramePlace(exchange.partition, exchange.response_offset)
+def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]:
+    newest = group.newest_generation
+    if current.generation is None or newest is None or newest.generation != current.generation or newest.roster is None:
+        return list(current.members.values())
+    found = []
+    for id_, instance_id in newest.roster.items():
+        known = current.members.get(id_)
+        member = group.members.get(id_)
+        actor = member.actor if member is not None else NOBODY
+        found.append(known or MemberProgress(Identity.of(id_, instance_id, actor)))
+    return found
 
 
 def _identity_of(group: GroupData, exchange: Exchange) -> Identity:

@@ -7,11 +7,10 @@ rejoined, and every id that it issued is used. Nobody waits for another new memb
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
-from coordinator_model.groups.classic.rebalance_record import Awaited, Identity, MemberProgress, OpenRebalance
+from coordinator_model.groups.rebalance_recorder import Awaited, Identity, MemberProgress, OpenRebalance, WaitedFor
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
@@ -20,31 +19,6 @@ NOT_REJOINED: Final = "not rejoined"
 ID_NOT_USED: Final = "id not used"
 NO_ASSIGNMENT: Final = "no assignment"
 """Of a leader, which computes it."""
-
-LEAST_MS: Final = 100
-"""Others do not notice a shorter wait."""
-
-_NAMED: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class WaitedFor:
-    """A member for whom others waited."""
-
-    identity: Identity
-    why: str
-    waited_us: int
-    came: bool  #: False if the wait ended without it
-
-    def as_json(self) -> dict[str, Any]:
-        waited_ms = self.waited_us // 1_000
-        return {**self.identity.as_json(), "why": self.why, "waited_ms": waited_ms, "came": self.came}
-
-
-def longest_first(found: Iterable[WaitedFor]) -> list[dict[str, Any]]:
-    """Return as published the longest of the waits that others notice."""
-    noticed = sorted((one for one in found if one.waited_us >= LEAST_MS * 1_000), key=lambda one: (-one.waited_us, one.identity))
-    return [one.as_json() for one in noticed[:_NAMED]]
 
 
 def awaited_in(group: GroupData, from_generation: int | None, began_us: int) -> dict[str, Awaited]:
@@ -57,7 +31,7 @@ def awaited_in(group: GroupData, from_generation: int | None, began_us: int) -> 
         stays = member.removed is None or member.removed_us > began_us
         if stays and member.proven_us is not None and (before.roster is None or member.id in before.roster):
             gone_us = began_us if group.may_have_expired(member, began_us) else 0
-            found[member.id] = Awaited(Identity.of(member.id, member.instance_id, member.actor), NOT_REJOINED, began_us, gone_us)
+            found[member.id] = Awaited(Identity.of_member(member), NOT_REJOINED, began_us, gone_us)
     return found
 
 
@@ -68,8 +42,8 @@ def awaited_id(group: GroupData, member_id: str) -> Awaited:
     return Awaited(identity, ID_NOT_USED, issued.issued_us, issued.issued_us + issued.session_timeout_ms * 1_000)
 
 
-def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[dict[str, Any]]:
-    """Return whom the others waited for in both phases, as published.
+def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[WaitedFor]:
+    """Return whom the others waited for in both phases.
 
     :param ended_us: end of the rebalance.
     """
@@ -79,7 +53,7 @@ def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[
         leader = current.members.get(newest.leader)
         if leader is not None:
             found += _to_sync(leader, current.members, ended_us)
-    return longest_first(found)
+    return found
 
 
 def _to_join(current: OpenRebalance, ended_us: int) -> Iterator[WaitedFor]:

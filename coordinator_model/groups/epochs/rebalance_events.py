@@ -1,7 +1,7 @@
-"""Events of a group whose members have epochs: who joined, gave up, got and left, and what each new epoch cost.
+"""What the recorder notes of a group whose members have epochs: who joined, gave up, got and left, from one epoch to the next.
 
-The recorder compares what is known of a member before and after a response, and decides nothing. It adds no event, and does next to
-nothing, for a heartbeat that changes nothing while no rebalance is open.
+It compares what is known of a member before and after a response. It adds no event, and does next to nothing, for a heartbeat that
+changes nothing while no rebalance is open.
 
 *A rebalance begins with the first response that shows a new epoch of the group.* It is over when each member has that epoch, has given
 up what it was told to, and has been answered since the last partition became free; or when the next epoch is shown.
@@ -16,27 +16,27 @@ shows that the other is gone: since its connection ended, or its last frame.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from coordinator_model.counters import Cost
 from coordinator_model.finding import Evidence, iso_utc
-from coordinator_model.group_event import FramePlace, GroupEvent
-from coordinator_model.groups.classic.rebalance_record import (
-    PARTITIONS_KEPT,
-    Awaited,
-    Identity,
-    MemberProgress,
-    OpenRebalance,
-    TopicPartition,
-    idle_us,
-    iso_or_none,
-    seconds,
-)
+from coordinator_model.group_event import FramePlace
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic
 from coordinator_model.groups.epochs.waited_for import GONE, NOT_GIVEN_UP, waited_for
 from coordinator_model.groups.epochs.watched import Watched
-from coordinator_model.groups.records import NOBODY, Exchange, Partitions
-from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.groups.rebalance_recorder import (
+    NO_MEMBERS,
+    PARTITIONS_KEPT,
+    SERVED,
+    Awaited,
+    Identity,
+    MemberProgress,
+    Moved,
+    OpenRebalance,
+    Recorder,
+    TopicPartition,
+    frame_of,
+)
+from coordinator_model.groups.records import Exchange, Partitions
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
@@ -49,9 +49,7 @@ from coordinator_model.wire.constants import (
     UNRELEASED_INSTANCE_ID,
 )
 
-SERVED: Final = "every member was served"
 NEXT_EPOCH: Final = "the epoch rose again"
-NO_MEMBERS: Final = "no member is left"
 SIGHT_LOST: Final = "frames are missing, or the group was converted"
 
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID})
@@ -71,7 +69,7 @@ class Known(NamedTuple):
 
 
 @dataclass(slots=True)
-class EpochEvents:
+class EpochEvents(Recorder):
     """The rebalance of one group that is not over, and the partitions that nobody holds."""
 
     current: OpenRebalance | None = None
@@ -127,14 +125,14 @@ class EpochEvents:
             self._accepted(group, exchange, member, was)
 
     def _accepted(self, group: Watched, exchange: Exchange, member: EpochMember, was: Known) -> None:
-        identity = identity_of(member)
+        identity = Identity.of_member(member)
         if self.gone.pop(member.id, None) is None:
             self.lost.pop(identity.holder, None)
         joined = exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
         if joined and self.asked.get(exchange.key[0]) != exchange.key[1]:
             is_new = was.member is None or was.removed not in {None, "aside"}
             details = {**identity.as_json(), "new": is_new}
-            self._add(group, "member_joined", exchange.res_us, exchange.key, details, frame=_response(exchange))
+            self.tell(group, "member_joined", exchange, details)
         if group.epoch != was.group_epoch and group.epoch is not None:
             self._rose(group, exchange, member, was)
         progress = self._progress(member)
@@ -151,8 +149,7 @@ class EpochEvents:
         served = exchange.api_key == SYNC_GROUP
         if gained or served:
             owned = None if member.granted is None else self._shown(group, member.granted)
-            details = {**identity.as_json(), "partitions": owned}
-            self._add(group, "member_served", exchange.res_us, exchange.key, details, frame=_response(exchange))
+            self.tell(group, "member_served", exchange, {**identity.as_json(), "partitions": owned})
         if progress is not None and self.current is not None:
             at_epoch = member.epoch is not None and member.epoch >= (self.current.generation or 0)
             idles = progress.stopped_us and not progress.resumed_us
@@ -160,11 +157,7 @@ class EpochEvents:
                 progress.served_us, progress.resumed_us = exchange.res_us, progress.resumed_us or exchange.res_us
             elif at_epoch and not member.pending and not progress.served_us and not idles:
                 progress.served_us = exchange.res_us
-        if self.in_sight is not True and not group.learning:
-            if self.in_sight is False:
-                reason = f"the epochs of all members are known, the newest is {group.epoch}"
-                self._add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": reason}, frame=_response(exchange))
-            self.in_sight = True
+        self.regain_sight(group, exchange, f"the epochs of all members are known, the newest is {group.epoch}")
         self._finish_if_served(group, exchange.res_us, exchange)
 
     def _compare(
@@ -181,18 +174,18 @@ class EpochEvents:
             return bool(granted)
         had = was.granted if same and was.granted is not None else NO_PARTITIONS
         held, holds = had | (was.pending if same else NO_PARTITIONS), member.holds
-        identity = identity_of(member)
+        identity = Identity.of_member(member)
         told = member.pending - was.pending if same else NO_PARTITIONS
         if told:
             details = {**identity.as_json(), "partitions": self._shown(group, told), "keeps": len(granted)}
-            self._add(group, "told_to_give_up", at_us, exchange.key, details, frame=_response(exchange))
+            self.tell(group, "told_to_give_up", exchange, details)
             if progress is not None:
                 progress.told_us = progress.told_us or at_us
         gave_up = held - holds
         if gave_up:
             self._release(gave_up, identity.holder, exchange.inv_us, exchange.inv_us)
             details = {**identity.as_json(), "partitions": self._shown(group, gave_up), "keeps": len(granted)}
-            self._add(group, "gave_up", at_us, exchange.key, details, frame=_response(exchange))
+            self.tell(group, "gave_up", exchange, details)
             if progress is not None:
                 progress.acknowledged_us = exchange.inv_us
                 if not holds and not progress.stopped_us:
@@ -204,11 +197,10 @@ class EpochEvents:
 
     def _refused(self, group: Watched, exchange: Exchange, member: EpochMember | None) -> None:
         error = exchange.error
-        identity = Identity.of(exchange.member_id, exchange.instance_id, exchange.actor) if member is None else identity_of(member)
+        identity = Identity.of_sender(exchange) if member is None else Identity.of_member(member)
         if error == REBALANCE_IN_PROGRESS and exchange.api_key == HEARTBEAT:
             if member is not None and member.rejoin_asked_us == exchange.res_us:
-                details = {**identity.as_json(), "api": API_NAMES[exchange.api_key]}
-                self._add(group, "told_to_rejoin", exchange.res_us, exchange.key, details, frame=_response(exchange))
+                self.told_to_rejoin(group, exchange, identity)
             return
         if error in _FENCES:
             first = member is not None and member.refusals is not None and member.refusals.count == 1
@@ -216,8 +208,7 @@ class EpochEvents:
             claim = group.claims.get(exchange.instance_id or "")
             first = error == UNRELEASED_INSTANCE_ID and claim is not None and claim.times == 1
         if first:
-            details = {**identity.as_json(), "error": error_name(error), "api": API_NAMES[exchange.api_key]}
-            self._add(group, "member_fenced", exchange.res_us, exchange.key, details, frame=_response(exchange))
+            self.fenced(group, exchange, identity, error)
 
     # ------------------------------------------------------------------------------------------------ what happens without an answer
 
@@ -237,7 +228,7 @@ class EpochEvents:
         :param held: what it held.
         :param stopped_us: see :func:`stopped_us_of`.
         """
-        identity = identity_of(member)
+        identity = Identity.of_member(member)
         place = None if frame is None else FramePlace(frame.partition, frame.offset)
         others = [other for other in group.members.values() if other is not member and other.present]
         if group.traits.exclusive:
@@ -249,12 +240,12 @@ class EpochEvents:
         self.joiners.pop(member.id, None)
         progress = self.current.members.pop(member.id, None) if self.current is not None else None
         if why in {"left", "removed"}:
-            self._add(group, "member_left", at_us, (member.id, at_us), {**identity.as_json(), "reason": None}, frame=place)
+            self.add(group, "member_left", at_us, (member.id, at_us), {**identity.as_json(), "reason": None}, frame=place)
         elif why == "aside":
-            self._add(group, "member_away", at_us, (member.id, at_us), identity.as_json(), frame=place)
+            self.add(group, "member_away", at_us, (member.id, at_us), identity.as_json(), frame=place)
         elif why in _UNSEEN_ENDS:
             details = {**identity.as_json(), "silent_since": None if member.is_kept_out else iso_utc(stopped_us)}
-            self._add(group, "session_over", at_us, (member.id, stopped_us), details)
+            self.add(group, "session_over", at_us, (member.id, stopped_us), details)
         if why not in {"left", "removed", "aside", "replaced"} and not was_gone:
             self._lose(member, stopped_us, progress, at_us)
         if others or why == "replaced":
@@ -270,17 +261,15 @@ class EpochEvents:
         """Note that a member's connection has ended. Call this before its open requests are dropped."""
         leaves = any(waiting.member_id == member.id and waiting.generation < JOIN_EPOCH for waiting in group.open.values())
         if member.present and not leaves:
-            self._add(group, "connection_closed", at_us, (connection, member.id), identity_of(member).as_json())
+            self.add(group, "connection_closed", at_us, (connection, member.id), Identity.of_member(member).as_json())
 
     def on_gap(self, group: Watched, at_us: int, because: str) -> None:
         """Note that frames are missing. Call this before what is known of the group is dropped."""
         if self.current is not None:
             self.known = False
             self._finish(group, at_us, SIGHT_LOST)
-        self.free, self.before, self.unheld_us, self.lost, self.joiners = {}, {}, {}, {}, {}
-        if self.in_sight:
-            self.in_sight = False
-            self._add(group, "sight_lost", at_us, (at_us,), {"reason": because})
+        self.free, self.before, self.unheld_us, self.joiners = {}, {}, {}, {}
+        self.lose_sight(group, at_us, because)
 
     # ------------------------------------------------------------------------------------------------ partitions
 
@@ -304,7 +293,7 @@ class EpochEvents:
                 held = other.holds & unexplained if other is not member and other.present else NO_PARTITIONS
                 if held:
                     stopped_us = stopped_us_of(other, "silent", at_us)
-                    self._release(frozenset(held), identity_of(other).holder, stopped_us, at_us)
+                    self._release(frozenset(held), Identity.of_member(other).holder, stopped_us, at_us)
                     self._goes(other, stopped_us, at_us)
         for each in gained:
             holder, since_us = self.free.pop(each, ("", 0))
@@ -329,31 +318,26 @@ class EpochEvents:
             starter = group.members.get(group.bumps[-1].member_id or "")
         if not cause:
             return
-        waiting: list[MemberProgress] = []
+        idle: list[MemberProgress] = []
         if self.current is not None:
-            waiting = [one for one in self.current.members.values() if one.stopped_us and not one.resumed_us]
+            idle = [one for one in self.current.members.values() if one.stopped_us and not one.resumed_us]
             self._finish(group, exchange.res_us, NEXT_EPOCH)
-        identity = Identity("", None, None, "") if starter is None else identity_of(starter)
-        self.current = OpenRebalance(
-            cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, generation=group.epoch
-        )
+        identity = Identity("", None, None, "") if starter is None else Identity.of_member(starter)
+        begun = OpenRebalance(cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, group.epoch)
+        still_here = [one for one in idle if one.identity.member_id in group.members]
+        self.begin(group, begun, still_here, "", frame_of(exchange))
         self.known = True
         self.before = {each: holder for each, (holder, _) in self.free.items() if holder}
-        for one in waiting:
-            if one.identity.member_id in group.members:
-                self.current.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=exchange.res_us)
         for id_, asked_us in self.joiners.items():  # since 4.3 a join may be answered with the epoch before
             if id_ in group.members:
-                progress = self.current.progress_of(identity_of(group.members[id_]))
+                progress = begun.progress_of(Identity.of_member(group.members[id_]))
                 progress.joined_us = progress.stopped_us = asked_us
         self.joiners = {}
         if starter is not None and cause in _SUSPECTED:
             self._goes(starter, stopped_us_of(starter, "silent", exchange.res_us), exchange.res_us)
-        details = {"cause": cause, **identity.as_json(), "reason": None, "from_generation": was.group_epoch}
-        self._add(group, "rebalance_began", exchange.res_us, exchange.key, details, frame=_response(exchange))
 
     def _progress(self, member: EpochMember) -> MemberProgress | None:
-        return None if self.current is None else self.current.progress_of(identity_of(member))
+        return None if self.current is None else self.current.progress_of(Identity.of_member(member))
 
     def _goes(self, member: EpochMember, stopped_us: int, at_us: int) -> None:
         """Note at ``at_us`` that the coordinator has removed a member, before that is certain."""
@@ -363,7 +347,7 @@ class EpochEvents:
             self.gone[member.id] = stopped_us
 
     def _lose(self, member: EpochMember, stopped_us: int, progress: MemberProgress | None, at_us: int) -> None:
-        identity = identity_of(member)
+        identity = Identity.of_member(member)
         told_us = progress.told_us if progress is not None else 0
         if self.current is not None:
             self.current.awaited[member.id] = Awaited(identity, NOT_GIVEN_UP if told_us else GONE, self.current.began_us, at_us)
@@ -382,88 +366,37 @@ class EpochEvents:
                 return
             if member.accepted_asked_us < since_us and not member.classic:
                 return
+        frame = None if exchange is None else frame_of(exchange)
         for member in group.members.values():
             progress = current.members.get(member.id)
             if progress is not None and member.present and progress.stopped_us and not progress.resumed_us:
                 progress.served_us = at_us  # there is nothing for it
                 subject = (member.id, *current.subject)
                 details = {**progress.identity.as_json(), "partitions": {} if member.granted is not None else None}
-                self._add(group, "member_served", at_us, subject, details, frame=None if exchange is None else _response(exchange))
-        self._finish(group, at_us, SERVED, frame=None if exchange is None else _response(exchange))
+                self.add(group, "member_served", at_us, subject, details, frame=frame)
+        self._finish(group, at_us, SERVED, frame)
 
-    def _finish(self, group: Watched, at_us: int, ended: str, *, frame: FramePlace | None = None) -> None:
-        current, self.current = self.current, None
+    def _finish(self, group: Watched, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
+        current = self.current
         assert current is not None
         present = [member for member in group.members.values() if member.present and member.id not in self.gone]
-        members = [current.progress_of(identity_of(member)) for member in present]
-        details = current.as_json(members, at_us)
-        reached = [one for one in members if one.served_us]
-        details["last_member"] = max(reached, key=lambda one: one.served_us).identity.member_id if reached else None
-        acknowledged = {one.identity.member_id: one.acknowledged_us for one in members}
-        for one in details["members"]:
-            one["acknowledged_at"] = iso_or_none(acknowledged.get(one["member_id"], 0))
+        members = [current.progress_of(Identity.of_member(member)) for member in present]
         known = self.known and group.traits.exclusive and all(member.granted is not None for member in present)
-        moved = stayed = unheld = None
-        if known:
-            moved, stayed = self._moves(present)
-            unheld = self._unheld(group, at_us)
-        unheld_us = sum(self.unheld_us.values()) if known else 0
-        never = [one.as_json() for one in self.lost.values()]
+        moved = self._moved(group, present, at_us) if known else None
         self.free = {each: ("", max(at_us, since_us)) for each, (_, since_us) in self.free.items()}
-        self.before, self.unheld_us, self.lost = {}, {}, {}
-        details |= {
-            "ended": ended,
-            "partitions_moved": moved,
-            "partitions_stayed": stayed,
-            "unheld": unheld,
-            "never_came_back": never,
-            "waited_for": waited_for(current, present, at_us) if group.traits.exclusive else [],
-        }
-        cost = Cost(1, sum(idle_us(one, at_us) for one in members), unheld_us)
-        self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
-        group.counters.rebalanced(group.cluster, current.cause, cost)
-        self._add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, ended=current)
+        self.before, self.unheld_us = {}, {}
+        waited = waited_for(current, present, at_us) if group.traits.exclusive else []
+        self.end(group, at_us, ended, members=members, moved=moved, waited=waited, frame=frame)
 
-    def _moves(self, present: list[EpochMember]) -> tuple[int, int]:
-        """Return how many partitions have another holder than before the rebalance, and how many the same."""
-        now = {each: identity_of(member).holder for member in present for each in member.holds if each in self.before}
-        elsewhere = sum(now.get(each, "") != holder for each, holder in self.before.items())
-        held = sum(len(member.holds) for member in present)
-        return elsewhere, held - sum(now[each] != self.before[each] for each in now)
-
-    def _unheld(self, group: Watched, at_us: int) -> dict[str, dict[str, float]]:
-        """Return topic → partition → seconds; what nobody holds yet counts until now."""
+    def _moved(self, group: Watched, present: list[EpochMember], at_us: int) -> Moved:
+        """Return which partitions have another holder than before the rebalance; what nobody holds yet counts until now."""
         for each, (_, since_us) in self.free.items():
             self.unheld_us[each] = self.unheld_us.get(each, 0) + max(0, at_us - since_us)
-        topics: dict[str, dict[str, float]] = {}
-        for (topic, number), us in sorted(self.unheld_us.items()):
-            if us:
-                topics.setdefault(group.topic_text(topic), {})[str(number)] = seconds(us)
-        return topics
-
-    @staticmethod
-    def _add(
-        group: Watched,
-        kind: str,
-        at_us: int,
-        subject: tuple[str | int, ...],
-        details: dict[str, Any],
-        *,
-        frame: FramePlace | None = None,
-        ended: OpenRebalance | None = None,
-    ) -> None:
-        incarnation, epoch = (group.incarnation, group.epoch) if ended is None else (ended.incarnation, ended.generation)
-        event = GroupEvent(kind, at_us, group.cluster, group.name, group.kind, incarnation, epoch, subject, details, frame)
-        group.group_events.append(event)
-
-
-def identity_of(member: EpochMember) -> Identity:
-    """Return who a member is."""
-    return Identity.of(member.id, member.instance_id, member.actor or NOBODY)
-
-
-def _response(exchange: Exchange) -> FramePlace:
-    return FramePlace(exchange.partition, exchange.response_offset)
+        now = {each: Identity.of_member(member).holder for member in present for each in member.holds if each in self.before}
+        elsewhere = sum(now.get(each, "") != holder for each, holder in self.before.items())
+        held = sum(len(member.holds) for member in present)
+        unheld_us = {(group.topic_text(topic), number): us for (topic, number), us in sorted(self.unheld_us.items())}
+        return Moved(elsewhere, held - sum(now[each] != self.before[each] for each in now), unheld_us)
 
 
 def stopped_us_of(member: EpochMember, why: str, at_us: int) -> int:

@@ -7,11 +7,10 @@ it. So a member that holds partitions and does not come to the epoch counts only
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
-from coordinator_model.groups.classic.rebalance_record import OpenRebalance
-from coordinator_model.groups.classic.waited_for import WaitedFor, longest_first
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.rebalance_recorder import OpenRebalance, WaitedFor
 
 NOT_GIVEN_UP: Final = "not given up"
 NOT_TOLD: Final = "not told"
@@ -20,12 +19,12 @@ NOT_TOLD: Final = "not told"
 GONE: Final = "gone"
 
 
-def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> list[dict[str, Any]]:
-    """Return for whom others waited, as published.
+def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> list[WaitedFor]:
+    """Return for whom others waited.
 
     :param present: the members at the end of the rebalance, ``ended_us``.
     """
-    return longest_first([*_present(current, present, ended_us), *_gone(current)])
+    return [*_present(current, present, ended_us), *_gone(current)]
 
 
 def _present(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> Iterator[WaitedFor]:

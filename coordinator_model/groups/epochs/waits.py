@@ -12,12 +12,10 @@ from coordinator_model.finding import iso_utc
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.epochs.waited_for import GONE, NOT_GIVEN_UP, NOT_TOLD
 from coordinator_model.groups.records import Partitions
 from coordinator_model.wording import clock
 
-NOT_TOLD: Final = "not told"
-NOT_GIVEN_UP: Final = "not given up"
-GONE: Final = "gone"
 _SHOWN: Final = 5
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from coordinator_model.counters import Counters
-from coordinator_model.event_log import EventLog
 from coordinator_model.groups.epochs.kinds import Kind
 from coordinator_model.groups.epochs.records import Bump, EpochMember
+from coordinator_model.groups.rebalance_recorder import Recorded
 from coordinator_model.groups.records import Exchange, ExchangeKey
 
 
@@ -18,29 +17,19 @@ class Claimed(Protocol):
     times: int
 
 
-class Watched(Protocol):
-    """What the recorder reads of a group, and the two things that it writes."""
+class Watched(Recorded, Protocol):
+    """What the recorder reads of a group with epochs."""
 
-    name: str
-    cluster: str
-    kind: str
-    incarnation: int
     epoch: int | None
     born_us: int
     traits: Kind
-    counters: Counters
     members: dict[str, EpochMember]
     open: dict[ExchangeKey, Exchange]
     bumps: list[Bump]
-    group_events: EventLog
 
     @property
     def claims(self) -> Mapping[str, Claimed]:
         """Refused instance ids."""
-
-    @property
-    def learning(self) -> bool:
-        """True until the epoch of each member is known."""
 
     def topic_text(self, topic: str) -> str:
         """Return the topic's name, its id if the name is not known."""

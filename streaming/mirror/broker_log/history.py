@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.rebalance_events import NEXT_REBALANCE, NO_MEMBERS, SERVED, SIGHT_LOST
+from coordinator_model.groups.classic.rebalance_events import NEXT_REBALANCE, SIGHT_LOST
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
     LEADER_REJOINED,
     MEMBER_LEFT,
@@ -21,6 +21,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     SESSION_EXPIRED,
     STATIC_RETURNED,
 )
+from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, SERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

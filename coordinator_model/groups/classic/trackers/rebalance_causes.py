@@ -6,60 +6,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import host_of, request_evidence
-from coordinator_model.groups.records import (
-    NOBODY,
-    ClientInfo,
-    Exchange,
-    Generation,
-    JoinFacts,
-    Member,
-)
-from coordinator_model.wire.constants import (
-    TWO_STEP_JOIN_SINCE,
-)
+from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member
+from coordinator_model.wire.constants import TWO_STEP_JOIN_SINCE
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
 REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
-
-
 CONNECT: Final = "connect"  #: the protocol type of Kafka Connect's workers
-
-
 NEW_MEMBER: Final = "new member"
-
-
 LEADER_REJOINED: Final = "leader rejoined"
-
-
 SUBSCRIPTION_CHANGED: Final = "subscription changed"
-
-
 SAME_TOPICS: Final = "rejoined with the same topics"  #: as in the second half of a cooperative rebalance
-
-
 PARTITIONS_ADDED: Final = "partitions were added"  #: its leader rejoined for them, as its next assignment shows
-
-
 WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: it revoked something, or the configuration changed
-
-
 MEMBER_LEFT: Final = "member left"
-
-
 REMOVED: Final = "member removed by somebody else"
-
-
 SESSION_EXPIRED: Final = "session expired"
-
-
 STATIC_RETURNED: Final = "static member returned"
-
-
 NOT_SEEN: Final = "not seen"
-
-
 CAUSES: Final = (
     NEW_MEMBER,
     LEADER_REJOINED,

@@ -32,14 +32,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     is_still_connected,
 )
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import (
-    AbandonedRequest,
-    Exchange,
-    Generation,
-    JoinFacts,
-    LeaveFacts,
-    Member,
-)
+from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (

@@ -1,0 +1,362 @@
+"""The recorder of a group's rebalances: who began one, who came when, who was served, what it cost.
+
+It comes after all that finds out what happened, and decides nothing. What begins a rebalance, who holds partitions meanwhile and what ends
+it differ by type of group: :mod:`~coordinator_model.groups.classic.rebalance_events` and
+:mod:`~coordinator_model.groups.epochs.rebalance_events` say so.
+
+*Blindness ends a rebalance*: what a gap hides is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from coordinator_model.counters import Cost, Counters
+from coordinator_model.event_log import EventLog
+from coordinator_model.finding import iso_utc
+from coordinator_model.group_event import FramePlace, GroupEvent
+from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.wire import API_NAMES, error_name
+
+SERVED: Final = "every member was served"
+NO_MEMBERS: Final = "no member is left"
+PARTITIONS_KEPT: Final = 10_000
+"""Of a group; of one with more it is not known which were held by nobody."""
+
+LEAST_WAIT_MS: Final = 100
+"""Others do not notice a shorter wait."""
+
+_NAMED: Final = 10
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+
+class Named(Protocol):
+    """A member of any type of group."""
+
+    id: str
+    instance_id: str | None
+    actor: ClientInfo
+
+
+class Identity(NamedTuple):
+    """Who a member is, as far as frames show."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    address: str
+
+    @classmethod
+    def of(cls, member_id: str, instance_id: str | None, actor: ClientInfo) -> Identity:
+        return cls(member_id, instance_id, actor.client_id, actor.address)
+
+    @classmethod
+    def of_member(cls, member: Named) -> Identity:
+        return cls.of(member.id, member.instance_id, member.actor)
+
+    @classmethod
+    def of_sender(cls, exchange: Exchange) -> Identity:
+        return cls.of(exchange.member_id, exchange.instance_id, exchange.actor)
+
+    @property
+    def holder(self) -> str:
+        """Return the name under which its partitions are kept: a static member keeps them under a new member id."""
+        return self.member_id if self.instance_id is None else self.instance_id
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "member_id": self.member_id or None,
+            "instance_id": self.instance_id,
+            "client_id": self.client_id,
+            "client_address": self.address or None,
+        }
+
+
+@dataclass(slots=True)
+class MemberProgress:
+    """One member in one rebalance; a time is 0 if it was not seen."""
+
+    identity: Identity
+    told_us: int = 0  #: first REBALANCE_IN_PROGRESS
+    joined_us: int = 0  #: capture time of its JoinGroup request
+    stopped_us: int = 0  #: since then it consumes nothing; 0 if it never did stop
+    synced_us: int = 0  #: capture time of its SyncGroup request
+    served_us: int = 0  #: capture time of its SyncGroup success
+    partitions: dict[str, tuple[int, ...]] | None = None  #: its assignment; None if it cannot be read
+    acknowledged_us: int = 0  #: of a member with an epoch: capture time of its last request that gave partitions up
+    resumed_us: int = 0  #: of a member with an epoch: when it got partitions again; it may be served more of them later
+    is_new: bool = False  #: it joined as a new member, and did not rejoin
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.identity.as_json(),
+            "told_at": iso_or_none(self.told_us),
+            "joined_at": iso_or_none(self.joined_us),
+            "served_at": iso_or_none(self.served_us),
+            "stopped_at": iso_or_none(self.stopped_us),
+            "new": self.is_new,
+        }
+
+
+class Awaited(NamedTuple):
+    """A member, or an id that was issued, without which a rebalance goes no further."""
+
+    identity: Identity
+    why: str
+    since_us: int  #: others wait for it from then on, if there are any
+    gone_us: int = 0  #: when it ceased to be a member, or its id timed out; 0 if it did not
+
+
+class WaitedFor(NamedTuple):
+    """A member for whom others waited."""
+
+    identity: Identity
+    why: str
+    waited_us: int
+    came: bool  #: False if the wait ended without it
+
+    def as_json(self) -> dict[str, Any]:
+        waited_ms = self.waited_us // 1_000
+        return {**self.identity.as_json(), "why": self.why, "waited_ms": waited_ms, "came": self.came}
+
+
+@dataclass(slots=True)
+class OpenRebalance:
+    """A rebalance that is not over."""
+
+    cause: str
+    identity: Identity  #: of the client that began it; without a member id if that is not known
+    subject: tuple[str | int, ...]  #: the frame or the member that showed its beginning
+    from_generation: int | None
+    began_us: int
+    incarnation: int
+    generation: int | None = None  #: None in its join phase
+    completed_us: int = 0  #: end of its join phase
+    synced_us: int = 0  #: end of its sync phase: first SyncGroup success
+    members: dict[str, MemberProgress] = field(default_factory=dict)
+    awaited: dict[str, Awaited] = field(default_factory=dict)  #: by member id: without whom it goes no further
+
+    def __post_init__(self) -> None:
+        self.awaited = {id_: Awaited(*values) for id_, values in self.awaited.items()}  # a snapshot stores plain tuples
+
+    def note_gone(self, member_id: str, at_us: int) -> None:
+        """Note when a member ceased to be one, 0 if it did not after all."""
+        if member_id in self.awaited:
+            self.awaited[member_id] = self.awaited[member_id]._replace(gone_us=at_us)
+
+    def progress_of(self, identity: Identity) -> MemberProgress:
+        """Return what is known of a member in this rebalance; create it if needed."""
+        progress = self.members.get(identity.member_id)
+        if progress is None:
+            progress = self.members[identity.member_id] = MemberProgress(identity)
+        return progress
+
+    @property
+    def has_phases(self) -> bool:
+        """False in a group with epochs, whose members come to the newest one without waiting for each other."""
+        return self.generation is None or bool(self.completed_us)
+
+    def as_json(self, members: Sequence[MemberProgress], ended_us: int) -> dict[str, Any]:
+        """Return the fields of ``rebalance_finished`` except those about partitions.
+
+        :param members: those that took part.
+        """
+        took_part = sorted(members, key=lambda one: (one.joined_us or ended_us, one.identity.member_id))
+        shown = [one.as_json() for one in took_part]
+        if self.has_phases:
+            last = next((one for one in reversed(took_part) if one.joined_us), None)
+        else:
+            last = max((one for one in members if one.served_us), key=lambda one: one.served_us, default=None)
+            for one, json in zip(took_part, shown, strict=True):
+                json["acknowledged_at"] = iso_or_none(one.acknowledged_us)
+        return {
+            "cause": self.cause,
+            **self.identity.as_json(),
+            "from_generation": self.from_generation,
+            "to_generation": self.generation,
+            "began_at": iso_utc(self.began_us),
+            "join_ms": milliseconds(self.began_us, self.completed_us),
+            "sync_ms": milliseconds(self.completed_us, self.synced_us),
+            "took_ms": milliseconds(self.began_us, ended_us),
+            "members": shown,
+            "last_member": None if last is None else last.identity.member_id,
+            "cost_member_seconds": seconds(sum(idle_us(one, ended_us) for one in took_part)),
+        }
+
+
+class Recorded(Protocol):
+    """What the recorder reads of a group, and the counters and events that it writes."""
+
+    name: str
+    cluster: str
+    kind: str
+    incarnation: int
+    counters: Counters
+    group_events: EventLog
+
+    @property
+    def generation(self) -> int | None:
+        """The newest generation or epoch."""
+
+    @property
+    def learning(self) -> bool:
+        """True until the membership is known."""
+
+
+class Moved(NamedTuple):
+    """What a rebalance did to the partitions of a group."""
+
+    moved: int  #: with another holder than before, including none
+    stayed: int
+    unheld_us: dict[TopicPartition, int]  #: for how long nobody held a partition, by names and in order
+
+    @property
+    def unheld(self) -> dict[str, dict[str, float]]:
+        """Topic → partition → seconds, of those that nobody held for a while."""
+        topics: dict[str, dict[str, float]] = {}
+        for (topic, partition), us in self.unheld_us.items():
+            if us:
+                topics.setdefault(topic, {})[str(partition)] = seconds(us)
+        return topics
+
+
+class Recorder:
+    """The rebalance of one group that is not over, and what those before it cost."""
+
+    __slots__ = tuple[str, ...]()  # an adapter has them, in the order in which snapshots store them
+
+    current: OpenRebalance | None
+    lost: dict[str, MemberProgress]  #: holder → one that ceased to be a member and did not leave
+    in_sight: bool | None  #: whether the membership is known; None if it never was
+    costs: dict[str, tuple[int, int, int]]  #: cause → :class:`Cost` of all rebalances that are over
+
+    def begin(
+        self, group: Recorded, begun: OpenRebalance, idle: Iterable[MemberProgress], reason: str, frame: FramePlace | None
+    ) -> None:
+        """Note that a rebalance has begun.
+
+        :param idle: members that the one before stopped and did not serve.
+        :param reason: that the client gave.
+        """
+        self.current = begun
+        for one in idle:
+            begun.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=begun.began_us)
+        who = begun.identity.as_json()
+        details = {"cause": begun.cause, **who, "reason": reason or None, "from_generation": begun.from_generation}
+        self.add(group, "rebalance_began", begun.began_us, begun.subject, details, frame=frame)
+
+    def end(
+        self,
+        group: Recorded,
+        at_us: int,
+        ended: str,
+        *,
+        members: list[MemberProgress],
+        moved: Moved | None,
+        waited: Iterable[WaitedFor],
+        frame: FramePlace | None,
+    ) -> None:
+        """Note that the rebalance is over, and why.
+
+        :param members: those that took part.
+        :param moved: None if it is not known.
+        :param waited: for whom others waited.
+        """
+        current, self.current = self.current, None
+        assert current is not None
+        details = {
+            **current.as_json(members, at_us),
+            "ended": ended,
+            "partitions_moved": moved and moved.moved,
+            "partitions_stayed": moved and moved.stayed,
+            "unheld": moved and moved.unheld,
+            "never_came_back": [one.as_json() for one in self.lost.values()],
+            "waited_for": _longest_first(waited),
+        }
+        self.lost = {}
+        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(moved.unheld_us.values()) if moved else 0)
+        self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
+        group.counters.rebalanced(group.cluster, current.cause, cost)
+        self.add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, over=current)
+
+    def regain_sight(self, group: Recorded, exchange: Exchange, known: str) -> None:
+        """Note that a response has shown all members, unless they were known before.
+
+        :param known: what is known, in words.
+        """
+        if self.in_sight or group.learning:
+            return
+        if self.in_sight is False:
+            self.tell(group, "sight_regained", exchange, {"reason": known})
+        self.in_sight = True
+
+    def lose_sight(self, group: Recorded, at_us: int, because: str) -> None:
+        """Note that the members are not known any more."""
+        self.lost = {}
+        if self.in_sight:
+            self.in_sight = False
+            self.add(group, "sight_lost", at_us, (at_us,), {"reason": because})
+
+    def fenced(self, group: Recorded, exchange: Exchange, identity: Identity, error: int, *subject: str) -> None:
+        """Add the event of a member's first refusal."""
+        details = {**identity.as_json(), "error": error_name(error), "api": API_NAMES[exchange.api_key]}
+        self.tell(group, "member_fenced", exchange, details, *subject)
+
+    def told_to_rejoin(self, group: Recorded, exchange: Exchange, identity: Identity) -> None:
+        """Add the event of a response that tells a member to rejoin."""
+        self.tell(group, "told_to_rejoin", exchange, {**identity.as_json(), "api": API_NAMES[exchange.api_key]})
+
+    def tell(self, group: Recorded, kind: str, exchange: Exchange, details: dict[str, Any], *subject: str) -> None:
+        """Add an event that the newest frame of an exchange shows; ``subject`` tells it from others of its kind that this frame shows."""
+        self.add(group, kind, exchange.res_us or exchange.inv_us, (*exchange.key, *subject), details, frame=frame_of(exchange))
+
+    @staticmethod
+    def add(
+        group: Recorded,
+        kind: str,
+        at_us: int,
+        subject: tuple[str | int, ...],
+        details: dict[str, Any],
+        *,
+        frame: FramePlace | None = None,
+        over: OpenRebalance | None = None,
+    ) -> None:
+        """Add an event, which belongs to the group's newest generation or epoch, or to that of the rebalance that is over."""
+        incarnation = group.incarnation if over is None else over.incarnation
+        generation = group.generation if over is None or over.generation is None else over.generation
+        event = GroupEvent(kind, at_us, group.cluster, group.name, group.kind, incarnation, generation, subject, details, frame)
+        group.group_events.append(event)
+
+
+def frame_of(exchange: Exchange) -> FramePlace:
+    """Return where the response is in the mirror topic, or the request before it is answered."""
+    return FramePlace(exchange.partition, exchange.offset if exchange.response_offset < 0 else exchange.response_offset)
+
+
+def _longest_first(found: Iterable[WaitedFor]) -> list[dict[str, Any]]:
+    """Return as published the longest of the waits that others notice."""
+    noticed = sorted(
+        (one for one in found if one.waited_us >= LEAST_WAIT_MS * 1_000), key=lambda one: (-one.waited_us, one.identity)
+    )
+    return [one.as_json() for one in noticed[:_NAMED]]
+
+
+def idle_us(member: MemberProgress, ended_us: int) -> int:
+    """Return for how long a member consumed nothing in a rebalance that ended at ``ended_us``."""
+    return max(0, (member.resumed_us or member.served_us or ended_us) - member.stopped_us) if member.stopped_us else 0
+
+
+def seconds(us: int) -> float:
+    return round(us / 1_000_000, 6)
+
+
+def milliseconds(since_us: int, until_us: int) -> int | None:
+    """Return the whole milliseconds between two times, None if one of them is 0."""
+    return max(0, until_us - since_us) // 1_000 if since_us and until_us else None
+
+
+def iso_or_none(at_us: int) -> str | None:
+    return iso_utc(at_us) if at_us else None
