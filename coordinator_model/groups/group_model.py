@@ -14,6 +14,7 @@ from coordinator_model.group_view import GroupView
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.late_frames import LateFrame
 from coordinator_model.groups.records import Exchange, ExchangeKey
+from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import Event
 from coordinator_model.settings import Settings
@@ -46,6 +47,7 @@ class GroupModel(Protocol):
     late_frames: tuple[LateFrame, ...]  #: that came after newer ones
     open: dict[ExchangeKey, Exchange]  #: requests without a response
     refused_joins: dict[str, RefusedJoin]  #: clients that are not let in
+    recurring: Recurring  #: what recurs in its events
 
     @property
     def members(self) -> Mapping[str, KnownMember]:

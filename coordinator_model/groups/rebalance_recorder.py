@@ -18,6 +18,7 @@ from coordinator_model.event_log import EventLog
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_event import FramePlace, GroupEvent
 from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire import API_NAMES, error_name
 
 SERVED: Final = "every member was served"
@@ -196,6 +197,7 @@ class Recorded(Protocol):
     incarnation: int
     counters: Counters
     group_events: EventLog
+    recurring: Recurring  #: gets all events
 
     @property
     def generation(self) -> int | None:
@@ -329,6 +331,7 @@ class Recorder:
         generation = group.generation if over is None or over.generation is None else over.generation
         event = GroupEvent(kind, at_us, group.cluster, group.name, group.kind, incarnation, generation, subject, details, frame)
         group.group_events.append(event)
+        group.recurring.on_event(event)
 
 
 def frame_of(exchange: Exchange) -> FramePlace:

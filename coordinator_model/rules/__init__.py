@@ -23,6 +23,7 @@ from coordinator_model.rules import (
     protocol,
     rebalances,
     reconciliation,
+    scaling,
     sessions,
     standstill,
     start_positions,
@@ -43,6 +44,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
         rebalances.RULES,
         standstill.RULES,
         loops.RULES,
+        scaling.RULES,
         sessions.RULES,
         assignments.RULES,
         subscriptions.RULES,
@@ -63,7 +65,7 @@ TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rul
 _OF_EPOCHS: Final = frozenset({reconciliation.R_14, reconciliation.R_15, epoch_members.E_22, streams.R_21})
 """Timer rules of the groups whose members have epochs."""
 
-_OF_ALL: Final = frozenset({joining.M_14, unanswered.C_01})
+_OF_ALL: Final = frozenset({joining.M_14, unanswered.C_01, scaling.R_24})
 """Timer rules of groups of all types."""
 
 _BY_MATTER: Final = {

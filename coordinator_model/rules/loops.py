@@ -61,11 +61,16 @@ def _members(group: ClassicGroup) -> int:
 
 
 def _starters(group: ClassicGroup) -> int:
-    """Return the number of clients that were seen to start rebalances: a group that shrinks was larger than its known generations."""
+    """Return the number of clients that were seen to start rebalances: a group that shrinks was larger than its known generations.
+
+    Each client that was added and taken away again (R-24) would be one more, and such a group would never be found to be busy.
+    """
     starters: list[Starter] = []
     for rebalance in group.rebalance_history.rebalances:
         starter = rebalance.starter
-        if starter.cause not in _NOBODY and not any(starter.is_same(known) for known in starters):
+        if starter.cause in _NOBODY or group.recurring.scaling.came_and_went(starter.actor.client_id, starter.actor.address):
+            continue
+        if not any(starter.is_same(known) for known in starters):
             starters.append(starter)
     return len(starters)
 
@@ -218,7 +223,7 @@ R_06 = FrameRule(
     expected="A generation lasts for hours; deployments aside.",
     action="Look at what started them and at the reasons that clients give; act on the most frequent.",
     false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
-    suppressed_by=("R-07", *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-07", "R-24", *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _storm},
     quiet_times=5,
 )

@@ -31,12 +31,23 @@ STORED_APART = {"addresses", "connections", "last_record_us", "members", "open"}
 
 def test_each_attribute_of_a_classic_group_is_stored_or_shared() -> None:
     attributes = {*GroupData.__slots__, *ClassicGroup.__slots__}
-    apart = {"descriptions", "generations", "given_up", "state"}
+    apart = {"descriptions", "generations", "given_up", "recurring", "state"}
     assert attributes - set(classic_model._PLAIN) - SHARED == PASSING | STORED_APART | apart
 
 
 def test_each_attribute_of_a_group_with_epochs_is_stored_or_shared() -> None:
-    apart = {"bumps", "claims", "committed_offsets", "doubles", "kind", "rebalance_events", "recent", "release", "traits"}
+    apart = {
+        "bumps",
+        "claims",
+        "committed_offsets",
+        "doubles",
+        "kind",
+        "rebalance_events",
+        "recent",
+        "recurring",
+        "release",
+        "traits",
+    }
     assert set(EpochGroupData.__slots__) - set(stored._PLAIN) - SHARED == PASSING | STORED_APART | apart
 
 

@@ -26,6 +26,7 @@ from coordinator_model.groups.records import (
     Member,
     StaticMember,
 )
+from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
@@ -81,6 +82,7 @@ class GroupData:
         "name",
         "open",
         "protocol_type",
+        "recurring",
         "refused_joins",
         "settings",
         "settled",
@@ -112,6 +114,7 @@ class GroupData:
         self.coverage = coverage  #: of the partition
         self.disconnections = disconnections  #: by (cluster, broker), of the partition
         self.group_events = group_events  #: of all groups of the partition, until they are drained
+        self.recurring = Recurring()
         self.kind = CLASSIC
         self.broker = ""
         self.addresses = CoordinatorAddresses()  #: others of the coordinator

@@ -17,6 +17,7 @@ from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.records import NOBODY, ClientInfo
+from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.tracker import Event
 from coordinator_model.wire import API_NAMES
 
@@ -70,6 +71,7 @@ class ClassicGroupModel(ClassicGroup):
             self.descriptions.values(),
             list(self.given_up.values()),
             self._clients_beside_members(),
+            self.recurring.values(),
         ]
 
     def _clients_beside_members(self) -> list[tuple[int, list[Any]]]:
@@ -114,6 +116,8 @@ class ClassicGroupModel(ClassicGroup):
             self.descriptions = Descriptions.restored(later[1])
         if len(later) > 2:
             self.given_up = {exchange.key: exchange for exchange in later[2]}
+        if len(later) > 4:
+            self.recurring = Recurring.restored(later[4])
         if self.kind != CLASSIC:  # written while groups of another type were only counted, and held as classic ones
             self.kind, self.members, self.generations = CLASSIC, {}, []
         self._fill_fast(connections, *fast_values)

@@ -22,6 +22,7 @@ from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleG
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.late_frames import LateFrame
 from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
+from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings
 
@@ -86,6 +87,7 @@ class EpochGroupData:
         "open",
         "rebalance_events",
         "recent",
+        "recurring",
         "refused_joins",
         "release",
         "returns",
@@ -146,6 +148,7 @@ class EpochGroupData:
         self.open: dict[ExchangeKey, Exchange] = {}
         self.connections: dict[str, ConnectionState] = {}
         self.doubles: list[DoubleGrant] = []
+        self.recurring = Recurring()
         self.recent: list[tuple[str, str]] = []  #: (cause, member id) of what may raise the epoch, since it last rose
         self.bumps: list[Bump] = []
         self.storm_since_us = 0

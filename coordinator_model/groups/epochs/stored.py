@@ -26,6 +26,7 @@ from coordinator_model.groups.epochs.records import (
 )
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.records import ClientInfo, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
+from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire import API_NAMES
 
 _OWN: Final = 1
@@ -82,6 +83,7 @@ def slow_values(group: EpochGroupData) -> list[Any]:
         _events_values(group.rebalance_events),
         group.committed_offsets,
         group.addresses.values(),
+        group.recurring.values(),
     ]
 
 
@@ -180,6 +182,8 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         group.committed_offsets = later[1]
     if len(later) > 2:
         group.addresses = CoordinatorAddresses(*later[2])
+    if len(later) > 3:
+        group.recurring = Recurring.restored(later[3])
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
     group.release = tuple(release)

@@ -13,6 +13,7 @@ from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
 from streaming.demo.processes import Processes
 from tests.real.lab import releases
+from tests.real.lab.causes import CAUSES
 from tests.real.lab.chaos import Chaos, Outage
 from tests.real.lab.client import Kind
 from tests.real.lab.cluster import INITIAL_DELAY_MS, Site
@@ -27,7 +28,7 @@ from tests.real.lab.verdicts import Case, is_violation, try_all
 from tests.real.lab.violations import VIOLATIONS, Violation
 
 SETTINGS = Settings(group_initial_rebalance_delay_ms=INITIAL_DELAY_MS)
-ALL_VIOLATIONS = (*EPOCH_VIOLATIONS, *VIOLATIONS)  #: those that take longest come first
+ALL_VIOLATIONS = (*EPOCH_VIOLATIONS, *VIOLATIONS, *CAUSES)  #: those that take longest come first
 #: What libraries of the fleet do wrong: findings that are true, and counted apart.
 #:
 #: Sarama repeats a commit that was refused with UNKNOWN_MEMBER_ID before it joins again (``offset_manager.go`` redispatches whatever it
