@@ -213,13 +213,13 @@ class Moved(NamedTuple):
 
     moved: int  #: with another holder than before, including none
     stayed: int
-    unheld_us: dict[TopicPartition, int]  #: for how long nobody held a partition, by names and in order
+    unheld_us: list[tuple[str, int, int]]  #: topic, partition and for how long nobody held it; in order
 
     @property
     def unheld(self) -> dict[str, dict[str, float]]:
         """Topic → partition → seconds, of those that nobody held for a while."""
         topics: dict[str, dict[str, float]] = {}
-        for (topic, partition), us in self.unheld_us.items():
+        for topic, partition, us in self.unheld_us:
             if us:
                 topics.setdefault(topic, {})[str(partition)] = seconds(us)
         return topics
@@ -279,7 +279,7 @@ class Recorder:
             "waited_for": _longest_first(waited),
         }
         self.lost = {}
-        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(moved.unheld_us.values()) if moved else 0)
+        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(us for _, _, us in moved.unheld_us) if moved else 0)
         self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
         group.counters.rebalanced(group.cluster, current.cause, cost)
         self.add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, over=current)
@@ -292,7 +292,7 @@ class Recorder:
         if self.in_sight or group.learning:
             return
         if self.in_sight is False:
-            self.tell(group, "sight_regained", exchange, {"reason": known})
+            self.add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": known}, frame=frame_of(exchange))
         self.in_sight = True
 
     def lose_sight(self, group: Recorded, at_us: int, because: str) -> None:
@@ -302,18 +302,21 @@ class Recorder:
             self.in_sight = False
             self.add(group, "sight_lost", at_us, (at_us,), {"reason": because})
 
-    def fenced(self, group: Recorded, exchange: Exchange, identity: Identity, error: int, *subject: str) -> None:
+    def fenced(self, group: Recorded, exchange: Exchange, who: Identity, error: int, *subject: str) -> None:
         """Add the event of a member's first refusal."""
-        details = {**identity.as_json(), "error": error_name(error), "api": API_NAMES[exchange.api_key]}
-        self.tell(group, "member_fenced", exchange, details, *subject)
+        self.tell(group, "member_fenced", exchange, who, *subject, error=error_name(error), api=API_NAMES[exchange.api_key])
 
-    def told_to_rejoin(self, group: Recorded, exchange: Exchange, identity: Identity) -> None:
+    def told_to_rejoin(self, group: Recorded, exchange: Exchange, who: Identity) -> None:
         """Add the event of a response that tells a member to rejoin."""
-        self.tell(group, "told_to_rejoin", exchange, {**identity.as_json(), "api": API_NAMES[exchange.api_key]})
+        self.tell(group, "told_to_rejoin", exchange, who, api=API_NAMES[exchange.api_key])
 
-    def tell(self, group: Recorded, kind: str, exchange: Exchange, details: dict[str, Any], *subject: str) -> None:
-        """Add an event that the newest frame of an exchange shows; ``subject`` tells it from others of its kind that this frame shows."""
-        self.add(group, kind, exchange.res_us or exchange.inv_us, (*exchange.key, *subject), details, frame=frame_of(exchange))
+    def tell(self, group: Recorded, kind: str, exchange: Exchange, who: Identity, *subject: str, **details: Any) -> None:
+        """Add an event of a member that the newest frame of an exchange shows.
+
+        :param subject: what tells it from others of its kind that this frame shows.
+        """
+        at_us, said = exchange.res_us or exchange.inv_us, {**who.as_json(), **details}
+        self.add(group, kind, at_us, (*exchange.key, *subject), said, frame=frame_of(exchange))
 
     @staticmethod
     def add(

@@ -11,13 +11,13 @@ shows which it is: an eager consumer owns nothing by then. The client's own time
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_event import FramePlace
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
-from coordinator_model.groups.classic.moves import moves, size_of
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
     NOBODY_SEEN,
@@ -37,6 +37,7 @@ from coordinator_model.groups.rebalance_recorder import (
     Moved,
     OpenRebalance,
     Recorder,
+    TopicPartition,
     frame_of,
     milliseconds,
 )
@@ -105,9 +106,7 @@ class RebalanceEvents(Recorder):
 
     def _begin_if_preparing(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
-            frame = frame_of(exchange)
-            starter = starter or NOBODY_SEEN
-            self._begin(group, group.state_since_us, exchange.key, starter, group.generation, exchange=exchange, frame=frame)
+            self._begin(group, group.state_since_us, exchange.key, starter or NOBODY_SEEN, group.generation, shown_by=exchange)
 
     def _join_asked(self, group: GroupData, exchange: Exchange) -> None:
         if not exchange.member_id and exchange.instance_id is None and exchange.api_version >= TWO_STEP_JOIN_SINCE:
@@ -121,8 +120,7 @@ class RebalanceEvents(Recorder):
             if progress.joined_us:
                 return  # it waits already
             _note_join(group, progress, exchange)
-        details = {**identity.as_json(), "new": _is_new(group, exchange, exchange.member_id)}
-        self.tell(group, "member_joined", exchange, details)
+        self.tell(group, "member_joined", exchange, identity, new=_is_new(group, exchange, exchange.member_id))
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, error = group.newest_generation, exchange.error
@@ -154,7 +152,7 @@ class RebalanceEvents(Recorder):
             if progress.synced_us:
                 return
             progress.synced_us = exchange.inv_us
-        self.tell(group, "member_synced", exchange, identity.as_json())
+        self.tell(group, "member_synced", exchange, identity)
 
     def _served(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, current = group.newest_generation, self.current
@@ -175,7 +173,7 @@ class RebalanceEvents(Recorder):
         elif partitions is not None and self.held_known:
             self.held[identity.holder] = partitions
         shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
-        self.tell(group, "member_served", exchange, {**identity.as_json(), "partitions": shown})
+        self.tell(group, "member_served", exchange, identity, partitions=shown)
         self._finish_if_served(group, exchange)
 
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
@@ -242,12 +240,11 @@ class RebalanceEvents(Recorder):
 
     def on_left(self, group: GroupData, exchange: Exchange, member: Member, reason: str) -> None:
         """Note that a LeaveGroup was granted."""
-        self.tell(group, "member_left", exchange, {**Identity.of_member(member).as_json(), "reason": reason or None}, member.id)
+        self.tell(group, "member_left", exchange, Identity.of_member(member), member.id, reason=reason or None)
 
     def on_replaced(self, group: GroupData, exchange: Exchange, member: Member, by_member_id: str) -> None:
         """Note that a new member id took over the group.instance.id of a member."""
-        details = {**Identity.of_member(member).as_json(), "replaced_by": by_member_id}
-        self.tell(group, "member_replaced", exchange, details, member.id)
+        self.tell(group, "member_replaced", exchange, Identity.of_member(member), member.id, replaced_by=by_member_id)
 
     def on_refused(self, group: GroupData, exchange: Exchange, error: int) -> None:
         """Note that a member's first request was refused because it is no member, or not of this generation."""
@@ -278,8 +275,7 @@ class RebalanceEvents(Recorder):
         starter: Starter,
         from_generation: int | None,
         *,
-        exchange: Exchange | None = None,
-        frame: FramePlace | None = None,
+        shown_by: Exchange | None = None,
     ) -> None:
         idle: list[MemberProgress] = []
         if self.current is not None:
@@ -288,9 +284,9 @@ class RebalanceEvents(Recorder):
         identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
         begun = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
         begun.awaited = awaited_in(group, from_generation, at_us)
-        self.begin(group, begun, idle, starter.reason, frame)
+        self.begin(group, begun, idle, starter.reason, None if shown_by is None else frame_of(shown_by))
         for join in group.waiting_joins():
-            if join.member_id and join is not exchange:
+            if join.member_id and join is not shown_by:
                 _note_join(group, begun.progress_of(Identity.of_sender(join)), join)
 
     def _completed(self, group: GroupData, exchange: Exchange, finished: Starter) -> None:
@@ -300,7 +296,7 @@ class RebalanceEvents(Recorder):
         if self.current is None or self.current.generation is not None:  # its beginning was not captured
             began_us = exchange.res_us - (group.join_took_us or 0)
             before = group.generations[-2].generation if len(group.generations) > 1 else None
-            self._begin(group, began_us, exchange.key, finished, before, frame=frame_of(exchange))
+            self._begin(group, began_us, exchange.key, finished, before, shown_by=exchange)
         current = self.current
         assert current is not None
         if finished.cause != NOT_SEEN and current.cause != SESSION_EXPIRED:  # else who has come back since did not begin it
@@ -338,14 +334,33 @@ class RebalanceEvents(Recorder):
         after = {holder: _holds_after(one, self.held) for holder, one in by_holder.items()}
         before_known = self.held_known or current.generation == current.incarnation == 1  # a new group
         if before_known and all(one.partitions is not None for one in members if one.served_us):
-            moved, self.unheld = moves(self.held, after, by_holder, gone_us=self.gone_us, unheld=self.unheld, ended_us=at_us)
+            moved = self._moved(after, by_holder, at_us)
         self.gone_us = {}
         complete = ended == SERVED and all(one.partitions is not None for one in members)
-        self.held_known = (complete or self.held_known) and size_of(after) <= PARTITIONS_KEPT
+        self.held_known = (complete or self.held_known) and sum(1 for _ in _holders(after)) <= PARTITIONS_KEPT
         self.held = after if self.held_known else {}
         if not self.held_known:
             self.unheld = ()
         return moved
+
+    def _moved(self, after: dict[str, Partitions], members: dict[str, MemberProgress], ended_us: int) -> Moved:
+        """Return what moved between holders, and note what nobody holds at the end of the rebalance."""
+        old, new = dict(_holders(self.held)), dict(_holders(after))
+        since_us = {(topic, partition): at_us for topic, partition, at_us in self.unheld}
+        unheld, left = [], []
+        for topic, partition in {**old, **since_us}:
+            each = topic, partition
+            holder, next_holder = old.get(each), new.get(each)
+            released_us = since_us.get(each, 0) if holder is None else _released_us(holder, next_holder, members, self.gone_us)
+            if next_holder is None:
+                left.append((topic, partition, ended_us))
+            if released_us:
+                taker = members.get(next_holder) if next_holder is not None else None
+                held_us = taker.served_us if taker is not None and taker.served_us else ended_us
+                unheld.append((topic, partition, max(0, held_us - released_us)))
+        self.unheld = tuple(left)
+        stayed = sum(new.get(each) == holder for each, holder in old.items())
+        return Moved(len({**old, **new}) - stayed, stayed, sorted(unheld))
 
 
 def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]:
@@ -417,3 +432,22 @@ def _holds_after(member: MemberProgress, held: dict[str, Partitions]) -> Partiti
     if member.served_us:
         return member.partitions or {}
     return {} if member.stopped_us else held.get(member.identity.holder, {})
+
+
+def _holders(held: dict[str, Partitions]) -> Iterator[tuple[TopicPartition, str]]:
+    for holder, owned in held.items():
+        for topic, partitions in owned.items():
+            for partition in partitions:
+                yield (topic, partition), holder
+
+
+def _released_us(holder: str, next_holder: str | None, members: dict[str, MemberProgress], gone_us: dict[str, int]) -> int:
+    """Return when a holder stopped consuming a partition, 0 if it never did."""
+    progress = members.get(holder)
+    if holder in gone_us:
+        return gone_us[holder]
+    if progress is None:
+        return 0
+    if progress.stopped_us:
+        return progress.stopped_us
+    return 0 if next_holder == holder else progress.served_us  # a cooperative member gives it up on its new assignment

@@ -129,16 +129,15 @@ class EpochEvents(Recorder):
         if self.gone.pop(member.id, None) is None:
             self.lost.pop(identity.holder, None)
         joined = exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
+        is_new = was.member is None or was.removed not in {None, "aside"}
         if joined and self.asked.get(exchange.key[0]) != exchange.key[1]:
-            is_new = was.member is None or was.removed not in {None, "aside"}
-            details = {**identity.as_json(), "new": is_new}
-            self.tell(group, "member_joined", exchange, details)
+            self.tell(group, "member_joined", exchange, identity, new=is_new)
         if group.epoch != was.group_epoch and group.epoch is not None:
             self._rose(group, exchange, member, was)
         progress = self._progress(member)
         if joined and progress is not None:
             progress.joined_us = progress.joined_us or exchange.inv_us
-            progress.is_new = was.member is None or was.removed not in {None, "aside"}
+            progress.is_new = is_new
             if was.member is None or was.removed is not None:
                 progress.stopped_us = progress.stopped_us or exchange.inv_us
         gained = self._compare(group, exchange, member, was, progress)
@@ -149,7 +148,7 @@ class EpochEvents(Recorder):
         served = exchange.api_key == SYNC_GROUP
         if gained or served:
             owned = None if member.granted is None else self._shown(group, member.granted)
-            self.tell(group, "member_served", exchange, {**identity.as_json(), "partitions": owned})
+            self.tell(group, "member_served", exchange, identity, partitions=owned)
         if progress is not None and self.current is not None:
             at_epoch = member.epoch is not None and member.epoch >= (self.current.generation or 0)
             idles = progress.stopped_us and not progress.resumed_us
@@ -177,15 +176,13 @@ class EpochEvents(Recorder):
         identity = Identity.of_member(member)
         told = member.pending - was.pending if same else NO_PARTITIONS
         if told:
-            details = {**identity.as_json(), "partitions": self._shown(group, told), "keeps": len(granted)}
-            self.tell(group, "told_to_give_up", exchange, details)
+            self.tell(group, "told_to_give_up", exchange, identity, partitions=self._shown(group, told), keeps=len(granted))
             if progress is not None:
                 progress.told_us = progress.told_us or at_us
         gave_up = held - holds
         if gave_up:
             self._release(gave_up, identity.holder, exchange.inv_us, exchange.inv_us)
-            details = {**identity.as_json(), "partitions": self._shown(group, gave_up), "keeps": len(granted)}
-            self.tell(group, "gave_up", exchange, details)
+            self.tell(group, "gave_up", exchange, identity, partitions=self._shown(group, gave_up), keeps=len(granted))
             if progress is not None:
                 progress.acknowledged_us = exchange.inv_us
                 if not holds and not progress.stopped_us:
@@ -395,7 +392,7 @@ class EpochEvents(Recorder):
         now = {each: Identity.of_member(member).holder for member in present for each in member.holds if each in self.before}
         elsewhere = sum(now.get(each, "") != holder for each, holder in self.before.items())
         held = sum(len(member.holds) for member in present)
-        unheld_us = {(group.topic_text(topic), number): us for (topic, number), us in sorted(self.unheld_us.items())}
+        unheld_us = [(group.topic_text(topic), number, us) for (topic, number), us in sorted(self.unheld_us.items())]
         return Moved(elsewhere, held - sum(now[each] != self.before[each] for each in now), unheld_us)
 
 
