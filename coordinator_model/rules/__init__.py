@@ -31,6 +31,7 @@ from coordinator_model.rules import (
     streams,
     subscriptions,
     unanswered,
+    unmoved,
 )
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule
 
@@ -45,6 +46,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
         standstill.RULES,
         loops.RULES,
         scaling.RULES,
+        unmoved.RULES,
         sessions.RULES,
         assignments.RULES,
         subscriptions.RULES,

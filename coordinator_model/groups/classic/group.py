@@ -154,6 +154,8 @@ class ClassicGroup(GroupData):
                 self.rebalance_events.on_disconnect(self, member, connection, at_us)
         self.sessions.on_disconnect(connection)
         line = self.connections.pop(connection, None)
+        if line is not None and line.actor.client_id is not None:
+            self.recurring.unmoved.on_closed(line.actor.client_id, at_us)
         if not any(
             member.proven_us is not None and member.actor.connection in self.connections for member in self.members.values()
         ):

@@ -47,6 +47,17 @@ def _scaled_up_and_down(scene: Scene) -> None:
         time.sleep(STAY_S)
 
 
+def _moves_nothing(scene: Scene) -> None:
+    """The leader joins again and again as it did before, as if the metadata of its topics had changed."""
+    leader, company = scene.pair("leader", "company")
+    scene.care_for(company)
+    scene.fact()
+    for _ in scene.until_found():
+        _live(scene, leader, STAY_S / 2)
+        scene.enter(leader)
+
+
 CAUSES: tuple[Violation, ...] = (
     Violation(name="scaled-up-and-down", rule="R-24", blame=Blame.CONFIG, culprits=(), commit=_scaled_up_and_down),
+    Violation(name="moves-nothing", rule="R-25", blame=Blame.CONFIG, culprits=(), commit=_moves_nothing),
 )

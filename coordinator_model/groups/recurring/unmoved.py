@@ -1,0 +1,110 @@
+"""Rebalances of a classic group that moved nothing: the same members got the same partitions.
+
+Who asked for them is rarely why: a leader rejoins when the metadata of its topics changes, whatever changed it. So what came just before is
+kept with each: connections that ended, and the reason that the client gave (KIP-800).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.recurring.frames import frame_of
+
+KEPT: Final = 12
+SPAN_US: Final = 900_000_000  #: rebalances that began longer ago are dropped
+JUST_BEFORE_US: Final = 10_000_000  #: a client that lost a connection fetches metadata sooner
+CLOSINGS_KEPT: Final = 32
+
+
+class Unmoved(NamedTuple):
+    """One rebalance that moved nothing."""
+
+    began_us: int
+    over_us: int
+    generation: int
+    cause: str
+    member_id: str  #: of who began it
+    client: str  #: its client id and address
+    reason: str
+    members: int
+    partitions: int
+    lost_us: int  #: for how long members consumed nothing, added up
+    closed: int  #: clients that had just lost a connection on which the group was seen
+    frame: Evidence | None
+
+
+class UnmovedRebalances:
+    """The rebalances of one group that moved nothing, since the last one that moved something."""
+
+    __slots__ = ("began_us", "closings", "frame", "in_a_row", "left", "reason")
+
+    def __init__(self) -> None:
+        self.in_a_row: tuple[Unmoved, ...] = ()  #: oldest first
+        self.left = False  #: a member left since the last rebalance
+        self.began_us = 0
+        self.reason = ""
+        self.frame: Evidence | None = None  #: that began the rebalance which is not over
+        self.closings: tuple[tuple[int, str], ...] = ()  #: (time, client id) of connections that ended
+
+    def on_event(self, event: GroupEvent) -> None:
+        """Note what happened in the group."""
+        kind = event.kind
+        if kind == "rebalance_began":
+            self.began_us, self.reason = event.at_us, event.details["reason"] or ""
+            self.frame = frame_of(event, f"began a rebalance: {event.details['cause']}")
+        elif kind == "rebalance_finished":
+            self._finished(event)
+        elif kind == "member_left":
+            self.left = True
+        elif kind == "sight_lost":
+            self.in_a_row = ()
+
+    def on_closed(self, client_id: str, at_us: int) -> None:
+        """Note the end of a connection on which the group was seen, to any broker."""
+        kept = [known for known in self.closings if at_us - known[0] <= JUST_BEFORE_US]
+        self.closings = (*kept, (at_us, client_id))[-CLOSINGS_KEPT:]
+
+    def _finished(self, event: GroupEvent) -> None:
+        details, left = event.details, self.left
+        if details["to_generation"] is None:
+            return  # another join phase follows
+        self.left = False
+        joined = any(one["new"] for one in details["members"])
+        if details["partitions_moved"] != 0 or not details["partitions_stayed"] or joined or left or details["never_came_back"]:
+            self.in_a_row = ()
+            return
+        closed = {client for at_us, client in self.closings if self.began_us - JUST_BEFORE_US <= at_us <= self.began_us}
+        one = Unmoved(
+            self.began_us,
+            event.at_us,
+            details["to_generation"],
+            details["cause"],
+            details["member_id"] or "",
+            f"{details['client_id']} at {details['client_address']}",
+            self.reason,
+            len(details["members"]),
+            details["partitions_stayed"],
+            round(1e6 * details["cost_member_seconds"]),
+            len(closed),
+            self.frame,
+        )
+        kept = [known for known in self.in_a_row if one.began_us - known.began_us <= SPAN_US]
+        self.in_a_row = (*kept, one)[-KEPT:]
+
+    # ------------------------------------------------------------------------------------------------ snapshots
+
+    def values(self) -> list[Any]:
+        """Return plain values for :meth:`restored`."""
+        return [list(map(list, self.in_a_row)), self.left, self.began_us, self.reason, self.frame, list(map(list, self.closings))]
+
+    @classmethod
+    def restored(cls, values: Sequence[Any]) -> UnmovedRebalances:
+        """Return what a snapshot stored."""
+        restored = cls()
+        in_a_row, restored.left, restored.began_us, restored.reason, restored.frame, closings = values
+        restored.in_a_row = tuple(Unmoved(*one) for one in in_a_row)
+        restored.closings = tuple((at_us, client) for at_us, client in closings)
+        return restored

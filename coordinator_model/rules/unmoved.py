@@ -1,0 +1,131 @@
+"""Family R, fifth part: rebalances that moved nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.rebalance_causes import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
+from coordinator_model.groups.recurring.unmoved import Unmoved
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule
+from coordinator_model.wording import clock, counted, seconds
+
+_REBALANCES = 3
+_TOGETHER = 2  #: clients that lose a connection at once, which no single client explains
+_QUIET = 5
+_ASKED: Final = frozenset({LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED})
+_FAILURES: Final = ("fail", "error", "exception")
+_METADATA: Final = "metadata"
+
+_CHEAPER: Final = (
+    " With the cooperative-sticky assignor, or the consumer protocol (KIP-848), members go on consuming meanwhile, and it costs next to "
+    "nothing."
+)
+
+
+class Coincidence(NamedTuple):
+    """What came with rebalances that moved nothing, and what to do about it."""
+
+    words: str
+    action: str
+
+
+def _most(asked: Sequence[Unmoved], number: int) -> bool:
+    return 2 * number > len(asked)
+
+
+def _coincidence(row: Sequence[Unmoved]) -> Coincidence | None:
+    """Return what most of the rebalances have in common that is no member's doing; None if there is nothing like that."""
+    closed = sum(one.closed >= _TOGETHER for one in row)
+    if _most(row, closed):
+        return Coincidence(
+            f"before {closed} of them connections of several clients had just ended",
+            "Find out what ends connections: a broker that is restarted, a load balancer, a network that drops them. A consumer with "
+            "client.rack also rebalances when the racks of its partitions change, as they do when a broker goes and comes back.",
+        )
+    reasons = Counter(one.reason for one in row if one.reason)
+    if reasons:
+        return _told_by_clients(row, *reasons.most_common(1)[0])
+    causes = Counter(one.cause for one in row)
+    if list(causes) == [LEADER_REJOINED]:
+        return Coincidence(
+            "each time the leader rejoined with an unchanged subscription, and gave no reason: leaders do so when the metadata of their "
+            "topics changes",
+            "See in the leader's log why it rejoined. Look for topics that are created, deleted or get partitions, for brokers that come "
+            "and go, and for code that calls enforceRebalance().",
+        )
+    if len({one.client for one in row}) > 1 and len({one.member_id for one in row}) > 1:
+        return Coincidence(
+            f"different members asked for them ({', '.join(f'{cause} {times}' for cause, times in causes.items())})",
+            "Find out what happened to all of them at these times: topics that were changed, a configuration, a broker.",
+        )
+    return None
+
+
+def _told_by_clients(row: Sequence[Unmoved], reason: str, times: int) -> Coincidence | None:
+    """Return the reason that most rebalances have, unless it tells of a failure, which is the client's own affair."""
+    if any(word in reason.lower() for word in _FAILURES) or not _most(row, times):
+        return None
+    if _METADATA in reason.lower():
+        action = (
+            "See which topics are created or deleted again and again, or get partitions, under a pattern that is too wide, and which "
+            "brokers come and go: each changes the metadata for which the leader rejoins."
+        )
+    else:
+        action = "Find in the client what makes it ask for rebalances with this reason, and let it ask less often."
+    return Coincidence(f"the reason that clients gave, {times} times: “{reason}”", action)
+
+
+def _moved_nothing(group: ClassicGroup) -> Iterator[Due]:
+    row = group.recurring.unmoved.in_a_row
+    if len(row) < _REBALANCES or any(one.cause not in _ASKED for one in row[-_REBALANCES:]):
+        return
+    coincidence = _coincidence(row)
+    if coincidence is None:
+        return
+    first, last = row[0], row[-1]
+    lost_us = sum(one.lost_us for one in row)
+
+    def describe() -> Breach:
+        return Breach(
+            "",
+            f"The last {len(row)} rebalances of group {group.name}, since {clock(first.began_us)}, "
+            f"{seconds(last.over_us - first.began_us)}, moved nothing: each time {counted(last.members, 'member')} had the same "
+            f"{counted(last.partitions, 'partition')} as before. That cost {lost_us / 1_000_000:.1f} member-seconds. What coincided: "
+            f"{coincidence.words}.",
+            f"{len(row)} generations with the same assignment, up to generation {last.generation}, begun by "
+            f"{', '.join(dict.fromkeys(one.client for one in row))}",
+            tuple(one.frame for one in (*row[:2], *row[-2:]) if one.frame is not None),
+            generation=last.generation,
+            action=coincidence.action + _CHEAPER,
+        )
+
+    periods_us = [later.began_us - earlier.began_us for earlier, later in pairwise(row)]
+    until_us = last.over_us + max(_QUIET * 1_000 * group.settings.quiet_ms, 2 * max(periods_us))
+    yield Due(last.over_us, "", Severity.WARNING if lost_us else Severity.INFO, describe, until_us)
+
+
+R_25 = TimerRule(
+    id="R-25",
+    matter=Matter.ANYTHING,
+    name="rebalances that move nothing",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CONFIG,
+    meaning="The group stops and starts again for nothing: after each rebalance the same members have the same partitions.",
+    condition="Three rebalances in a row within 15 minutes after which each partition had the same holder and the members were the same, "
+    "asked for by members that were served. Most of them came after connections of several clients had ended, or with the same reason of "
+    "the clients (KIP-800), which is no failure; or the leader asked for all of them; or different members did. Only noted if no member "
+    "stopped meanwhile.",
+    expected="A rebalance follows a change of members or partitions.",
+    action="Find what coincided with them; no member is to blame for answering to it.",
+    false_alarms="One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.",
+    suppressed_by=("R-10", "R-17", "C-04", "C-05"),
+    due=_moved_nothing,
+)
+
+RULES = (R_25,)
