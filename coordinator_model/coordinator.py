@@ -159,8 +159,8 @@ class Coordinator:
             found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
             group.on_gap(self.now_us, f"the mirror topic has {partitions} partitions, where it had {before}")
         summary = (
-            f"{self.topic} has {partitions} partitions, where it had {before}: the {len(self.groups)} groups seen in partition "
-            f"{self.partition} may be in others now, and are learned again."
+            f"The mirror topic {self.topic} has {partitions} partitions, where it had {before}: the {len(self.groups)} groups seen in "
+            f"partition {self.partition} may be in others now, and are learned again."
         )
         self.groups.clear()
         found.extend(self._own.report("V-06", summary, f"{partitions} partitions", self.now_us))

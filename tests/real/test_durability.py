@@ -152,7 +152,7 @@ def test_records_that_expired_before_they_were_read_are_counted_and_the_groups_l
     world.monitor.wait_until_read({message.partition(): message.offset() + 1 for message in messages})
     wait_for(lambda: world.monitor.model_findings() == found, "it has found what the model alone finds", START_UP_S)
     (hole,) = world.findings("V-01")
-    assert f"50 records of partition 0 of {TOPIC} are missing (offsets {stands_at} to {expired_to - 1})" in hole["summary"]
+    assert f"Partition 0 of {TOPIC} lacks 50 records (offsets {stands_at} to {expired_to - 1})" in hole["summary"]
     counted = [told["counters"].get("missing records", 0) for told in world.monitor.status()]
     assert counted == [model.record_counts["missing records"] for model in models] == [50, 0, 0, 0]
 
@@ -160,13 +160,13 @@ def test_records_that_expired_before_they_were_read_are_counted_and_the_groups_l
 def test_a_mirror_that_gains_partitions_is_said_and_its_groups_are_learned_anew(world: World) -> None:
     world.admin.create_partitions([NewPartitions(TOPIC, GROWN)])[TOPIC].result(60)
     world.feeder = Feeder(world.broker.internal, TOPIC, GROWN).start()
-    grown = f"{TOPIC} has {GROWN} partitions, where it had {PARTITIONS}"
-    world.monitor.wait_until_said(f"the mirror topic {grown}: groups may have moved")
+    grown = f"mirror topic {TOPIC} has {GROWN} partitions, where it had {PARTITIONS}"
+    world.monitor.wait_until_said(f"the {grown}: groups may have moved")
     world.goes_on(GROWN)
 
     def told() -> bool:
         summaries = [finding["summary"] for finding in world.findings("V-06")]
-        assert all(summary.startswith(f"{grown}: ") for summary in summaries)
+        assert all(summary.startswith(f"The {grown}: ") for summary in summaries)
         return all(any(f"seen in partition {number} may" in summary for summary in summaries) for number in range(PARTITIONS))
 
     wait_for(told, "the model of each partition says it", START_UP_S)

@@ -136,20 +136,28 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
 def as_known_then(model: Coordinator) -> dict[str, Any]:
     """The state of a model without what earlier releases did not note.
 
-    That is since when a member is idle, when its SyncGroup was answered (it was asked, then), what events are made of, costs, and which
-    node a lost coordinator was.
+    That is since when a member is idle, when its SyncGroup was answered (it was asked, then), its topics and the versions that it speaks,
+    how large subscriptions and assignments are, what events and their rates are made of, costs, which node a lost coordinator was, and
+    which generation a broker had. Nor with the words of findings, which are those of the release that opened them.
     """
     model.counters.costs.clear()
     for key in model.groups:
-        group, _ = model.groups.opened(key)
+        group, open_findings = model.groups.opened(key)
         for member in group.members.values():
             member.idle_since_us = member.synced_us = 0
+            member.topics = b""
+            member.versions.clear()
+        for generation in group.generations:
+            generation.subscription_bytes = generation.assignment_bytes = 0
+        for finding in open_findings.open.values():
+            finding.observed = ""
         group.rebalance_events = RebalanceEvents()
-        lost = group.coordinator_changes.lost
-        group.coordinator_changes.lost = lost and lost._replace(node_id="")
+        changes = group.coordinator_changes
+        changes.lost = changes.lost and changes.lost._replace(node_id="")
+        changes.tenures = {broker: term._replace(generation=-1) for broker, term in changes.tenures.items()}
         group.slow_changed = True
         model.groups.mark(key)
-    return alone(model)
+    return {name: value for name, value in alone(model).items() if name != "events"}
 
 
 def migrate(monitor: MonitorProcess) -> None:

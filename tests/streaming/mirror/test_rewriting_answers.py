@@ -120,9 +120,13 @@ def test_kafka_reads_what_is_meant_in_random_answers_of_all_versions() -> None:
         assert "error" not in after, (seed, answer, after)
         if answer.name in HIDE:
             assert not after.pop("nodeEndpoints", None), (seed, answer)
-            tags = after.pop("unknownTags", {})
-            assert {key: one for key, one in tags.items() if key not in {"127", "255"}} == before.get("unknownTags", {})
+            assert others(after.pop("unknownTags", {})) == others(before.get("unknownTags", {})), (seed, answer)
         assert after == meant(answer.name, before), (seed, answer)
+
+
+def others(tags: dict[str, str]) -> dict[str, str]:
+    """Unknown tags without those that hidden addresses get, which random ones may be, too."""
+    return {tag: value for tag, value in tags.items() if tag not in {"127", "255"}}
 
 
 @pytest.mark.parametrize("api", sorted({answer.api for answer in kept()}), ids=str)

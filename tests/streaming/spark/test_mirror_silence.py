@@ -97,7 +97,7 @@ def test_a_topic_without_any_record_is_silent_too(mirror):
     mirror.newest = dict.fromkeys(mirror.newest)
     mirror.watch._newest_us = mirror.newest.get
     (opened,) = mirror.after(20)
-    assert opened.observed == "no record at all"
+    assert opened.observed == "No record at all"
 
 
 def test_a_partition_added_while_the_monitor_runs_may_fall_silent(mirror):
