@@ -13,7 +13,7 @@ from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, Counters
 from coordinator_model.groups.records import Coverage
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Cause, Loss, MirrorRecord, RecordError, unpack_loss
-from coordinator_model.wording import begin, counted
+from coordinator_model.wording import begin, clock, counted
 
 BLIND_US: Final = 3_000_000
 """A capture without any record for longer has missed three ticks in a row, and may have missed frames."""
@@ -68,7 +68,7 @@ class Continuity:
             return Interruption(
                 "V-01",
                 "the mirror's log was cut back",
-                f"{self._name[0].upper()}{self._name[1:]} was cut back from offset {expected} to {offset} or before, and written anew: "
+                f"{begin(self._name)} was cut back from offset {expected} to {offset} or before, and written anew: "
                 f"{counted(groups, 'group')} back to learning.",
                 f"a new record at offset {offset} where {expected} was expected",
             )
@@ -131,6 +131,8 @@ class Continuity:
             # Not a loss of records: the capturer cannot follow this client.
             return f"sight of connection {record.connection} from {record.client_address}, {_WHY_UNSEEN[_cause(lost)]}"
         self._counters.gaps[CAPTURE] += 1
+        if _cause(lost) is Cause.ENDED:
+            return f"sight of what one of several captures showed: it ends at {clock(lost.from_us)}, and others go on"
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
         self._record_counts["records lost by the capture"] += lost.records
         return f"{counted(lost.records, 'record')} over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
@@ -155,6 +157,7 @@ _REMEDIES: Final = {
     "or the mirror port or the filter takes one direction only. On the broker itself, -i any has both.",
     Cause.MAY_WAIT: "Read a longer part of the log: the next lines show whether that client waited or was silent. What is stuck now, "
     "a tap or a capture shows.",
+    Cause.ENDED: "Read captures of the same time: what the one that ended would have shown is not known from there on.",
 }
 
 
@@ -171,7 +174,8 @@ def _remedy(record: MirrorRecord) -> str | None:
         lost = unpack_loss(record.frame)
     except RecordError:
         return None
-    return _REMEDIES[_cause(lost)] if lost.records == 0 and record.connection else None
+    is_of_records = lost.records or not (record.connection or lost.cause == Cause.ENDED)
+    return None if is_of_records else _REMEDIES[_cause(lost)]
 
 
 def loss_began_us(record: MirrorRecord, now_us: int) -> int:

@@ -82,6 +82,7 @@ class Cause(IntEnum):
     NOT_CAPTURED = 1  #: packets of the connection are missing
     ONE_DIRECTION = 2  #: of the connection only one side's packets were captured
     MAY_WAIT = 3  #: a request of the connection may wait for its answer, and is not told before
+    ENDED = 4  #: one of several captures ended, and others go on
 
 
 class Loss(NamedTuple):

@@ -15,13 +15,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.continuity import BLIND_US
-from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, tick
+from coordinator_model.wire.record import Cause, DecodedRecord, Kind, Loss, MirrorRecord, gap, tick
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
-from streaming.mirror.pcap.files import Seam
+from streaming.mirror.pcap.files import Ended, Seam
 from streaming.mirror.pcap.first_look import FirstLook
 from streaming.mirror.pcap.links import inside
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from streaming.mirror.pcap.files import Packet
     from streaming.mirror.pcap.tls.key_log import KeyLog
 
-    Captured = Packet | SocketEvent | Seam
+    Captured = Packet | SocketEvent | Seam | Ended
 
 TICK_US: Final = 1_000_000
 
@@ -105,6 +105,9 @@ class CaptureReader:
                 at_us = one[0]
                 if isinstance(one, Seam):
                     self._pass_over(at_us)
+                    continue
+                if isinstance(one, Ended):
+                    self._number(gap(self.now_us, Loss(0, 0, at_us, at_us, Cause.ENDED), cluster=self._cluster))
                     continue
                 if not self._next_tick_us - TICK_US <= at_us < self._next_tick_us or at_us < self.now_us:
                     at_us = self._turn_clock(at_us)
@@ -327,14 +330,19 @@ def _merged(captures: Sequence[Iterator[Sequence[Captured]]]) -> Iterator[Sequen
     """As they come: before a capture is read on, what was merged until then is given."""
     merged: list[Captured] = []
     files_before = files_open = 0
+    ended: list[Ended] = []  # that no other file has followed
     for one in merge(*map(_with_marks, captures), key=itemgetter(0)):
+        if ended and one[0] > ended[0].at_us + _FOLLOWS_US:
+            merged.append(ended.pop(0))
         if isinstance(one, Seam):
             if files_before and not files_open:
                 merged.append(one)
             files_before += 1
             files_open += 1
-        elif one is _END:
+            ended = ended[:-1]
+        elif isinstance(one, Ended):
             files_open -= 1
+            ended = [*ended, one] if files_open else []
         elif one is not _PAUSE:
             merged.append(one)
         elif merged:
@@ -345,15 +353,19 @@ def _merged(captures: Sequence[Iterator[Sequence[Captured]]]) -> Iterator[Sequen
 def _with_marks(captured: Iterator[Sequence[Captured]]) -> Iterator[Captured]:
     """With a seam where packets begin, and the end of them. A file of sockets may tell of one among many, so its end says nothing."""
     holds_packets = False
+    newest_us = 0
     for some in captured:
-        if not holds_packets and some and not isinstance(some[0], SocketEvent):
-            holds_packets = True
-            yield Seam(some[0][0])
+        if some and not isinstance(some[0], SocketEvent):
+            if not holds_packets:
+                holds_packets = True
+                yield Seam(some[0][0])
+            newest_us = some[-1][0]
         yield from some
         yield _PAUSE
     if holds_packets:
-        yield _END
+        yield Ended(newest_us)
 
 
 _PAUSE: Final[Packet] = (-1, -1, b"", 0)  # before all times, so that merging goes on with it at once
-_END: Final[Packet] = (-1, -2, b"", 0)
+_FOLLOWS_US: Final = 3_500_000
+"""How soon the next part of a capture begins after the one before it: heartbeats come every 3 s, and sessions are longer."""

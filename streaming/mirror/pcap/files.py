@@ -40,6 +40,12 @@ class Seam(NamedTuple):
     at_us: int
 
 
+class Ended(NamedTuple):
+    """A file has ended, and others go on."""
+
+    at_us: int
+
+
 _COMPRESSED: Final[tuple[tuple[bytes, Callable[[Any], Any]], ...]] = (
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
     (b"\xfd7zXZ\0", lzma.LZMAFile),

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import shlex
 import subprocess
 import sys
@@ -231,6 +232,32 @@ class TestTimesWithoutPackets:
         assert "whether the next file began later" in found["action"]
         told = invoke(*paths)
         assert "nothing was captured for 589 s" in told.stderr
+
+    def test_V_04_of_two_captures_the_one_that_ends_first_is_named_and_its_members_are_not_silent(self, parts, tmp_path):
+        longer: list[Segment] = []
+        life(longer, "longer", client=("10.0.0.9", 41_000), beats=40)
+        paths = [tmp_path / "shorter.pcap", tmp_path / "longer.pcap"]
+        for path, content in zip(paths, (parts[0], longer), strict=True):
+            path.write_bytes(pcap(content))
+        found, over = events(*paths)
+        assert (over["id"], over["status"]) == (found["id"], "resolved")
+        assert (found["rule"], found["blame"]) == ("V-04", "capture")
+        assert re.fullmatch(
+            r"The capture lost sight of what one of several captures showed: it ends at \d\d:\d\d:\d\d, and others go on: all 2 groups of "
+            r"partition 0 back to learning\.",
+            found["summary"],
+        )
+        assert found["action"].startswith("Read captures of the same time")
+
+    def test_a_capture_in_parts_beside_another_one_is_whole(self, tmp_path):
+        one: list[Segment] = []
+        life(one, "one", beats=10)
+        other: list[Segment] = []
+        life(other, "other", client=("10.0.0.9", 41_000), beats=11)
+        paths = [tmp_path / f"{number}.pcap" for number in range(3)]
+        for path, content in zip(paths, (one[:-20], one[-20:], other), strict=True):
+            path.write_bytes(pcap(content))
+        assert events(*paths) == []
 
     def test_fifteen_days_with_few_packets_are_read_in_a_moment(self, tmp_path, segments):
         path = tmp_path / "long.pcap"
