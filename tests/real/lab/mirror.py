@@ -51,6 +51,7 @@ class Mirror:
         self._captured: list[tuple[Any, ...]] = []
         self._read: Counter[tuple[Any, ...]] = Counter()  # in the order of their first copies
         self._ended = threading.Event()
+        self._expires_for_good = threading.Event()  # nobody renews the certificate
         self._reader = threading.Thread(target=self._feed, name="reader of the mirror")
 
     def __enter__(self) -> Self:
@@ -114,20 +115,21 @@ class Mirror:
 
     def expire(self, rng: random.Random) -> None:
         """Cut the tap's connection once its certificate has expired; returns when it has been refused."""
+        self._expires_for_good.set()
         self._wait(lambda: dt.datetime.now(dt.UTC) > self._expires + dt.timedelta(seconds=1), "the certificate expires")
         self._network.cut(1.0, rng)
         self._wait(lambda: self._sink.trouble is not None, "the tap is refused with an expired certificate")
 
     def wait_until_read(self) -> None:
-        """Wait until what is captured so far was read from the topic; a certificate that expired is renewed meanwhile."""
+        """Wait until what is captured so far was read from the topic."""
         last = self._captured[-1]
+        self._expires_for_good.clear()
+        self._wait(lambda: last in self._read, "what was captured is read")
 
-        def read() -> bool:
-            if self._sink.trouble is not None and dt.datetime.now(dt.UTC) > self._expires:
-                self._certify()
-            return last in self._read
-
-        self._wait(read, "what was captured is read")
+    def _renew(self) -> None:
+        """Renew a certificate that has expired, if it is missed: a connection that lasts does not notice."""
+        if self._sink.trouble is not None and dt.datetime.now(dt.UTC) > self._expires and not self._expires_for_good.is_set():
+            self._certify()
 
     def _certify(self) -> None:
         self._expires = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=LIFE_S)
@@ -139,6 +141,7 @@ class Mirror:
         with contextlib.closing(consumer):
             consumer.assign([TopicPartition(TOPIC, 0, 0)])
             while not self._ended.is_set():
+                self._renew()
                 message = consumer.poll(0.1)
                 if message is None or message.error():
                     continue
