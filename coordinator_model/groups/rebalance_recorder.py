@@ -111,6 +111,18 @@ class Awaited(NamedTuple):
     gone_us: int = 0  #: when it ceased to be a member, or its id timed out; 0 if it did not
 
 
+NOT_REJOINED: Final = "not rejoined"
+ID_NOT_USED: Final = "id not used"
+NO_ASSIGNMENT: Final = "no assignment"
+"""Of a leader, which computes it."""
+
+NOT_GIVEN_UP: Final = "not given up"
+NOT_TOLD: Final = "not told"
+"""It sent no heartbeat, whose answer would have told it."""
+
+GONE: Final = "gone"
+
+
 class WaitedFor(NamedTuple):
     """A member for whom others waited."""
 

@@ -24,8 +24,8 @@ from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evid
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.epochs.waited_for import GONE, NOT_GIVEN_UP
-from coordinator_model.groups.epochs.waits import Wait, sentence, waits
+from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP
+from coordinator_model.groups.waits import Wait, sentence, waits
 from coordinator_model.rules.base import (
     Breach,
     Due,

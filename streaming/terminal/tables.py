@@ -21,7 +21,7 @@ from coordinator_model.groups.classic.state import State
 from streaming.replay.report import STATE_COLOURS
 from streaming.replay.timeline import COLOURS, number_name
 from streaming.sinks.published import Json, RebalanceLag, duration, is_open, member_name, seconds
-from streaming.web.sentences import held_up, held_up_by, milliseconds
+from streaming.web.sentences import awaited, held_up, held_up_by, milliseconds
 from streaming.web.wire_text import readable
 
 WIDEST: Final = 140
@@ -35,7 +35,6 @@ _WIDE_WITH_LAG: Final = 180  #: columns in which rebalances have room for their 
 _LESS_THAN_LAG: Final = frozenset({"join", "sync", "ended"})
 _GAP: Final = 2  #: spaces between columns of the board
 _MOST_WAITS: Final = 60  #: columns in which three names have room
-_NAMED: Final = 3  #: maximum number of members named in a row
 _RIGHT: Final = frozenset(
     {
         "for",
@@ -308,10 +307,7 @@ def _group_cells(known: Json, worst: Worst, now_s: float) -> dict[str, Text]:
 def _waits_for(known: Json) -> Text:
     if known["learning"]:
         return Text(f"not known yet: {known['learning']}", "dim")
-    by_id = {member["member_id"]: member for member in known["members"]}
-    names = [member_name(by_id[id_]) if id_ in by_id else id_ for id_ in known["waits_for"]]
-    more = len(names) - _NAMED
-    return Text(", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else ""), overflow="fold")
+    return Text(awaited(known), overflow="fold")
 
 
 def _last_phases(known: Json) -> str:

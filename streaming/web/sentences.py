@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from coordinator_model.groups import waits
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.sinks.published import Json, RebalanceLag, duration, member_name, seconds
@@ -26,9 +27,6 @@ STATE_WORDS: Final = {
 """States, as a person says them; the name that Kafka gives them stands beside."""
 
 
-_AWAITED: Final = {State.PREPARING.value: "rejoin", RECONCILING: "come to the newest epoch"}
-
-
 class Sentence(NamedTuple):
     """A sentence whose end tells a time that passes."""
 
@@ -48,34 +46,24 @@ def waits_for(group: Json | None) -> Sentence:
     if keeps := group.get("waits"):
         more = f"; {len(keeps) - 1} more" if len(keeps) > 1 else ""
         return Sentence(f"Waits: {keeps[0]['text']}{more}")
-    by_id = {member["member_id"]: member for member in group["members"]}
-    waited_for = [member_name(by_id[id_]) if id_ in by_id else str(id_) for id_ in group["waits_for"]]
-    held = len(group["members"]) - len(waited_for)
-    text = f"Waits for {listed(waited_for)} to {_AWAITED.get(group['state'], 'hand out the partitions')}"
-    if held:
-        text += f"; {held} member{'s are' if held > 1 else ' is'} held up"
     longest_ms = max((member.get("rebalance_timeout_ms") or 0 for member in group["members"]), default=0)
     return Sentence(
-        text,
+        waits.of_all(group["state"], awaited(group), len(group["members"]) - len(group["waits_for"])),
         seconds(group["state_since"]) if group["state_since"] else None,
         f" of at most {duration(longest_ms / 1000)}" if longest_ms > 0 else "",
     )
 
 
-_HELD_UP: Final = {
-    "not rejoined": "did not rejoin",
-    "id not used": "did not use its member id",
-    "no assignment": "sent no assignment",
-    "not given up": "gave no partitions up",
-    "not told": "sent no heartbeat",
-    "gone": "was gone",
-}
+def awaited(group: Json) -> str:
+    """Return the names of the members that a group waits for."""
+    by_id = {member["member_id"]: member for member in group["members"]}
+    return listed([member_name(by_id[id_]) if id_ in by_id else str(id_) for id_ in group["waits_for"]])
 
 
 def held_up(event: Json) -> str:
     """Return who held a rebalance up, and for how long: "orders-2 did not rejoin for 25.0 s"; empty if nobody did."""
     names, why, waited_ms = _longest_wait(event)
-    return f"{names} {_HELD_UP.get(why, 'was waited for')} for {milliseconds(waited_ms)}" if names else ""
+    return waits.held_up(names, why, milliseconds(waited_ms)) if names else ""
 
 
 def held_up_by(event: Json) -> str:
@@ -86,11 +74,11 @@ def held_up_by(event: Json) -> str:
 
 def _longest_wait(event: Json) -> tuple[str, str, int]:
     """Return the names of those for whom the others waited longest, or half as long, and why; no names if there are none."""
-    waits = event.get("waited_for") or ()
-    if not waits:
+    waited_for = event.get("waited_for") or ()
+    if not waited_for:
         return "", "", 0
-    why, longest_ms = waits[0]["why"], waits[0]["waited_ms"]
-    alike = [member_name(one) for one in waits if one["why"] == why and one["waited_ms"] * 2 >= longest_ms]
+    why, longest_ms = waited_for[0]["why"], waited_for[0]["waited_ms"]
+    alike = [member_name(one) for one in waited_for if one["why"] == why and one["waited_ms"] * 2 >= longest_ms]
     return listed(alike), why, longest_ms
 
 

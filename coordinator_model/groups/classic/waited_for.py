@@ -8,17 +8,21 @@ rejoined, and every id that it issued is used. Nobody waits for another new memb
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from coordinator_model.groups.rebalance_recorder import Awaited, Identity, MemberProgress, OpenRebalance, WaitedFor
+from coordinator_model.groups.rebalance_recorder import (
+    ID_NOT_USED,
+    NO_ASSIGNMENT,
+    NOT_REJOINED,
+    Awaited,
+    Identity,
+    MemberProgress,
+    OpenRebalance,
+    WaitedFor,
+)
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
-
-NOT_REJOINED: Final = "not rejoined"
-ID_NOT_USED: Final = "id not used"
-NO_ASSIGNMENT: Final = "no assignment"
-"""Of a leader, which computes it."""
 
 
 def awaited_in(group: GroupData, from_generation: int | None, began_us: int) -> dict[str, Awaited]:

@@ -21,10 +21,12 @@ from typing import Final, NamedTuple
 from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.group_event import FramePlace
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic
-from coordinator_model.groups.epochs.waited_for import GONE, NOT_GIVEN_UP, waited_for
+from coordinator_model.groups.epochs.waited_for import waited_for
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.rebalance_recorder import (
+    GONE,
     NO_MEMBERS,
+    NOT_GIVEN_UP,
     PARTITIONS_KEPT,
     SERVED,
     Awaited,

@@ -9,8 +9,8 @@ from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.epochs.waits import as_json, wait_for
 from coordinator_model.groups.spoken_versions import named_versions
+from coordinator_model.groups.waits import as_json, wait_for
 
 ASIDE: Final = "left for a while"
 GIVES_UP: Final = "gives partitions up"

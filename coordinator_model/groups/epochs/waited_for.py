@@ -7,16 +7,9 @@ it. So a member that holds partitions and does not come to the epoch counts only
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.rebalance_recorder import OpenRebalance, WaitedFor
-
-NOT_GIVEN_UP: Final = "not given up"
-NOT_TOLD: Final = "not told"
-"""It sent no heartbeat, whose answer would have told it."""
-
-GONE: Final = "gone"
+from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP, NOT_TOLD, OpenRebalance, WaitedFor
 
 
 def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> list[WaitedFor]:

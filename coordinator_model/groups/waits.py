@@ -1,7 +1,9 @@
-"""Who waits for whom: what keeps partitions where they are, since when, and when that ends at the latest.
+"""Who waits for whom, in words, for findings, pages and records of rebalances.
 
-A partition moves only when its holder has given it up. Three things keep it there: the holder was not told yet, was told and has not
-acknowledged, or has gone. Which members wait is never certain, since no frame shows what a member is to get.
+*In a classic group all wait for all*: for members to rejoin, and then for the leader's assignment.
+
+*In a group with epochs a partition moves only when its holder has given it up.* Three things keep it there: the holder was not told yet,
+was told and has not acknowledged, or has gone. Which members wait is never certain, since no frame shows what a member is to get.
 """
 
 from __future__ import annotations
@@ -9,14 +11,39 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import iso_utc
-from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.classic.state import State
+from coordinator_model.groups.epochs.data import RECONCILING, EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.epochs.waited_for import GONE, NOT_GIVEN_UP, NOT_TOLD
+from coordinator_model.groups.rebalance_recorder import GONE, ID_NOT_USED, NO_ASSIGNMENT, NOT_GIVEN_UP, NOT_REJOINED, NOT_TOLD
 from coordinator_model.groups.records import Partitions
-from coordinator_model.wording import clock
+from coordinator_model.wording import clock, counted
 
 _SHOWN: Final = 5
+_HELD_UP: Final = {
+    NOT_REJOINED: "did not rejoin",
+    ID_NOT_USED: "did not use its member id",
+    NO_ASSIGNMENT: "sent no assignment",
+    NOT_GIVEN_UP: "gave no partitions up",
+    NOT_TOLD: "sent no heartbeat",
+    GONE: "was gone",
+}
+_AWAITED: Final = {State.PREPARING.value: "rejoin", RECONCILING: "come to the newest epoch"}
+
+
+def of_all(state: str, named: str, held: int) -> str:
+    """Return for whom the others wait in a state, as a sentence without its full stop.
+
+    :param named: for whom.
+    :param held: how many others there are.
+    """
+    others = f"; {counted(held, 'member is', 'members are')} held up" if held else ""
+    return f"Waits for {named} to {_AWAITED.get(state, 'hand out the partitions')}{others}"
+
+
+def held_up(named: str, why: str, lasted: str) -> str:
+    """Return who held a rebalance up that is over, and for how long: "orders-2 did not rejoin for 25.0 s"."""
+    return f"{named} {_HELD_UP.get(why, 'was waited for')} for {lasted}"
 
 
 class Wait(NamedTuple):
