@@ -19,10 +19,10 @@ from streaming.commands.capture_files import ReplayError
 from streaming.commands.output import fail, stderr
 from streaming.commands.replay import ReplaySession
 from streaming.commands.view import ConfigOption, JsonOption, PropertiesOption, ServersOption, published_groups
+from streaming.published.records import Json
+from streaming.published.wire_text import harmless
 from streaming.sinks.clients import oldest_first
-from streaming.sinks.published import Json
 from streaming.terminal.tables import clients_table
-from streaming.web.wire_text import harmless
 
 
 def clients(

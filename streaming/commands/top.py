@@ -18,11 +18,11 @@ from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
 from streaming.mirror.producer import MirrorError
+from streaming.published.page_state import PageState
+from streaming.published.source import TopicNames, TopicsSource
 from streaming.terminal.board import Board
 from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.screen import Screen
-from streaming.web.page_state import PageState
-from streaming.web.source import TopicNames, TopicsSource
 
 if TYPE_CHECKING:
     import threading

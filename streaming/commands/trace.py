@@ -17,16 +17,16 @@ from streaming.config.settings import ConfigError
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
-from streaming.sinks.published import event_of
+from streaming.published.page_state import ALL, PageState
+from streaming.published.records import event_of
+from streaming.published.source import read_file
 from streaming.traces.trace_events import trace_events
-from streaming.web.page_state import ALL, PageState
-from streaming.web.source import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from streaming.web.page_state import GroupPast
+    from streaming.published.page_state import GroupPast
 
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 

@@ -24,9 +24,7 @@ from streaming.config.settings import ConfigError, Topics, load
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
-from streaming.replay.report import print_finding
-from streaming.sinks.finding_json import from_json
-from streaming.sinks.published import (
+from streaming.published.records import (
     STALE_S,
     Json,
     duration,
@@ -40,6 +38,10 @@ from streaming.sinks.published import (
     trouble,
     worst_findings,
 )
+from streaming.published.sentences import lag_facts
+from streaming.published.wire_text import harmless
+from streaming.replay.report import print_finding
+from streaming.sinks.finding_json import from_json
 from streaming.terminal.tables import (
     findings_table,
     group_facts,
@@ -49,8 +51,6 @@ from streaming.terminal.tables import (
     members_table,
     rebalances_table,
 )
-from streaming.web.sentences import lag_facts
-from streaming.web.wire_text import harmless
 
 ConfigOption = Annotated[
     Path | None,

@@ -26,11 +26,11 @@ from streaming.metrics.settings import Address, parse_address
 from streaming.mirror.captures import is_capture
 from streaming.mirror.producer import MirrorError
 from streaming.mirror.record_file import is_record_file
+from streaming.published.page_state import ALL, PageState
+from streaming.published.source import IntoState, TopicNames, TopicsSource, read_file
 from streaming.web.guard import Guard, NotSafeError
 from streaming.web.mirror_frames import MirrorFrames
-from streaming.web.page_state import ALL, PageState
 from streaming.web.server import STREAMS, Page, Server
-from streaming.web.source import IntoState, TopicNames, TopicsSource, read_file
 
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
 

@@ -24,7 +24,7 @@ from streaming.kafka.credentials import Credentials
 from streaming.kafka.topics import SILENT_LOGGER, SetupError
 from streaming.metrics.collector import selected
 from streaming.metrics.lag_history import LagHistory
-from streaming.sinks.published import lag_of
+from streaming.published.records import lag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.finding import iso_utc
+from streaming.published.records import REBALANCING
 from streaming.sinks.finding_json import microseconds
-from streaming.sinks.published import REBALANCING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,7 +103,7 @@ class LagHistory:
         self._groups: dict[Key, GroupLag] = {}
 
     def restore(self, record: Mapping[str, Any]) -> None:
-        """Take in what an earlier run published of a group, as :func:`~streaming.sinks.published.lag_of` reads it."""
+        """Take in what an earlier run published of a group, as :func:`~streaming.published.records.lag_of` reads it."""
         buildups = deque(map(Buildup.of, record["rebalances"]), maxlen=KEPT)
         self._groups[record["cluster"], record["group"]] = GroupLag(buildups=buildups)
 

@@ -15,8 +15,8 @@ from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN, PARTITIONS_ADDED
 from coordinator_model.groups.rebalance_recorder import SERVED
 from coordinator_model.wording import begin, counted
-from streaming.sinks.published import Json
-from streaming.web.sentences import held_up, milliseconds, repeated, told
+from streaming.published.records import Json
+from streaming.published.sentences import held_up, milliseconds, repeated, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,7 +13,7 @@ from typing import Final
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
 from coordinator_model.wire.layouts import REQUESTS
-from streaming.sinks.published import Json
+from streaming.published.records import Json
 
 REFUSED_SINCE_4_0: Final = {API_NAMES[OFFSET_COMMIT]: 2, API_NAMES[OFFSET_FETCH]: 1}
 """API → the oldest version that brokers since 4.0 answer, where they dropped some (KIP-896)."""

@@ -10,15 +10,15 @@ from enum import Enum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from streaming.sinks.published import Json, trouble, worst_findings
+from streaming.published.records import Json, trouble, worst_findings
+from streaming.published.wire_text import readable
 from streaming.terminal.tables import LastHour
-from streaming.web.wire_text import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streaming.published.page_state import Key, PageState
     from streaming.terminal.tables import Worst
-    from streaming.web.page_state import Key, PageState
 
 _HOUR_S: Final = 3600.0
 _LONGEST_FILTER: Final = 60

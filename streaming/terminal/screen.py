@@ -19,10 +19,11 @@ from rich.text import Text
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
+from streaming.published import sentences
+from streaming.published.records import STALE_S, Json, duration, is_open
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
 from streaming.sinks.finding_json import from_json
-from streaming.sinks.published import STALE_S, Json, duration, is_open
 from streaming.terminal.board import Board, View
 from streaming.terminal.tables import (
     board_table,
@@ -34,7 +35,6 @@ from streaming.terminal.tables import (
     members_table,
     rebalances_table,
 )
-from streaming.web import sentences
 
 Lines = list[list[Segment]]
 

@@ -1,7 +1,7 @@
 """Published groups, members, findings and rebalances as tables: printed once by ``groups`` and its like, and live by ``top``.
 
 The trap: names come from the wire, and a terminal obeys control characters. So records are made harmless first
-(:func:`streaming.web.wire_text.harmless`), and the names that this keeps, of group and cluster, are made readable here.
+(:func:`streaming.published.wire_text.harmless`), and the names that this keeps, of group and cluster, are made readable here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rich.text import Text
 
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
+from streaming.published.records import Json, RebalanceLag, duration, is_open, member_name, seconds
+from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
+from streaming.published.wire_text import readable
 from streaming.replay.report import STATE_COLOURS
 from streaming.replay.timeline import COLOURS, number_name
-from streaming.sinks.published import Json, RebalanceLag, duration, is_open, member_name, seconds
-from streaming.web.sentences import awaited, held_up, held_up_by, milliseconds
-from streaming.web.wire_text import readable
 
 WIDEST: Final = 140
 """Columns from which the rebalances of the last hour have room as well."""

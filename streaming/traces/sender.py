@@ -19,7 +19,7 @@ from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
 from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
 from streaming.notify.notification import on_one_line
-from streaming.sinks.published import event_of
+from streaming.published.records import event_of
 from streaming.traces.spans import encoded, spans_of
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from streaming.sinks.published import Json, began_s
-from streaming.web import sentences
-from streaming.web.page_state import GroupPast
-from streaming.web.swim_lanes import Doing, Lane, SwimLanes, swim_lanes
+from streaming.published import sentences
+from streaming.published.page_state import GroupPast
+from streaming.published.records import Json, began_s
+from streaming.published.swim_lanes import Doing, Lane, SwimLanes, swim_lanes
 
 _PROCESS: Final = 1
 _STATE, _REBALANCES, _CAPTURE, _MEMBERS = 11, 12, 13, 21  #: thread ids; 0 and that of the process would be special

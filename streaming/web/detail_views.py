@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
+from streaming.published import sentences
+from streaming.published.records import STALE_S, Json, began_s, is_open, lag_of_rebalance, member_name, moment, seconds
+from streaming.published.wire_text import readable
 from streaming.sinks.clients import oldest_first
-from streaming.sinks.published import STALE_S, Json, began_s, is_open, lag_of_rebalance, member_name, moment, seconds
-from streaming.web import drawing, sentences
+from streaming.web import drawing
 from streaming.web.group_view import FINISHED_FIELDS, group_by_id, link_to, rebalance_by_row
 from streaming.web.views import NotShownError, View
-from streaming.web.wire_text import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from streaming.web.page_state import PageState
+    from streaming.published.page_state import PageState
     from streaming.web.views import Renderer
 
 _MEMBERS_UNFOLDED: Final = 30

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streaming.sinks.published import duration
+from streaming.published.records import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streaming.web.swim_lanes import Lane, SwimLanes
+    from streaming.published.swim_lanes import Lane, SwimLanes
 
 SPANS_S: Final = (1, 2, 5, 10, 20, 60, 120, 300, 900, 1800, 3600, 7200, 14_400)
 """How much time a picture may show."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.finding import iso_utc
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
-from streaming.web.swim_lanes import Doing, SwimLanes, swim_lanes
+from streaming.published.swim_lanes import Doing, SwimLanes, swim_lanes
 
 if TYPE_CHECKING:
-    from streaming.sinks.published import Json
-    from streaming.web.page_state import GroupPast
+    from streaming.published.page_state import GroupPast
+    from streaming.published.records import Json
 
 _STATE_OF_DOING: Final = {
     Doing.JOINING: "rejoining",

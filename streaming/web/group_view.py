@@ -11,20 +11,21 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streaming.sinks.published import Json, began_s, is_open, lag_of_rebalance, member_name, moment
-from streaming.web import drawing, sentences
+from streaming.published import sentences
+from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, member_name, moment
+from streaming.published.swim_lanes import Befell, Doing, swim_lanes
+from streaming.published.wire_text import readable
+from streaming.web import drawing
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines
 from streaming.web.recording import stretch_of, told_of
-from streaming.web.swim_lanes import Befell, Doing, swim_lanes
 from streaming.web.views import NotShownError, View, rebalances_within, summary
-from streaming.web.wire_text import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streaming.web.page_state import GroupPast, PageState
-    from streaming.web.swim_lanes import Lane, SwimLanes
+    from streaming.published.page_state import GroupPast, PageState
+    from streaming.published.swim_lanes import Lane, SwimLanes
     from streaming.web.views import Renderer
 
 _LINES_SHOWN: Final = 150

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from streaming.sinks.published import Json
-from streaming.web import sentences
+from streaming.published import sentences
+from streaming.published.records import Json
 
 _LEAST_TOGETHER: Final = 4
 _TOGETHER_S: Final = 30.0

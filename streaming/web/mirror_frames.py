@@ -15,13 +15,13 @@ from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, RecordError
 from streaming.kafka.clients import without_group
 from streaming.kafka.topics import SILENT_LOGGER
 from streaming.mirror.plain_frames import Counts, plain_frame
+from streaming.published.sentences import told
 from streaming.web.drawing import clock
-from streaming.web.sentences import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from streaming.sinks.published import Json
+    from streaming.published.records import Json
 
 _PATIENCE_S: Final = 5.0
 FRAMES: Final = 20

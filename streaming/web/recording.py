@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.wording import counted
-from streaming.web import sentences
+from streaming.published import sentences
 
 if TYPE_CHECKING:
-    from streaming.web.page_state import GroupPast, PageState
+    from streaming.published.page_state import GroupPast, PageState
 
 HOUR_S: Final = 3600.0
 _LEAST_S: Final = 1.0

@@ -26,7 +26,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streaming.sinks.published import STALE_S, began_s, duration
+from streaming.published.records import STALE_S, began_s, duration
+from streaming.published.wire_text import readable
 from streaming.traces.trace_events import trace_events
 from streaming.web.detail_views import Details
 from streaming.web.group_view import GroupPage, group_by_id, link_to_row, rebalance_by_row
@@ -35,16 +36,15 @@ from streaming.web.happened import told_in
 from streaming.web.mirror_frames import FRAMES, Frame, decoded, of_events, of_finding
 from streaming.web.static_files import static_files
 from streaming.web.views import NotShownError, Overview, Renderer, View
-from streaming.web.wire_text import readable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from streaming.published.page_state import PageState
     from streaming.web.guard import Guard
     from streaming.web.mirror_frames import MirrorFrames, Wanted
-    from streaming.web.page_state import PageState
 
 _log: Final = logging.getLogger(__name__)
 

@@ -18,18 +18,19 @@ from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
 from coordinator_model.wording import counted
-from streaming.sinks.published import REBALANCING, Json, duration, member_name, seconds, trouble
-from streaming.web import drawing, sentences
+from streaming.published import sentences
+from streaming.published.page_state import rounded
+from streaming.published.records import REBALANCING, Json, duration, member_name, seconds, trouble
+from streaming.published.wire_text import readable
+from streaming.web import drawing
 from streaming.web.from_events import record_of
-from streaming.web.page_state import rounded
 from streaming.web.recording import cost_of, stretch_of, told_of
 from streaming.web.static_files import address_of
-from streaming.web.wire_text import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streaming.web.page_state import GroupPast, Key, PageState
+    from streaming.published.page_state import GroupPast, Key, PageState
 
 _log: Final = logging.getLogger(__name__)
 

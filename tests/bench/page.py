@@ -15,8 +15,8 @@ from pathlib import Path
 
 import requests
 
-from streaming.web.page_state import PageState
-from streaming.web.source import take_line
+from streaming.published.page_state import PageState
+from streaming.published.source import take_line
 from tests.browser import browser
 from tests.streaming.web import history
 from tests.streaming.web.conftest import served

@@ -11,8 +11,8 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.event_log import READ, EventLog
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_event import FramePlace, GroupEvent
+from streaming.published.sentences import told
 from streaming.replay.timeline import Timeline
-from streaming.web.sentences import told
 from tests.coordinator_model.conversation import ASSIGNED, MS, START_US, Client, Conversation
 from tests.coordinator_model.test_rules import settled
 

@@ -15,10 +15,10 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from coordinator_model.coordinator import Coordinator
-from streaming.sinks.published import seconds
-from streaming.web import source
-from streaming.web.page_state import KEPT_S, PageState
-from streaming.web.source import TopicNames, TopicsSource
+from streaming.published import source
+from streaming.published.page_state import KEPT_S, PageState
+from streaming.published.records import seconds
+from streaming.published.source import TopicNames, TopicsSource
 from tests.golden import transcript
 from tests.real.traffic import produce
 from tests.streaming.web import history

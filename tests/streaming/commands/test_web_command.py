@@ -12,9 +12,9 @@ import requests
 from typer.testing import CliRunner
 
 from streaming.cli import app
-from streaming.web.page_state import PageState
-from streaming.web.source import read_file
-from streaming.web.swim_lanes import Doing, swim_lanes
+from streaming.published.page_state import PageState
+from streaming.published.source import read_file
+from streaming.published.swim_lanes import Doing, swim_lanes
 from tests.golden import transcript
 from tests.streaming.web import history
 from tests.streaming.web.conftest import served

@@ -9,7 +9,7 @@ import pytest
 from coordinator_model.finding import iso_utc
 from streaming.metrics.lag_history import KEPT, LagHistory
 from streaming.metrics.metrics_state import Group
-from streaming.sinks.published import RebalanceLag, lag_of, lag_of_rebalance
+from streaming.published.records import RebalanceLag, lag_of, lag_of_rebalance
 
 EVERY_US = 15_000_000
 KEY = ("lab", "orders")

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
+from streaming.published.page_state import PageState
 from streaming.terminal.board import Board, View
 from streaming.terminal.screen import Screen
-from streaming.web.page_state import PageState
 from tests.streaming.terminal.records import NOW_S, finding, group, rebalance
 
 NAMES = [f"group-{number:02}" for number in range(40)]

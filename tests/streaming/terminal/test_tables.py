@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from coordinator_model.finding import Severity
-from streaming.sinks.published import RebalanceLag
+from streaming.published.records import RebalanceLag
+from streaming.published.sentences import held_up
+from streaming.published.wire_text import harmless
 from streaming.terminal import tables
-from streaming.web.sentences import held_up
-from streaming.web.wire_text import harmless
 from tests.streaming.terminal.records import NOW_S, finding, group, iso, rebalance
 
 QUIET = tables.LastHour(0, 0.0)

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from streaming.cli import app
+from streaming.published.page_state import PageState
+from streaming.published.source import read_file
 from streaming.traces.trace_events import trace_events
-from streaming.web.page_state import PageState
-from streaming.web.source import read_file
 from tests.golden import transcript
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from streaming.published.page_state import PageState
+from streaming.published.source import take_line
 from streaming.web.guard import Guard
-from streaming.web.page_state import PageState
 from streaming.web.server import Page, Server
-from streaming.web.source import take_line
 from tests.streaming.web import history
 
 

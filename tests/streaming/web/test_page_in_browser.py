@@ -9,9 +9,9 @@ from importlib.resources import files
 import pytest
 import requests
 
+from streaming.published.page_state import PageState
+from streaming.published.source import read_file, take_line
 from streaming.web.happened import lines
-from streaming.web.page_state import PageState
-from streaming.web.source import read_file, take_line
 from tests.browser import browser
 from tests.golden import transcript
 from tests.needs import needs

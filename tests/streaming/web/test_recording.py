@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from streaming.web.page_state import ALL
+from streaming.published.page_state import ALL
 from streaming.web.recording import stretch_of, told_of
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 import requests
 
+from streaming.published.page_state import PageState
+from streaming.published.source import take_line
 from streaming.web.guard import COOKIE, Guard, NotSafeError
-from streaming.web.page_state import PageState
-from streaming.web.source import take_line
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
 

@@ -9,11 +9,11 @@ from html.parser import HTMLParser
 import pytest
 import requests
 
-from streaming.sinks.published import seconds
+from streaming.published.page_state import PageState
+from streaming.published.records import seconds
+from streaming.published.source import take_line
 from streaming.web.happened import lines
-from streaming.web.page_state import PageState
 from streaming.web.server import Page, differences
-from streaming.web.source import take_line
 from streaming.web.views import Overview, Renderer
 from tests.golden import transcript
 from tests.streaming.web import history

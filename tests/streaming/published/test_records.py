@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from coordinator_model.groups.epochs.data import RECONCILING
-from streaming.sinks.published import group_of, trouble
-from streaming.web.sentences import waits_for
+from streaming.published.records import group_of, trouble
+from streaming.published.sentences import waits_for
 from tests.coordinator_model.epochs import Epochs
 from tests.coordinator_model.rules.test_reconciliation import newcomer
 from tests.streaming.terminal import records

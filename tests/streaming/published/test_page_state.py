@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from streaming.web import page_state, sentences
-from streaming.web.page_state import Kept, PageState
-from streaming.web.source import take_line
+from streaming.published import page_state, sentences
+from streaming.published.page_state import Kept, PageState
+from streaming.published.source import take_line
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 

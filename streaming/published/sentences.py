@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from coordinator_model.groups import waits
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
-from streaming.sinks.published import Json, RebalanceLag, duration, member_name, seconds
+from streaming.published.records import Json, RebalanceLag, duration, member_name, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where the page has its records from: the result topics, followed for as long as it runs, or a file that is read once.
+"""Where the published records come from: the result topics, followed for as long as it runs, or a file that is read once.
 
 The trap: topics may be missing, refused or out of reach for a while, and the page must say so instead of showing the past as if it
 were now.
@@ -17,8 +17,8 @@ from confluent_kafka import KafkaException, TopicPartition
 from streaming.kafka.compacted import CompactedReader, Record, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
-from streaming.sinks.published import Json, event_of, finding_of, group_of, lag_of
-from streaming.web.page_state import KEPT_S
+from streaming.published.page_state import KEPT_S
+from streaming.published.records import Json, event_of, finding_of, group_of, lag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from coordinator_model.finding import Finding
     from coordinator_model.group_event import GroupEvent
     from coordinator_model.group_view import GroupView
-    from streaming.web.page_state import Key, PageState
+    from streaming.published.page_state import Key, PageState
 
 _WAIT_S: Final = 0.1
 _RETRY_S: Final = 3.0

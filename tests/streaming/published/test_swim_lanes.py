@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.web import drawing, sentences
+from streaming.published import sentences
+from streaming.published.swim_lanes import Befell, Doing, swim_lanes
+from streaming.web import drawing
 from streaming.web.from_events import record_of
-from streaming.web.swim_lanes import Befell, Doing, swim_lanes
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 

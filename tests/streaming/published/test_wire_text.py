@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.web.wire_text import LONGEST, harmless, readable, without_addresses
+from streaming.published.wire_text import LONGEST, harmless, readable, without_addresses
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the page knows: of each group its newest record, its findings, and a bounded past. Without Kafka, without a browser.
+"""What is known of the published: of each group its newest record, its findings, and a bounded past. Without Kafka, without a browser.
 
 The trap: the page runs for months beside groups that nobody bounds. So each ring has a length, all rings together have one, and of
 groups that are heard of least some are dropped.
@@ -18,8 +18,8 @@ from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
-from streaming.sinks.published import Json, is_open, seconds
-from streaming.web.wire_text import harmless
+from streaming.published.records import Json, is_open, seconds
+from streaming.published.wire_text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
-from streaming.sinks.published import Json, member_name, moment
+from streaming.published.records import Json, member_name, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streaming.web.page_state import GroupPast, StateChange
+    from streaming.published.page_state import GroupPast, StateChange
 
 
 class Doing(StrEnum):
