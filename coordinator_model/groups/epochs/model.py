@@ -113,7 +113,7 @@ class EpochGroup(EpochGroupData):
     def _answered(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == self.traits.api_key:
-            was = self.rebalance_events.known_of(self, exchange)
+            was = self.rebalance_events.known_of(self, exchange.member_id)
             events = heartbeat.on_response(self, exchange, body)
             self.rebalance_events.on_response(self, exchange, was, exchange.member_id or body.member_id or "")
             return events + sessions.ended_by_grant(self, exchange)
@@ -124,7 +124,7 @@ class EpochGroup(EpochGroupData):
         if api_key in {OFFSET_DELETE, OFFSET_FETCH}:
             return self.committed_offsets.on_response(self, exchange, body)
         if api_key in _CLASSIC:
-            was = self.rebalance_events.known_of(self, exchange)
+            was = self.rebalance_events.known_of(self, exchange.member_id)
             events = classic_members.on_response(self, exchange, body)
             id_ = body.member_id if api_key == JOIN_GROUP else exchange.member_id
             self.rebalance_events.on_response(self, exchange, was, id_)

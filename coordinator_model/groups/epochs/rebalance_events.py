@@ -60,7 +60,7 @@ _UNSEEN_ENDS: Final = frozenset({"silent", "did not come back"})
 
 
 class Known(NamedTuple):
-    """What is known of a member before a response."""
+    """What is known of a member before a response, or after it."""
 
     group_epoch: int | None
     member: EpochMember | None
@@ -95,9 +95,9 @@ class EpochEvents(Recorder):
         return self.current is None and member.id not in self.gone
 
     @staticmethod
-    def known_of(group: Watched, exchange: Exchange) -> Known:
-        """Return what is known before the response to a request."""
-        member = group.members.get(exchange.member_id)
+    def known_of(group: Watched, member_id: str) -> Known:
+        """Return what is known of a member."""
+        member = group.members.get(member_id)
         if member is None:
             return Known(group.epoch, None, None, None, NO_PARTITIONS, None)
         return Known(group.epoch, member, member.epoch, member.granted, member.pending, member.removed)
@@ -115,11 +115,7 @@ class EpochEvents(Recorder):
             return
         elif (
             self.current is not None
-            or member is not was.member
-            or member.epoch != was.epoch
-            or member.granted != was.granted
-            or member.pending != was.pending
-            or was.removed is not None
+            or self.known_of(group, member_id) != was
             or member.id in self.gone
             or exchange.generation == JOIN_EPOCH
             or exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
@@ -136,7 +132,7 @@ class EpochEvents(Recorder):
             self.tell(group, "member_joined", exchange, identity, new=is_new)
         if group.epoch != was.group_epoch and group.epoch is not None:
             self._rose(group, exchange, member, was)
-        progress = self._progress(member)
+        progress = None if self.current is None else self.current.progress_of(identity)
         if joined and progress is not None:
             progress.joined_us = progress.joined_us or exchange.inv_us
             progress.is_new = is_new
@@ -159,7 +155,7 @@ class EpochEvents(Recorder):
             elif at_epoch and not member.pending and not progress.served_us and not idles:
                 progress.served_us = exchange.res_us
         self.regain_sight(group, exchange, f"the epochs of all members are known, the newest is {group.epoch}")
-        self._finish_if_served(group, exchange.res_us, exchange)
+        self._finish_if_served(group, exchange.res_us, frame_of(exchange))
 
     def _compare(
         self, group: Watched, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None
@@ -335,9 +331,6 @@ class EpochEvents(Recorder):
         if starter is not None and cause in _SUSPECTED:
             self._goes(starter, stopped_us_of(starter, "silent", exchange.res_us), exchange.res_us)
 
-    def _progress(self, member: EpochMember) -> MemberProgress | None:
-        return None if self.current is None else self.current.progress_of(Identity.of_member(member))
-
     def _goes(self, member: EpochMember, stopped_us: int, at_us: int) -> None:
         """Note at ``at_us`` that the coordinator has removed a member, before that is certain."""
         if member.id not in self.gone and member.present:
@@ -352,7 +345,7 @@ class EpochEvents(Recorder):
             self.current.awaited[member.id] = Awaited(identity, NOT_GIVEN_UP if told_us else GONE, self.current.began_us, at_us)
         self.lost.setdefault(identity.holder, MemberProgress(identity, told_us=told_us, stopped_us=stopped_us))
 
-    def _finish_if_served(self, group: Watched, at_us: int, exchange: Exchange | None) -> None:
+    def _finish_if_served(self, group: Watched, at_us: int, frame: FramePlace | None) -> None:
         current = self.current
         if current is None or current.generation is None:
             return
@@ -365,7 +358,6 @@ class EpochEvents(Recorder):
                 return
             if member.accepted_asked_us < since_us and not member.classic:
                 return
-        frame = None if exchange is None else frame_of(exchange)
         for member in group.members.values():
             progress = current.members.get(member.id)
             if progress is not None and member.present and progress.stopped_us and not progress.resumed_us:

@@ -147,7 +147,7 @@ class RebalanceHistory:
         if api_key == JOIN_GROUP and error == NONE and group.newest_generation is not None:
             return self._joined(group, exchange, body, group.newest_generation)
         if api_key == SYNC_GROUP and error == NONE and group.newest_generation is not None:
-            return self._synced(group, exchange, group.newest_generation)
+            return self._synced(exchange, group.newest_generation)
         if error == REBALANCE_IN_PROGRESS:
             self._told_to_rejoin(group, exchange)
         elif error and self.trigger is not None and self.trigger.frame is not None:
@@ -255,7 +255,6 @@ class RebalanceHistory:
     def _join_asked(self, group: GroupData, exchange: Exchange, member: Member | None) -> tuple[Event, ...]:
         assert isinstance(exchange.facts, JoinFacts)
         topics = exchange.facts.topics
-        events: tuple[Event, ...] = NOTHING
         if exchange.instance_id is not None and not exchange.member_id:
             self.nameless = {
                 id_: abandoned_request for id_, abandoned_request in self.nameless.items() if id_ != exchange.instance_id
@@ -266,19 +265,17 @@ class RebalanceHistory:
         if exchange.starts_phase and self.trigger is None:
             self.trigger = find_starter(group, exchange, member)
         if member is None:
-            return events
+            return NOTHING
         if member.joined is not None and member.synced != member.joined and is_still_connected(group, member):
             self.unsynced[member.id] = self.unsynced.get(member.id, 0) + 1
         else:
             self.unsynced.pop(member.id, None)
-        if topics and member.topics and topics != member.topics:
-            events += self._changed_topics(exchange, member, topics)
-        member.topics = topics
-        return events
+        had, member.topics = member.topics, topics
+        return self._changed_topics(exchange, member, had) if topics and had and topics != had else NOTHING
 
-    def _changed_topics(self, exchange: Exchange, member: Member, topics: bytes) -> tuple[Event, ...]:
+    def _changed_topics(self, exchange: Exchange, member: Member, had: bytes) -> tuple[Event, ...]:
         known = [entry for entry in self.topic_sets.get(member.id, ()) if exchange.inv_us - entry[0] <= LONG_US]
-        known = [*(known or [(exchange.inv_us, member.topics)]), (exchange.inv_us, topics)][-TOPIC_SETS_KEPT:]
+        known = [*(known or [(exchange.inv_us, had)]), (exchange.inv_us, member.topics)][-TOPIC_SETS_KEPT:]
         others = {id_: entries for id_, entries in self.topic_sets.items() if id_ != member.id}
         self.topic_sets = dict([*others.items(), (member.id, tuple(known))][-OTHERS_KEPT:])
         return (SubscriptionAlternated(exchange, member, len(known) - 1, len({digest for _, digest in known})),)
@@ -378,7 +375,7 @@ class RebalanceHistory:
                 _make_orphan(member, abandoned_request)
         self.nameless = {}
 
-    def _synced(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:  # noqa: ARG002
+    def _synced(self, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
         first = newest.generation == exchange.generation == self.generation and newest.sync_done_us == exchange.res_us
         if not first:
             return NOTHING
