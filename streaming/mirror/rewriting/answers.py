@@ -10,12 +10,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from streaming.mirror.frames import SIZE_PREFIX
-from streaming.mirror.rewriting.walk import UnrewritableError, Walk, plan_of
+from streaming.mirror.rewriting.walk import Edit, UnrewritableError, Walk, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streaming.mirror.rewriting.walk import Edit, Translate
+    from streaming.mirror.rewriting.walk import Translate
 
 _RESPONSE_AT_LEAST: Final = 4
 
@@ -31,86 +31,77 @@ class AnswerRewriter:
         self._translate = translate
         self._lowered = lowered
         self._coming: deque[tuple[int, int]] = deque()  # API key and version of answers that begin in what was not yet fed
-        self._unknown = b""  # bytes of an answer of which that is not told yet
-        self._left = 0  # bytes of an answer that pass as they are
         self._walk: Walk | None = None
+        self._left = 0  # bytes of an answer that pass as they are
         self._size = 0
-        self._pending = b""  # bytes of an answer that are held back, from `_pending_from` of its bytes on
-        self._pending_from = 0
+        self._held = b""  # bytes that are held back
+        self._looked_at = 0  # how many of them were looked at
 
     def expect(self, api_key: int, api_version: int) -> None:
         """An answer begins in the bytes that are fed next, of this API and version; -1 where it is of none."""
         self._coming.append((api_key, api_version))
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next bytes from the broker; return those for the client.
+        """Take the next bytes from the broker; return those for the client, the same object if nothing in it changes.
 
         :raises UnrewritableError: when an answer cannot be understood. Nothing may be fed or sent afterwards.
         """
         if self._left >= len(data):
             self._left -= len(data)
             return data
+        at = passed = 0
+        if self._held:
+            data, at = self._held + data, self._looked_at
         out: list[bytes] = []
-        at = 0
         while at < len(data):
             if self._left:
                 step = min(self._left, len(data) - at)
-                out.append(data[at : at + step])
                 self._left -= step
                 at += step
             elif self._walk is not None:
-                at += self._go_through(self._walk, data[at:] if at else data, out)
+                at, passed = self._go_through(self._walk, data, at, passed, out)
+            elif self._coming and len(data) - at >= SIZE_PREFIX:
+                self._begin(data[at : at + SIZE_PREFIX], *self._coming.popleft())
+                at += SIZE_PREFIX
             else:
-                self._unknown += data[at:]
-                at = len(data)
-                if self._coming and len(self._unknown) >= SIZE_PREFIX:
-                    data, at, self._unknown = self._unknown, SIZE_PREFIX, b""
-                    self._begin(data[:SIZE_PREFIX], *self._coming.popleft(), out)
-        return b"".join(out)
+                break
+        upto = self._passes_upto(at)
+        self._held, self._looked_at = data[upto:], at - upto
+        rest = data[passed:upto]
+        return b"".join((*out, rest)) if out else rest
 
-    def _begin(self, prefix: bytes, api_key: int, api_version: int, out: list[bytes]) -> None:
+    def _begin(self, prefix: bytes, api_key: int, api_version: int) -> None:
         self._size = int.from_bytes(prefix, "big")
         plan = plan_of(api_key, api_version)
         if plan is None or self._size < _RESPONSE_AT_LEAST:
-            out.append(prefix)
             self._left = self._size
-            return
-        self._walk = Walk(plan, (api_key, api_version), self._size, self._translate, self._lowered)
-        self._pending, self._pending_from = b"", 0
-        if not plan.holds_beginning:
-            out.append(prefix)
+        else:
+            self._walk = Walk(plan, (api_key, api_version), self._size, self._translate, self._lowered)
 
-    def _go_through(self, walk: Walk, data: bytes, out: list[bytes]) -> int:
-        used = walk.feed(data)
-        self._pending += data[:used] if used < len(data) else data
+    def _go_through(self, walk: Walk, data: bytes, at: int, passed: int, out: list[bytes]) -> tuple[int, int]:
+        """Walk on from an index; return the one that the walk came to, and that up to which ``out`` says what passes."""
+        at = walk.feed(data, at)
         if walk.is_done:
-            self._finish(walk, out)
-        elif walk.held_from is None or walk.held_from > self._pending_from:
-            upto = walk.position if walk.held_from is None else walk.held_from
-            part, self._pending = self._pending[: upto - self._pending_from], self._pending[upto - self._pending_from :]
-            out.append(_edited(part, self._pending_from, walk.edits))
+            self._finish(walk)
+        if walk.is_done or walk.held_from is None:
+            begin = at - walk.position
+            for edit in walk.edits:
+                out += (data[passed : begin + edit.begin], edit.new)
+                passed = begin + edit.end
             walk.edits.clear()
-            self._pending_from = upto
-        return used
+        return at, passed
 
-    def _finish(self, walk: Walk, out: list[bytes]) -> None:
+    def _finish(self, walk: Walk) -> None:
         self._walk = None
         self._left = self._size - walk.position
-        edited = _edited(self._pending, self._pending_from, walk.edits)
         if walk.held_from == 0:
-            out.append((len(edited) + self._left).to_bytes(SIZE_PREFIX, "big"))
+            size = self._size + sum(len(edit.new) - (edit.end - edit.begin) for edit in walk.edits)
+            walk.edits.insert(0, Edit(-SIZE_PREFIX, 0, size.to_bytes(SIZE_PREFIX, "big")))
         elif self._left:
             raise UnrewritableError(f"an answer of {self._size} bytes has {self._left} more than its fields")
-        out.append(edited)
-        self._pending = b""
 
-
-def _edited(data: bytes, begin: int, edits: list[Edit]) -> bytes:
-    """Apply edits, in order, to bytes of a frame that begin there in it."""
-    if not edits:
-        return data
-    parts, at = [], begin
-    for edit in edits:
-        parts += [data[at - begin : edit.begin - begin], edit.new]
-        at = edit.end
-    return b"".join((*parts, data[at - begin :]))
+    def _passes_upto(self, at: int) -> int:
+        """Return up to which index bytes pass, where the walk came to ``at``."""
+        if self._walk is None or self._walk.held_from is None:
+            return at
+        return at - self._walk.position + (self._walk.held_from or -SIZE_PREFIX)

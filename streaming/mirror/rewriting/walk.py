@@ -175,9 +175,9 @@ class Walk:
         self._steps = self._versions_steps(api[1]) if api[0] == API_VERSIONS else self._message()
         self._go_on(None)
 
-    def feed(self, data: bytes) -> int:
-        """Take the next bytes of the frame; return how many were walked over: all, unless the walk ends in them."""
-        at, end = 0, len(data)
+    def feed(self, data: bytes, at: int = 0) -> int:
+        """Take the next bytes of the frame, from an index on; return the index that the walk came to: the end, unless it ends before."""
+        end = len(data)
         while at < end and not self.is_done:
             if self._skip:
                 step = min(self._skip, end - at)
