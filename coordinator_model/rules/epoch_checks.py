@@ -9,7 +9,6 @@ from coordinator_model.groups.epochs.events import (
     AnsweredAs,
     AskedToRejoin,
     CameBack,
-    CameBackDead,
     CommitMisjudged,
     CommitRefused,
     CommittedForeign,
@@ -30,6 +29,7 @@ from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.evidence import client_text
+from coordinator_model.groups.sameness import CameBackDead
 from coordinator_model.rules.base import Breach, about, sender_fields, sender_text, who, whom
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text
@@ -225,7 +225,7 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
     if len(times) < group.settings.crash_loop_returns:
         return None
     static = f"instance {exchange.instance_id}, client" if exchange.instance_id is not None else "client"
-    dead = [one for one in group.present_members() if one is not back.member and died_us(group, one) is not None]
+    dead = [one for one in group.present_members() if one.id != back.member_id and died_us(group, one) is not None]
     return Breach(
         exchange.instance_id or client_text(exchange.actor),
         f"{begin(static)} {client_text(exchange.actor)}, went away from group {group.name} without leaving and came back "

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.handlers.comebacks import CameBackDead
 from coordinator_model.groups.classic.judge import Verdict
-from coordinator_model.groups.epochs import events as epoch_events
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AnsweredAs, NewIdJoined
 from coordinator_model.groups.events import (
     Answered,
@@ -26,6 +25,7 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.sameness import CameBackDead
 from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, about, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
@@ -178,7 +178,9 @@ def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
     )
 
 
-def _crash_loop(group: ClassicGroup, back: CameBackDead) -> Breach | None:
+def _crash_loop(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | None:
+    if isinstance(group, EpochGroupData):
+        return crash_loop(group, back)
     times, exchange = back.returns_us, back.exchange
     dead = group.members.get(back.dead.id)
     closes = closes_without_leaving(dead)
@@ -477,7 +479,7 @@ M_13 = FrameRule(
     "probe that kills it. Take it out of the group until it is mended.",
     false_alarms="A static member that is restarted on purpose so often. Processes killed together, or one after the other, do not count: "
     "none of them dies twice. Members that all lose their connections at once do not count either: their coordinator is away (C-14).",
-    checks={CameBackDead: _crash_loop, epoch_events.CameBackDead: crash_loop},
+    checks={CameBackDead: _crash_loop},
     quiet_times=5,
 )
 

@@ -77,16 +77,6 @@ class NewIdJoined(NamedTuple):
     abandoned: int  #: within an hour
 
 
-class CameBackDead(NamedTuple):
-    """A client whose process ended without leaving joined under a new id."""
-
-    exchange: Exchange
-    member: EpochMember
-    dead: EpochMember
-    known_by: str  #: what shows that it is the same client: "instance id", "client id and host", "client id" or "host"
-    returns_us: tuple[int, ...]  #: times of this return and of earlier ones within the configured time
-
-
 class CameBack(NamedTuple):
     """A member that had left joins again under the same id, which only the same process does."""
 
