@@ -67,7 +67,11 @@ SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
 _SOURCE_OPTIONS: Final[tuple[tuple[str, str, str], ...]] = (
     ("includeHeaders", "true", "the envelope is a record header"),
     ("failOnDataLoss", "false", "a hole in the offsets is seen by the model, told as a finding and survived"),
-    ("kafka.fetch.max.wait.ms", "50", "a task reads its partitions in turn, and may wait so long at each; the default is 500"),
+    (
+        "kafka.fetch.max.wait.ms",
+        "1",
+        "a task waits so long at each of its partitions, and fetches only what is there; the default is 500",
+    ),
     ("kafka.max.poll.records", "5000", "the client's default of 500 costs a loop per 500 records in a backlog"),
     ("kafka.allow.auto.create.topics", "false", "a mirror topic that was deleted must not come back by itself"),
     ("kafka.check.crcs", "true", "the default, said aloud: the evidence must be what was captured"),
