@@ -32,10 +32,18 @@ class Regressed(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A JoinGroup succeeded under another member id than the request's."""
+    """A JoinGroup or a heartbeat succeeded under another member id than the request's."""
 
     exchange: Exchange
     member_id: str
+
+
+class Throttled(NamedTuple):
+    """The broker throttles the client for longer than one heartbeat interval."""
+
+    exchange: Exchange
+    throttle_ms: int
+    interval_us: int
 
 
 class Replaced(NamedTuple):

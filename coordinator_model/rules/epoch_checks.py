@@ -6,7 +6,6 @@ from coordinator_model.finding import Certainty, Severity
 from coordinator_model.groups.epochs.comebacks import died_us
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
-    AnsweredAs,
     AskedToRejoin,
     CameBack,
     CommitMisjudged,
@@ -16,9 +15,7 @@ from coordinator_model.groups.epochs.events import (
     InstanceTaken,
     KeptAfterFence,
     LostInstanceRefused,
-    NewIdJoined,
     SubscriptionFlapped,
-    Throttled,
     Unlawful,
     WentSilent,
 )
@@ -28,6 +25,7 @@ from coordinator_model.groups.epochs.judgement import GONE, IMPOSSIBLE, NEVER_JO
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.silence import looks_for_coordinator
+from coordinator_model.groups.events import Answered, NewId, Throttled
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.sameness import CameBackDead
 from coordinator_model.rules.base import Breach, about, sender_fields, sender_text, who, whom
@@ -92,7 +90,7 @@ def throttles(group: EpochGroupData, throttled: Throttled) -> Breach:
     return Breach(
         exchange.member_id or exchange.actor.client_id or "",
         f"The broker {exchange.broker} throttles {whom(exchange.actor)} in group {group.name} for "
-        f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_ms * 1_000)}: "
+        f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
         "its session is at risk.",
         f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(API_NAMES[exchange.api_key])}",
         (answer_evidence(exchange),),
@@ -128,7 +126,7 @@ def _session_text(group: EpochGroupData, member: EpochMember | None) -> str:
     return least + seconds(longest_ms * 1_000)
 
 
-def heartbeat_for_another(group: EpochGroupData, answered: AnsweredAs) -> Breach:
+def heartbeat_for_another(group: EpochGroupData, answered: Answered) -> Breach:
     """Return the breach of M-08."""
     exchange = answered.exchange
     return Breach(
@@ -202,7 +200,7 @@ def no_longer_fenced(group: EpochGroupData, member_id: str) -> bool:
     return member is None or member.refusals is None or member.refusals.error != FENCED_INSTANCE_ID
 
 
-def ids_left_behind(group: EpochGroupData, new: NewIdJoined) -> Breach | None:
+def ids_left_behind(group: EpochGroupData, new: NewId) -> Breach | None:
     """Return the breach of M-09."""
     if new.abandoned <= _CHURN:
         return None

@@ -9,7 +9,6 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import AnsweredAs, NewIdJoined
 from coordinator_model.groups.events import (
     Answered,
     Contradicted,
@@ -67,7 +66,9 @@ def _unknown_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
     return accepted(group, verdict, "M-02")
 
 
-def _answered_for_another(group: ClassicGroup, answered: Answered) -> Breach | None:
+def _answered_for_another(group: ClassicGroup | EpochGroupData, answered: Answered) -> Breach | None:
+    if isinstance(group, EpochGroupData):
+        return heartbeat_for_another(group, answered)
     exchange = answered.exchange
     return Breach(
         exchange.member_id,
@@ -161,7 +162,9 @@ def _two_voices(group: ClassicGroup, alternated: HostAlternated) -> Breach | Non
     )
 
 
-def _churns(group: ClassicGroup, new: NewId) -> Breach | None:
+def _churns(group: ClassicGroup | EpochGroupData, new: NewId) -> Breach | None:
+    if isinstance(group, EpochGroupData):
+        return ids_left_behind(group, new)
     exchange = new.exchange
     if new.abandoned <= _CHURN:
         return None
@@ -393,7 +396,7 @@ M_08 = FrameRule(
     action="Look for a proxy that mixes up connections or correlation ids.",
     false_alarms="None known.",
     suppressed_by=("C-11",),
-    checks={Answered: _answered_for_another, AnsweredAs: heartbeat_for_another},
+    checks={Answered: _answered_for_another},
 )
 
 M_09 = FrameRule(
@@ -411,7 +414,7 @@ M_09 = FrameRule(
     "summary says if its JoinGroup is older than v4: only such a client is helped by an upgrade (KIP-394).",
     false_alarms="Several processes with one client id on one host that are all killed at once.",
     suppressed_by=("R-09", "M-05", "M-13"),
-    checks={NewId: _churns, NewIdJoined: ids_left_behind},
+    checks={NewId: _churns},
 )
 
 M_10 = FrameRule(

@@ -23,7 +23,6 @@ from coordinator_model.groups.classic.trackers.sessions import (
     Slow,
     Survived,
     ThinMargin,
-    Throttled,
     held_joins,
     hung_up_since,
 )
@@ -31,7 +30,7 @@ from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.events import FellSilent, Replaced
+from coordinator_model.groups.events import FellSilent, Replaced, Throttled
 from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import (
@@ -296,7 +295,9 @@ def _named(exchange: Exchange) -> str:
     return exchange.member_id or exchange.instance_id or exchange.actor.client_id or ""
 
 
-def _throttled(group: ClassicGroup, throttled: Throttled) -> Breach:
+def _throttled(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Breach:
+    if isinstance(group, EpochGroupData):
+        return throttles(group, throttled)
     exchange = throttled.exchange
     api = API_NAMES[exchange.api_key]
     return Breach(
@@ -447,7 +448,7 @@ T_07 = FrameRule(
     expected="No throttling of group traffic.",
     action="Raise the request quota of that client or user.",
     false_alarms="None known.",
-    checks={Throttled: _throttled, epoch_events.Throttled: throttles},
+    checks={Throttled: _throttled},
 )
 
 T_08 = FrameRule(

@@ -70,13 +70,6 @@ class LostInstanceRefused(NamedTuple):
     use: InstanceUse
 
 
-class NewIdJoined(NamedTuple):
-    """A client joined under a new id after it had left others behind."""
-
-    exchange: Exchange
-    abandoned: int  #: within an hour
-
-
 class CameBack(NamedTuple):
     """A member that had left joins again under the same id, which only the same process does."""
 
@@ -117,14 +110,6 @@ class PausedLong(NamedTuple):
     exchange: Exchange
     member: EpochMember
     pause_us: int
-
-
-class Throttled(NamedTuple):
-    """The broker throttles a client for longer than one heartbeat interval."""
-
-    exchange: Exchange
-    throttle_ms: int
-    interval_ms: int
 
 
 class WrongGroupType(NamedTuple):
@@ -215,13 +200,6 @@ class EpochRose(NamedTuple):
     since_us: int  #: since when it has been rising without a pause
     times: int
     causes: tuple[tuple[str, int], ...]
-
-
-class AnsweredAs(NamedTuple):
-    """A heartbeat was answered under another member id than its own."""
-
-    exchange: Exchange
-    member_id: str
 
 
 class WentSilent(NamedTuple):

@@ -22,7 +22,6 @@ from coordinator_model.groups.epochs import (
 )
 from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
-    AnsweredAs,
     AssignorFailed,
     ClaimedMore,
     EpochShrank,
@@ -42,6 +41,7 @@ from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.judgement import goes_on, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.events import Answered
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES, ERROR_CODES, may_be_an_error
@@ -244,7 +244,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     group.accepted(exchange)
     events: list[Event] = []
     if exchange.member_id and body.member_id is not None and body.member_id != exchange.member_id:
-        events.append(AnsweredAs(exchange, body.member_id))
+        events.append(Answered(exchange, body.member_id))
     if asked == JOIN_EPOCH and not overlapped and sessions.begins_anew(group, exchange, epoch):
         events += sessions.begin_anew(group, exchange.res_us)
     known = group.members.get(exchange.member_id or body.member_id)

@@ -10,9 +10,10 @@ from typing import Final
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import CameBack, InstanceTaken, LostInstanceRefused, NewIdJoined
+from coordinator_model.groups.epochs.events import CameBack, InstanceTaken, LostInstanceRefused
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember, InstanceUse
+from coordinator_model.groups.events import NewId
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -95,4 +96,4 @@ def new_id(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
     """Return an event if the client of a new member left ids behind within the hour."""
     times = group.abandoned.get(client_text(exchange.actor), ())
     recent = sum(1 for at_us in times if at_us > exchange.res_us - ABANDONED_US)
-    return (NewIdJoined(exchange, recent),) if recent else NOTHING
+    return (NewId(exchange, exchange.member_id, recent),) if recent else NOTHING

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import Throttled
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.events import Throttled
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -55,7 +55,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, throttle_ms: int) -> 
         member.throttled_until_us = max(member.throttled_until_us, exchange.res_us + throttle_ms * 1_000)
     sender = group.members.get(exchange.member_id)
     interval_ms = (0 if sender is None else sender.interval_ms) or USUAL_INTERVAL_MS
-    return (Throttled(exchange, throttle_ms, interval_ms),) if throttle_ms > interval_ms else NOTHING
+    return (Throttled(exchange, throttle_ms, interval_ms * 1_000),) if throttle_ms > interval_ms else NOTHING
 
 
 def _on_connection(group: EpochGroupData, exchange: Exchange) -> Iterator[EpochMember]:

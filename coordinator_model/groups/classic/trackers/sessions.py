@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.events import Throttled
 from coordinator_model.groups.evidence import host_of, request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -103,14 +104,6 @@ class Slow(NamedTuple):
     exchange: Exchange
     took_us: int
     times: int  #: within the last minute
-
-
-class Throttled(NamedTuple):
-    """The broker throttles the client for longer than one heartbeat interval."""
-
-    exchange: Exchange
-    throttle_ms: int
-    interval_us: int
 
 
 class SessionRefused(NamedTuple):
