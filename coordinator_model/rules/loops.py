@@ -13,6 +13,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
     CONNECT,
     LEADER_REJOINED,
+    MEMBER_LEFT,
     NOT_SEEN,
     REMOVED,
     SAME_TOPICS,
@@ -28,6 +29,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
     Settled,
     SubscriptionAlternated,
 )
+from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
 from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.rules.base import Breach, FrameRule, about, admission, the_client, who
@@ -46,6 +48,7 @@ _ALTERNATIONS, _TOPIC_SETS = 4, 3
 _COORDINATOR = ("C-04", "C-05", "C-13")
 _NOBODY = frozenset({NOT_SEEN, REMOVED})  #: causes without a client that is known
 _MILD = frozenset({LEADER_REJOINED, SAME_TOPICS})
+_TIMEOUTS = ("T-10", "T-11", "T-12")
 _BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09")
 
 
@@ -129,9 +132,15 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     )
 
 
+def _polls_too_rarely(row: tuple[Rebalance, ...]) -> bool:
+    """Return True if the client says each time that it leaves for its poll interval: T-05 and T-12 tell of that."""
+    left = [rebalance.starter.reason for rebalance in row if rebalance.starter.cause == MEMBER_LEFT]
+    return bool(left) and all(map(tells_of_poll_timeout, left))
+
+
 def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     row = group.rebalance_history.in_a_row()
-    if len(row) < _LOOP:
+    if len(row) < _LOOP or _polls_too_rarely(row):
         return None
     starter = row[-1].starter
     mild = all(rebalance.starter.cause in _MILD for rebalance in row)
@@ -223,7 +232,7 @@ R_06 = FrameRule(
     expected="A generation lasts for hours; deployments aside.",
     action="Look at what started them and at the reasons that clients give; act on the most frequent.",
     false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
-    suppressed_by=("R-07", "R-24", "R-25", *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-07", "R-24", "R-25", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _storm},
     quiet_times=5,
 )
@@ -238,13 +247,14 @@ R_07 = FrameRule(
     condition="The same member, instance id, or client id that nobody else in the group has, started four rebalances in a row within 15 "
     "minutes (warning), or ten (error). The generations that follow from a rebalance belong to it: up to three that members start with "
     "the same topics (cooperative: what they gave up is assigned), and all that Connect workers start by rejoining (configuration, "
-    "revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt the row.",
+    "revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt the row. A client that gives a poll timeout as "
+    "its reason each time it leaves is T-05 and T-12.",
     expected="A member joins once and stays.",
     action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
     false_alarms="A leader that rejoins because partitions were added: not counted where its assignments show it, else a warning at most. "
     "Starters that were not seen interrupt the row. "
     "A Connect worker that rejoins for ever without leaving is not told from a cluster whose connectors change: R-06 counts that.",
-    suppressed_by=("R-10", "R-17", "R-25", *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-10", "R-17", "R-25", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _one_member_loops},
     quiet_times=5,
 )

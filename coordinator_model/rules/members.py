@@ -413,7 +413,7 @@ M_09 = FrameRule(
     action="Find out why that client dies or gives up: its log, and a request timeout that is shorter than its rebalance timeout. The "
     "summary says if its JoinGroup is older than v4: only such a client is helped by an upgrade (KIP-394).",
     false_alarms="Several processes with one client id on one host that are all killed at once.",
-    suppressed_by=("R-09", "M-05", "M-13"),
+    suppressed_by=("R-09", "M-05", "M-13", "T-10"),
     checks={NewId: _churns},
 )
 
@@ -428,7 +428,7 @@ M_10 = FrameRule(
     expected="Who leaves is a member.",
     action="In scripts use the current member id, or the instance id with an empty member id.",
     false_alarms="A LeaveGroup repeated after it was granted: not counted.",
-    suppressed_by=("S-02", "M-01"),
+    suppressed_by=("S-02", "M-01", "T-12"),
     checks={LeaveRefused: _leave_refused},
 )
 
@@ -482,6 +482,7 @@ M_13 = FrameRule(
     "probe that kills it. Take it out of the group until it is mended.",
     false_alarms="A static member that is restarted on purpose so often. Processes killed together, or one after the other, do not count: "
     "none of them dies twice. Members that all lose their connections at once do not count either: their coordinator is away (C-14).",
+    suppressed_by=("T-10", "T-11"),
     checks={CameBackDead: _crash_loop},
     quiet_times=5,
 )

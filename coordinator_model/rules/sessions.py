@@ -396,7 +396,7 @@ T_04 = FrameRule(
     "It rests while the members have no coordinator (C-14), and where the client goes on under another id; in groups with epochs also "
     "for a client that looks for its coordinator, was seen to leave, or was throttled for longer than a session. "
     "A static member lawfully goes silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.",
-    suppressed_by=("R-05",),
+    suppressed_by=("R-05", "T-10"),
     checks={FellSilent: _silent_death, WentSilent: session_ended},
     over=_heard_or_replaced,
 )
@@ -415,6 +415,7 @@ T_05 = FrameRule(
     expected="The application polls within max.poll.interval.ms.",
     action="Process fewer records per poll, faster, or raise max.poll.interval.ms.",
     false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose.",
+    suppressed_by=("T-12",),
     checks={PollTimeout: _says_poll_timeout, CameBack: _came_back, Replaced: static_pause, epoch_events.CameBack: came_back},
     quiet_times=5,
 )

@@ -146,6 +146,7 @@ class ClassicGroup(GroupData):
                 self.abandoned_us = at_us
             if abandoned.api_key == JOIN_GROUP and abandoned.gap_free:
                 abandoned.connection_closed_us = at_us
+                self.recurring.given_up.on_closed(abandoned, at_us)
                 self.given_up = dict([*self.given_up.items(), (key, abandoned)][-GIVEN_UP_KEPT:])
             self.rebalance_history.on_abandoned(self, abandoned, at_us)
         for member in self.members.values():

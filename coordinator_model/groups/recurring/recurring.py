@@ -6,27 +6,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.recurring.given_up import GivenUpJoins
+from coordinator_model.groups.recurring.poll_intervals import Overruns
 from coordinator_model.groups.recurring.scaling import Scaling
 from coordinator_model.groups.recurring.unmoved import UnmovedRebalances
+from coordinator_model.groups.recurring.untold import Untold
 
 
 class Recurring:
     """What recurs in one group. Each part gets all events of the group, and keeps a bounded number of them."""
 
-    __slots__ = ("scaling", "unmoved")
+    __slots__ = ("given_up", "overruns", "scaling", "unmoved", "untold")
 
     def __init__(self) -> None:
         self.scaling = Scaling()
         self.unmoved = UnmovedRebalances()
+        self.overruns = Overruns()
+        self.untold = Untold()
+        self.given_up = GivenUpJoins()
 
     def on_event(self, event: GroupEvent) -> None:
         """Note what happened in the group."""
         self.scaling.on_event(event)
         self.unmoved.on_event(event)
+        self.overruns.on_event(event)
+        self.untold.on_event(event)
+        self.given_up.on_event(event)
 
     def values(self) -> list[Any]:
         """Return plain values for :meth:`restored`. New parts are only appended."""
-        return [self.scaling.values(), self.unmoved.values()]
+        return [self.scaling.values(), self.unmoved.values(), self.overruns.values(), self.untold.values(), self.given_up.values()]
 
     @classmethod
     def restored(cls, values: Sequence[Any]) -> Recurring:
@@ -35,4 +44,7 @@ class Recurring:
         parts = iter(values)
         recurring.scaling = Scaling.restored(next(parts, recurring.scaling.values()))
         recurring.unmoved = UnmovedRebalances.restored(next(parts, recurring.unmoved.values()))
+        recurring.overruns = Overruns.restored(next(parts, recurring.overruns.values()))
+        recurring.untold = Untold.restored(next(parts, recurring.untold.values()))
+        recurring.given_up = GivenUpJoins.restored(next(parts, recurring.given_up.values()))
         return recurring

@@ -48,7 +48,7 @@ class Scaling:
     def __init__(self) -> None:
         self.size = 0  #: members after the last rebalance; 0 if that is not known
         self.cycles: tuple[Cycle, ...] = ()  #: in a row, oldest first; the last one may not have fallen yet
-        self.names: tuple[str, ...] = ()  #: clients that came or went, newest last
+        self.names: tuple[str, ...] = ()  #: clients that went, newest last
         self.left: tuple[str, ...] = ()  #: member ids that left since the last rebalance
         self.joined: Evidence | None = None  #: first join since the last rebalance
         self.left_frame: Evidence | None = None  #: of the first of them
@@ -80,7 +80,7 @@ class Scaling:
         joined, self.joined = self.joined, None
         fresh = [one for one in members if one["new"]]
         unknown = self._are_unknown(fresh, members)
-        for one in (*fresh, *details["never_came_back"]):
+        for one in details["never_came_back"]:
             self._know(_name(one))
         self._count_cost(details)
         if not before or not self.size or details["never_came_back"] or details["cause"] == _BY_OTHERS:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable
 
 from coordinator_model.finding import Blame
-from streaming.demo.raw_client import NONE, REBALANCE_IN_PROGRESS, RawMember
-from tests.real.lab.scene import HEARTBEAT_S, Scene, ViolationError
+from coordinator_model.wire import JoinGroupRequest
+from streaming.demo.raw_client import NONE, REBALANCE_IN_PROGRESS, VERSIONS, RawClientError, RawMember
+from tests.real.lab.scene import HEARTBEAT_S, REBALANCE_MS, SESSION_MS, SHORT_REBALANCE_MS, TOPIC, Scene, ViolationError
 from tests.real.lab.violations import Violation
 
 STAY_S = 4.0
+JOIN_BEFORE_IDS = 3  #: the last version of JoinGroup before new members get an id first (KIP-394)
 
 
 def _settle(scene: Scene, name: str = "company", **options: str) -> RawMember:
@@ -57,7 +61,64 @@ def _moves_nothing(scene: Scene) -> None:
         scene.enter(leader)
 
 
+def _gives_up_joins(scene: Scene) -> None:
+    """A client whose request timeout is shorter than the time that the others take to rejoin: it hangs up, and asks again."""
+    scene.pair("busy", "company")
+    scene.fact()
+    for _ in scene.until_found():
+        name = f"{scene.group}-impatient"
+        impatient = RawMember(
+            connection=scene.connect(name, {**VERSIONS, JoinGroupRequest.API_KEY: JOIN_BEFORE_IDS}),
+            group=scene.group,
+            topic=TOPIC,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+        )
+        with contextlib.suppress(RawClientError):
+            impatient.join(timeout_s=STAY_S)
+        impatient.connection.close()
+
+
+def _beats_too_seldom(scene: Scene) -> None:
+    """Members whose rebalance timeout is shorter than their heartbeat interval drop each other, and come back."""
+    scene.fact()
+    for number in range(3):
+        member = scene.member(f"seldom-{number}", rebalance_ms=round(1000 * STAY_S / 3))
+        threading.Thread(target=_beat_seldom, args=(scene, member), name=member.connection.client_id, daemon=True).start()
+        time.sleep(1.0)
+    for _ in scene.until_found():
+        pass
+
+
+def _beat_seldom(scene: Scene, member: RawMember) -> None:
+    with contextlib.suppress(RawClientError, ViolationError, OSError):
+        scene.enter(member)
+        while not scene.ends.wait(STAY_S / 2):
+            error = member.heartbeat()
+            if error != NONE:
+                member.member_id = member.member_id if error == REBALANCE_IN_PROGRESS else ""
+                with contextlib.suppress(RawClientError, ViolationError):
+                    scene.enter(member)
+
+
+def _polls_too_rarely(scene: Scene) -> None:
+    """An application that always takes longer between two polls than its poll interval: its client leaves, and comes back."""
+    _settle(scene)
+    slow = scene.member("slow", rebalance_ms=SHORT_REBALANCE_MS)
+    scene.enter(slow)
+    scene.fact()
+    for _ in scene.until_found():
+        _live(scene, slow, SHORT_REBALANCE_MS / 1000 + 0.5)
+        slow.leave()
+        slow.member_id = ""
+        time.sleep(STAY_S)
+        scene.enter(slow)
+
+
 CAUSES: tuple[Violation, ...] = (
     Violation(name="scaled-up-and-down", rule="R-24", blame=Blame.CONFIG, culprits=(), commit=_scaled_up_and_down),
     Violation(name="moves-nothing", rule="R-25", blame=Blame.CONFIG, culprits=(), commit=_moves_nothing),
+    Violation(name="joins-given-up", rule="T-10", blame=Blame.CONFIG, culprits=(), commit=_gives_up_joins),
+    Violation(name="beats-too-seldom", rule="T-11", blame=Blame.CONFIG, culprits=(), commit=_beats_too_seldom),
+    Violation(name="polls-too-rarely", rule="T-12", blame=Blame.CLIENT, culprits=(), commit=_polls_too_rarely),
 )

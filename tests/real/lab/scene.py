@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from coordinator_model.wire import (
@@ -101,8 +101,9 @@ class Scene:
 
     # --- people -------------------------------------------------------------------------------------------------------
 
-    def connect(self, client_id: str) -> Connection:
-        connection = self._stack.enter_context(Connection(self._address, client_id=client_id, timeout_s=STEP_S))
+    def connect(self, client_id: str, versions: Mapping[int, int] = VERSIONS) -> Connection:
+        connection = Connection(self._address, client_id=client_id, timeout_s=STEP_S, versions=versions)
+        self._stack.enter_context(connection)
         connection.introduce()
         return connection
 

@@ -208,7 +208,7 @@ class Sessions:
         reasons = exchange.facts.reasons or ("",)
         for (id_, instance_id), reason in zip(exchange.facts.members, reasons, strict=False):
             member = group.members.get(id_)
-            if _tells_of_poll_timeout(reason):
+            if tells_of_poll_timeout(reason):
                 events += (PollTimeout(exchange, member, id_ or instance_id or "", reason),)
             elif not reason and member is not None and member.present and member.leaving and member.rebalance_timeout_ms:
                 held_us = exchange.inv_us - member.joined_us
@@ -299,6 +299,7 @@ def _lets_in(exchange: Exchange) -> bool:
     return exchange.error == NONE and exchange.api_key in {HEARTBEAT, JOIN_GROUP, SYNC_GROUP}
 
 
-def _tells_of_poll_timeout(reason: str) -> bool:
+def tells_of_poll_timeout(reason: str) -> bool:
+    """Return True if a client that left gives a poll timeout as its reason."""
     words = reason.lower()
     return "poll" in words and ("timeout" in words or "interval" in words)

@@ -1,0 +1,66 @@
+"""JoinGroups of a classic group whose clients hung up before the answer, and asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.evidence import client_text, host_of, request_evidence
+from coordinator_model.groups.records import Exchange, JoinFacts
+
+KEPT: Final = 16
+SPAN_US: Final = 900_000_000  #: those whose connection ended longer ago are dropped
+
+
+class GivenUp(NamedTuple):
+    """A JoinGroup that waited when its connection ended."""
+
+    asked_us: int
+    closed_us: int
+    client: str  #: client id and host
+    session_ms: int
+    rebalance_ms: int
+    frame: Evidence
+    again: bool = False  #: the client has asked to join since
+
+    @property
+    def waited_us(self) -> int:
+        return self.closed_us - self.asked_us
+
+
+class GivenUpJoins:
+    """Those of one group."""
+
+    __slots__ = ("known",)
+
+    def __init__(self) -> None:
+        self.known: tuple[GivenUp, ...] = ()  #: oldest first
+
+    def on_closed(self, exchange: Exchange, at_us: int) -> None:
+        """Note the end of the connection on which a JoinGroup waited."""
+        asked = exchange.facts
+        if isinstance(asked, JoinFacts):
+            client = client_text(exchange.actor)
+            one = GivenUp(
+                exchange.inv_us, at_us, client, asked.session_timeout_ms, asked.rebalance_timeout_ms, request_evidence(exchange)
+            )
+            self.known = (*(known for known in self.known if at_us - known.closed_us <= SPAN_US), one)[-KEPT:]
+
+    def on_event(self, event: GroupEvent) -> None:
+        """Note what happened in the group."""
+        if event.kind == "member_joined" and self.known:
+            client = f"{event.details['client_id']} at {host_of(event.details['client_address'] or '')}"
+            self.known = tuple(one._replace(again=True) if one.client == client else one for one in self.known)
+
+    def values(self) -> list[Any]:
+        """Return plain values for :meth:`restored`."""
+        return [list(one) for one in self.known]
+
+    @classmethod
+    def restored(cls, values: Sequence[Any]) -> GivenUpJoins:
+        """Return what a snapshot stored."""
+        restored = cls()
+        restored.known = tuple(GivenUp(*one) for one in values)
+        return restored

@@ -1,0 +1,87 @@
+"""Members that leave because they polled too rarely, and come back: by how much they exceeded their poll interval each time.
+
+The client leaves when its poll interval is over, and asks to join at its next poll. Between both lies what the application took longer.
+It stays the same process: a classic member comes back on the same connection, one with an epoch under the same member id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.recurring.frames import frame_of
+
+KEPT: Final = 6  #: of a client
+CLIENTS_KEPT: Final = 16
+
+
+class Overrun(NamedTuple):
+    """One time that a client left and came back."""
+
+    left_us: int
+    held_us: int  #: since the last rebalance was over; 0 if none was seen
+    gap_us: int  #: until it asked to join again
+    reason: str  #: for which it left, in its own words
+    frame: Evidence | None
+
+
+class Overruns:
+    """Of each client of one group that left and came back, the times in a row."""
+
+    __slots__ = ("clients", "left", "of", "rebalanced_us")
+
+    def __init__(self) -> None:
+        self.rebalanced_us = 0  #: when the last rebalance was over
+        self.left: dict[str, tuple[int, int, str, Evidence | None]] = {}  #: process → an overrun that is not over, without its gap
+        self.of: dict[str, tuple[Overrun, ...]] = {}  #: process → oldest first
+        self.clients: dict[str, str] = {}  #: process → client id and address
+
+    def on_event(self, event: GroupEvent) -> None:
+        """Note what happened in the group."""
+        if event.kind == "member_left":
+            process = _process_of(event)
+            held_us = event.at_us - self.rebalanced_us if self.rebalanced_us else 0
+            self.left.pop(process, None)
+            self.left[process] = (event.at_us, held_us, event.details["reason"] or "", frame_of(event, "left"))
+            _keep(self.left, CLIENTS_KEPT)
+        elif event.kind == "member_joined":
+            self._joined(event)
+        elif event.kind == "rebalance_finished":
+            self.rebalanced_us = event.at_us
+
+    def _joined(self, event: GroupEvent) -> None:
+        process = _process_of(event)
+        left = self.left.pop(process, None)
+        if left is not None:
+            left_us, held_us, reason, frame = left
+            before = self.of.pop(process, ())
+            self.of[process] = (*before, Overrun(left_us, held_us, event.at_us - left_us, reason, frame))[-KEPT:]
+            self.clients[process] = f"{event.details['client_id']} at {event.details['client_address']}"
+            _keep(self.of, CLIENTS_KEPT)
+            self.clients = {known: client for known, client in self.clients.items() if known in self.of}
+
+    def values(self) -> list[Any]:
+        """Return plain values for :meth:`restored`."""
+        overruns = {process: list(map(list, known)) for process, known in self.of.items()}
+        return [self.rebalanced_us, {process: list(left) for process, left in self.left.items()}, overruns, self.clients]
+
+    @classmethod
+    def restored(cls, values: Sequence[Any]) -> Overruns:
+        """Return what a snapshot stored."""
+        restored = cls()
+        restored.rebalanced_us, left, overruns, restored.clients = values
+        restored.left = {process: (at_us, held_us, reason, frame) for process, (at_us, held_us, reason, frame) in left.items()}
+        restored.of = {process: tuple(Overrun(*one) for one in known) for process, known in overruns.items()}
+        return restored
+
+
+def _process_of(event: GroupEvent) -> str:
+    """Return by what the process of a member is known again."""
+    return str(event.subject[0]) if event.group_type == "classic" else event.details["member_id"] or ""
+
+
+def _keep(known: dict[str, Any], number: int) -> None:
+    while len(known) > number:
+        del known[next(iter(known))]

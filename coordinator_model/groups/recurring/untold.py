@@ -1,0 +1,90 @@
+"""Members of a classic group that a join phase dropped before anything told them of it, and that came back.
+
+A member learns of a join phase from the answer to its next heartbeat. One that is dropped without such an answer and lives sent none for as
+long as the phase lasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.evidence import host_of
+from coordinator_model.groups.recurring.frames import frame_of
+
+KEPT: Final = 16
+TOLD_KEPT: Final = 256
+SPAN_US: Final = 600_000_000  #: those that came back longer ago are dropped
+
+
+class Dropped(NamedTuple):
+    """A member that was dropped without a word."""
+
+    at_us: int
+    phase_us: int  #: how long the join phase had lasted
+    member_id: str
+    client: str  #: client id and host
+
+
+class CameBack(NamedTuple):
+    """Its client, which asked to join as a new member."""
+
+    dropped: Dropped
+    back_us: int
+    frame: Evidence | None
+
+
+class Untold:
+    """Those of one group."""
+
+    __slots__ = ("back", "began_us", "dropped", "told")
+
+    def __init__(self) -> None:
+        self.began_us = 0  #: when the newest rebalance began
+        self.told: tuple[str, ...] = ()  #: member ids that were told of it
+        self.dropped: tuple[Dropped, ...] = ()
+        self.back: tuple[CameBack, ...] = ()
+
+    def on_event(self, event: GroupEvent) -> None:
+        """Note what happened in the group."""
+        kind, details = event.kind, event.details
+        if kind == "rebalance_began":
+            self.began_us, self.told = event.at_us, ()
+        elif kind == "told_to_rejoin":
+            self.told = (*self.told, details["member_id"])[-TOLD_KEPT:]
+        elif kind == "member_dropped" and details["member_id"] not in self.told and len(self.told) < TOLD_KEPT:
+            dropped = Dropped(event.at_us, event.at_us - self.began_us, details["member_id"], _client(details))
+            self.dropped = (*self.dropped, dropped)[-KEPT:]
+        elif kind == "member_joined" and details["new"]:
+            self._joined(event)
+        elif kind == "sight_lost":
+            self.dropped = self.back = ()
+
+    def _joined(self, event: GroupEvent) -> None:
+        client = _client(event.details)
+        for one in self.dropped:
+            if one.client == client:
+                self.dropped = tuple(other for other in self.dropped if other is not one)
+                kept = [known for known in self.back if event.at_us - known.back_us <= SPAN_US]
+                self.back = (*kept, CameBack(one, event.at_us, frame_of(event, "asks to join")))[-KEPT:]
+                return
+
+    def values(self) -> list[Any]:
+        """Return plain values for :meth:`restored`."""
+        back = [[list(one.dropped), one.back_us, one.frame] for one in self.back]
+        return [self.began_us, self.told, list(map(list, self.dropped)), back]
+
+    @classmethod
+    def restored(cls, values: Sequence[Any]) -> Untold:
+        """Return what a snapshot stored."""
+        restored = cls()
+        restored.began_us, restored.told, dropped, back = values
+        restored.dropped = tuple(Dropped(*one) for one in dropped)
+        restored.back = tuple(CameBack(Dropped(*one), back_us, frame) for one, back_us, frame in back)
+        return restored
+
+
+def _client(member: dict[str, Any]) -> str:
+    return f"{member['client_id']} at {host_of(member['client_address'] or '')}"
