@@ -140,7 +140,7 @@ class RebalanceEvents(Recorder):
             progress.identity = identity
             _note_join(group, progress, exchange)
         self.regain_sight(group, exchange, f"the members of generation {newest.generation} are known")
-        self._finish_if_served(group, exchange)
+        self._end_if_served(group, exchange)
 
     def _sync_asked(self, group: GroupData, exchange: Exchange) -> None:
         newest = group.newest_generation
@@ -174,7 +174,7 @@ class RebalanceEvents(Recorder):
             self.held[identity.holder] = partitions
         shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
         self.tell(group, "member_served", exchange, identity, partitions=shown)
-        self._finish_if_served(group, exchange)
+        self._end_if_served(group, exchange)
 
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
         newest, current = group.newest_generation, self.current
@@ -196,12 +196,12 @@ class RebalanceEvents(Recorder):
         state, current = group.state, self.current
         if state in {State.EMPTY, State.DEAD}:
             if current is not None:
-                self._finish(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
+                self._end(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
             self._forget(held_known=True)
         elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:
             newest = group.newest_generation
             if newest is None or newest.generation == current.from_generation:
-                self._finish(group, at_us, NOT_BEGUN)
+                self._end(group, at_us, NOT_BEGUN)
 
     def on_silent(self, group: GroupData, member: Member, at_us: int) -> None:
         """Note that a session is over, after the member was removed: it may have begun a rebalance."""
@@ -258,7 +258,7 @@ class RebalanceEvents(Recorder):
     def on_gap(self, group: GroupData, at_us: int, because: str) -> None:
         """Note that frames are missing or the group moved. Call this before what is known of it is dropped."""
         if self.current is not None:
-            self._finish(group, at_us, SIGHT_LOST)
+            self._end(group, at_us, SIGHT_LOST)
         self._forget(held_known=False)
         self.lose_sight(group, at_us, because)
 
@@ -280,7 +280,7 @@ class RebalanceEvents(Recorder):
         idle: list[MemberProgress] = []
         if self.current is not None:
             idle = [one for one in self.current.members.values() if one.stopped_us and not one.served_us]
-            self._finish(group, at_us, NEXT_REBALANCE)
+            self._end(group, at_us, NEXT_REBALANCE)
         identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
         begun = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
         begun.awaited = awaited_in(group, from_generation, at_us)
@@ -310,14 +310,14 @@ class RebalanceEvents(Recorder):
         details = {"phase": phase, "took_ms": milliseconds(since_us, exchange.res_us)}
         self.add(group, "phase_ended", exchange.res_us, (phase, *current.subject), details, frame=frame_of(exchange))
 
-    def _finish_if_served(self, group: GroupData, exchange: Exchange) -> None:
+    def _end_if_served(self, group: GroupData, exchange: Exchange) -> None:
         newest, current = group.newest_generation, self.current
         if current is None or newest is None or newest.roster is None or current.generation != newest.generation:
             return
         if all(id_ in current.members and current.members[id_].served_us for id_ in newest.roster):
-            self._finish(group, exchange.res_us, SERVED, frame_of(exchange))
+            self._end(group, exchange.res_us, SERVED, frame_of(exchange))
 
-    def _finish(self, group: GroupData, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
+    def _end(self, group: GroupData, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
         current = self.current
         assert current is not None
         members = _took_part(group, current)

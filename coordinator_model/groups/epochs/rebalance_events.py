@@ -155,7 +155,7 @@ class EpochEvents(Recorder):
             elif at_epoch and not member.pending and not progress.served_us and not idles:
                 progress.served_us = exchange.res_us
         self.regain_sight(group, exchange, f"the epochs of all members are known, the newest is {group.epoch}")
-        self._finish_if_served(group, exchange.res_us, frame_of(exchange))
+        self._end_if_served(group, exchange.res_us, frame_of(exchange))
 
     def _compare(
         self, group: Watched, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None
@@ -244,10 +244,10 @@ class EpochEvents(Recorder):
         if why not in {"left", "removed", "aside", "replaced"} and not was_gone:
             self._lose(member, stopped_us, progress, at_us)
         if others or why == "replaced":
-            self._finish_if_served(group, at_us, None)
+            self._end_if_served(group, at_us, None)
             return
         if self.current is not None:
-            self._finish(group, at_us, NO_MEMBERS)
+            self._end(group, at_us, NO_MEMBERS)
         self.lost = {}
         if why != "aside":
             self.free, self.before, self.unheld_us = {}, {}, {}
@@ -262,7 +262,7 @@ class EpochEvents(Recorder):
         """Note that frames are missing. Call this before what is known of the group is dropped."""
         if self.current is not None:
             self.known = False
-            self._finish(group, at_us, SIGHT_LOST)
+            self._end(group, at_us, SIGHT_LOST)
         self.free, self.before, self.unheld_us, self.joiners = {}, {}, {}, {}
         self.lose_sight(group, at_us, because)
 
@@ -316,7 +316,7 @@ class EpochEvents(Recorder):
         idle: list[MemberProgress] = []
         if self.current is not None:
             idle = [one for one in self.current.members.values() if one.stopped_us and not one.resumed_us]
-            self._finish(group, exchange.res_us, NEXT_EPOCH)
+            self._end(group, exchange.res_us, NEXT_EPOCH)
         identity = Identity("", None, None, "") if starter is None else Identity.of_member(starter)
         begun = OpenRebalance(cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, group.epoch)
         still_here = [one for one in idle if one.identity.member_id in group.members]
@@ -345,7 +345,7 @@ class EpochEvents(Recorder):
             self.current.awaited[member.id] = Awaited(identity, NOT_GIVEN_UP if told_us else GONE, self.current.began_us, at_us)
         self.lost.setdefault(identity.holder, MemberProgress(identity, told_us=told_us, stopped_us=stopped_us))
 
-    def _finish_if_served(self, group: Watched, at_us: int, frame: FramePlace | None) -> None:
+    def _end_if_served(self, group: Watched, at_us: int, frame: FramePlace | None) -> None:
         current = self.current
         if current is None or current.generation is None:
             return
@@ -365,9 +365,9 @@ class EpochEvents(Recorder):
                 subject = (member.id, *current.subject)
                 details = {**progress.identity.as_json(), "partitions": {} if member.granted is not None else None}
                 self.add(group, "member_served", at_us, subject, details, frame=frame)
-        self._finish(group, at_us, SERVED, frame)
+        self._end(group, at_us, SERVED, frame)
 
-    def _finish(self, group: Watched, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
+    def _end(self, group: Watched, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
         current = self.current
         assert current is not None
         present = [member for member in group.members.values() if member.present and member.id not in self.gone]
